@@ -1,0 +1,186 @@
+"""Activations: what a network said about some images, as columns of equal length."""
+
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from oodscope.activations.moments import Moments, gather_moments
+from oodscope.base.errors import ActivationError, did_you_mean
+from oodscope.models.head import Head
+
+Column = Tensor | np.ndarray[Any, np.dtype[Any]]
+CHUNK_ROWS = 4096
+"""Rows per chunk: 32 MiB of float32 at 2,048 features."""
+
+
+class Activations(Mapping[str, Tensor]):
+    """Optional columns of equal length, from a network or from plain arrays.
+
+    A column may be a memory map larger than memory: ``chunks`` reads it piece by piece, and ``moments``
+    reduces it in one pass that all detectors share.
+
+    Parameters
+    ----------
+    logits : ``[N, C]``.
+    features : ``[N, D]``, the input of the head; float16 storage is welcome, chunks are float32.
+    labels : ``[N]``, the true class or -1.
+    prediction : ``[N]``, the predicted class; the arg-max of the logits unless given.
+    weight, bias : the head, ``[C, D]`` and ``[C]``; or ``head``, one object with both.
+    columns : anything a probe computed, by name.
+    """
+
+    def __init__(
+        self,
+        *,
+        logits: ArrayLike | Tensor | None = None,
+        features: ArrayLike | Tensor | None = None,
+        labels: ArrayLike | Tensor | None = None,
+        prediction: ArrayLike | Tensor | None = None,
+        weight: ArrayLike | Tensor | None = None,
+        bias: ArrayLike | Tensor | None = None,
+        head: Head | None = None,
+        columns: Mapping[str, ArrayLike | Tensor] | None = None,
+    ) -> None:
+        given = {"logits": logits, "features": features, "labels": labels, "prediction": prediction}
+        self._columns = {
+            name: _as_column(name, values)
+            for name, values in {**given, **(columns or {})}.items()
+            if values is not None
+        }
+        self.head = head if weight is None else _head(weight, bias)
+        self._moments: Moments | None = None
+        self._check()
+
+    def __len__(self) -> int:
+        return len(next(iter(self._columns.values())))
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._columns
+        if "logits" in self._columns and "prediction" not in self._columns:
+            yield "prediction"
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._columns or (name == "prediction" and "logits" in self._columns)
+
+    def __getitem__(self, name: str) -> Tensor:
+        if name in self._columns:
+            return _as_tensor(self._columns[name])
+        if name == "prediction" and "logits" in self._columns:
+            return torch.cat([chunk.logits.argmax(dim=1) for chunk in self.chunks()])
+        raise ActivationError(
+            f"no column {name!r}.{did_you_mean(name, self._columns)} These activations hold: {', '.join(self._columns)}"
+        )
+
+    @property
+    def logits(self) -> Tensor:
+        return self["logits"]
+
+    @property
+    def features(self) -> Tensor:
+        return self["features"]
+
+    @property
+    def labels(self) -> Tensor:
+        return self["labels"]
+
+    @property
+    def prediction(self) -> Tensor:
+        return self["prediction"]
+
+    def __repr__(self) -> str:
+        shapes = ", ".join(f"{name} {list(values.shape)}" for name, values in self._columns.items())
+        return f"Activations({len(self)} rows: {shapes}{', head' if self.head else ''})"
+
+    def chunks(
+        self, rows: int = CHUNK_ROWS, device: torch.device | str = "cpu", only: tuple[str, ...] | None = None
+    ) -> Iterator["Activations"]:
+        """Consecutive pieces in memory on ``device``, floats as float32; ``only`` these columns if given."""
+        columns = {name: self._columns[name] for name in only or self._columns if name in self._columns}
+        for start in range(0, len(self), rows):
+            piece = {
+                name: _as_tensor(values[start : start + rows], device=device) for name, values in columns.items()
+            }
+            yield self._with(piece)
+
+    def take(self, rows: ArrayLike) -> "Activations":
+        """These rows, in this order, in memory."""
+        chosen = np.asarray(rows, dtype=np.int64)
+        picked = {
+            name: values[torch.from_numpy(chosen)] if isinstance(values, Tensor) else np.asarray(values[chosen])
+            for name, values in self._columns.items()
+        }
+        return self._with(picked)
+
+    def moments(self, device: torch.device | str = "cpu") -> Moments:
+        """Counts, means and scatter of the features by label, from one pass, kept for the next caller."""
+        if self._moments is None:
+            chunks = self.chunks(device=device, only=("features", "labels"))
+            pairs = ((chunk.features, chunk["labels"] if "labels" in chunk else None) for chunk in chunks)
+            self._moments = gather_moments(pairs, self.num_classes)
+        return self._moments
+
+    @property
+    def num_classes(self) -> int:
+        """How many classes the network knows: from the logits, the head, or the largest label."""
+        if "logits" in self._columns:
+            return int(self._columns["logits"].shape[1])
+        return self.head.num_classes if self.head else int(self.labels.max()) + 1
+
+    def _with(self, columns: Mapping[str, Column]) -> "Activations":
+        piece = Activations.__new__(Activations)
+        piece._columns, piece.head, piece._moments = dict(columns), self.head, None
+        return piece
+
+    def _check(self) -> None:
+        if not self._columns:
+            raise ActivationError("activations need at least one column, such as logits")
+        lengths = {name: len(values) for name, values in self._columns.items()}
+        if len(set(lengths.values())) > 1:
+            raise ActivationError(f"columns differ in length: {', '.join(f'{n} {k}' for n, k in lengths.items())}")
+        if len(self) == 0:
+            raise ActivationError("activations are empty: no rows")
+        for name in ("logits", "features"):
+            if name in self._columns and self._columns[name].ndim != 2:
+                raise ActivationError(f"{name} must be a matrix, not of shape {list(self._columns[name].shape)}")
+        if self.head is None:
+            return
+        for name, width in (("logits", self.head.num_classes), ("features", self.head.dim)):
+            if name in self._columns and self._columns[name].shape[1] != width:
+                raise ActivationError(
+                    f"{name} have {self._columns[name].shape[1]} columns, the head's weight is "
+                    f"[{self.head.num_classes}, {self.head.dim}]"
+                )
+
+
+def _as_column(name: str, values: ArrayLike | Tensor) -> Column:
+    if isinstance(values, Tensor):
+        return values.detach()
+    array = np.asanyarray(values)
+    if array.dtype.kind not in "fiub":
+        raise ActivationError(f"{name} must be numbers, not {array.dtype}")
+    return array
+
+
+def _as_tensor(values: Column, device: torch.device | str | None = None) -> Tensor:
+    """A tensor over a column; moved and cast to float32 only where a ``device`` is named."""
+    if isinstance(values, Tensor):
+        tensor = values
+    else:
+        with warnings.catch_warnings():
+            # a read-only memory map makes torch warn; nobody writes to it
+            warnings.simplefilter("ignore", UserWarning)
+            tensor = torch.from_numpy(np.ascontiguousarray(values))
+    if device is None:
+        return tensor
+    return tensor.to(device, torch.float32 if tensor.is_floating_point() else torch.int64)
+
+
+def _head(weight: ArrayLike | Tensor, bias: ArrayLike | Tensor | None) -> Head:
+    matrix = torch.as_tensor(weight, dtype=torch.float32)
+    vector = torch.zeros(len(matrix)) if bias is None else torch.as_tensor(bias, dtype=torch.float32)
+    return Head(matrix, vector)

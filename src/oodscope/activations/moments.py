@@ -1,0 +1,81 @@
+"""Class means and scatter of features, gathered in one pass."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Moments:
+    r"""Sufficient statistics of features :math:`h_i` with labels :math:`y_i`, in float64 on the CPU.
+
+    Parameters
+    ----------
+    counts : ``[C]``, images of each class; images with the label -1 count in the totals only.
+    means : ``[C, D]``, class means :math:`\mu_c`; zero for a class without images.
+    mean : ``[D]``, of all images.
+    scatter : ``[D, D]``, :math:`\sum_i (h_i-\mu)(h_i-\mu)^\top` over all images.
+    total : number of images.
+    """
+
+    counts: Tensor
+    means: Tensor
+    mean: Tensor
+    scatter: Tensor
+    total: int
+
+    @property
+    def covariance(self) -> Tensor:
+        """Of all images around the common mean, divided by N."""
+        return self.scatter / self.total
+
+    @cached_property
+    def within(self) -> Tensor:
+        r"""Tied class covariance :math:`\frac1N\sum_c\sum_{i\in c}(h_i-\mu_c)(h_i-\mu_c)^\top`.
+
+        Total scatter minus the scatter of the class means: nothing but this pass is needed.
+        """
+        offsets = (self.means - self.mean)[self.counts > 0]
+        weights = self.counts[self.counts > 0].unsqueeze(1)
+        return (self.scatter - offsets.T @ (weights * offsets)) / self.total
+
+    def second_about(self, origin: Tensor) -> Tensor:
+        r"""Second moment around any point :math:`o`: :math:`\frac1N\sum_i (h_i-o)(h_i-o)^\top`."""
+        shift = self.mean - origin.to(self.mean)
+        return self.covariance + torch.outer(shift, shift)
+
+
+def gather_moments(chunks: Iterable[tuple[Tensor, Tensor | None]], classes: int) -> Moments:
+    """One pass over ``(features, labels)`` chunks.
+
+    Sums are taken around the first chunk's mean: around zero, features with a large common offset would
+    cancel away the digits that the covariance needs.
+    """
+    anchor: Tensor | None = None
+    for features, labels in chunks:
+        precise = features.double() if features.device.type != "mps" else features.cpu().double()
+        owners = torch.full((len(precise),), -1) if labels is None else labels
+        owners = owners.to(precise.device)
+        if anchor is None:
+            anchor = precise.mean(dim=0)
+            sums = torch.zeros(classes + 1, precise.shape[1], dtype=torch.float64, device=precise.device)
+            products = torch.zeros(precise.shape[1], precise.shape[1], dtype=torch.float64, device=precise.device)
+            counts = torch.zeros(classes + 1, dtype=torch.float64, device=precise.device)
+        centred = precise - anchor
+        # row 0 gathers the images without a class
+        sums.index_add_(0, owners + 1, centred)
+        counts.index_add_(0, owners + 1, torch.ones_like(owners, dtype=torch.float64))
+        products.addmm_(centred.T, centred)
+    assert anchor is not None, "activations are never empty"
+    sums, counts, products, anchor = (part.cpu() for part in (sums, counts, products, anchor))
+    total = int(counts.sum())
+    offset = sums.sum(dim=0) / total
+    labelled = counts[1:]
+    means = torch.where(
+        labelled.unsqueeze(1) > 0, sums[1:] / labelled.clamp(min=1).unsqueeze(1) + anchor, torch.zeros(())
+    )
+    scatter = products - total * torch.outer(offset, offset)
+    return Moments(labelled, means, offset + anchor, scatter, total)

@@ -1,0 +1,1 @@
+"""The little that every station shares: errors, registry, hashing, atomic files, strict configuration."""

@@ -1,0 +1,22 @@
+"""The committed catalogue of what the package offers, readable without importing torch.
+
+``oodscope list`` must answer at once, and importing every detector to ask its name takes seconds.
+``make catalog`` writes ``catalog.json`` from the classes; a test compares the two.
+"""
+
+import json
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+
+def catalog(section: str) -> dict[str, dict[str, Any]]:
+    """The entries of one section: ``detectors``, ``benchmarks`` or ``models``."""
+    entries: dict[str, dict[str, Any]] = _load()[section]
+    return entries
+
+
+@cache
+def _load() -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((files("oodscope") / "catalog.json").read_text(encoding="utf-8"))
+    return content

@@ -1,0 +1,62 @@
+"""Strict configuration: an unknown key is an error that names the nearest key."""
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from oodscope.base.errors import OodscopeError, did_you_mean
+
+
+class StrictModel(BaseModel):
+    """A configuration record: typed, frozen, and closed to keys it does not know."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def parse(model: type[M], data: Any, where: str) -> M:
+    """Validate ``data`` as a ``model``; the first problem becomes one line that begins with ``where``."""
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        path = ".".join(str(step) for step in problem["loc"])
+        if problem["type"] == "extra_forbidden":
+            key = str(problem["loc"][-1])
+            raise OodscopeError(f"{where}: unknown key {path!r}.{did_you_mean(key, _known_keys(model))}") from error
+        raise OodscopeError(f"{where}: {path or 'content'}: {problem['msg']}") from error
+
+
+def read_yaml(path: Path) -> Any:
+    """The content of a YAML file, or one line that says where it is broken."""
+    try:
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise OodscopeError(f"{path}: no such file") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f" in line {mark.line + 1}" if mark else ""
+        raise OodscopeError(f"{path}: not valid YAML{line}: {getattr(error, 'problem', error)}") from error
+
+
+def _known_keys(model: type[BaseModel]) -> list[str]:
+    """Every key of ``model`` and of the records inside it."""
+    seen: set[type[BaseModel]] = set()
+    names: set[str] = set()
+    pending: list[Any] = [model]
+    while pending:
+        current = pending.pop()
+        if isinstance(current, type) and issubclass(current, BaseModel):
+            if current in seen:
+                continue
+            seen.add(current)
+            for name, field in current.model_fields.items():
+                names.add(name)
+                pending.append(field.annotation)
+        else:
+            pending.extend(getattr(current, "__args__", ()))
+    return sorted(names)

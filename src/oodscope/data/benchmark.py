@@ -1,0 +1,113 @@
+"""Benchmark: named roles filled with image sets."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oodscope.base.errors import DataError
+from oodscope.data.imageset import UNLABELLED, ImageSet
+from oodscope.data.preprocess import Preprocess
+from oodscope.data.splits import Test, Validation
+
+Role = Literal["id_train", "id_val", "id_test", "near", "far", "csid", "ood_val", "ood_train"]
+ID_ROLES = ("id_train", "id_val", "id_test", "csid")
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """What a detector is judged on.
+
+    Parameters
+    ----------
+    name, version : together the identity of every number measured on it.
+    id_test : in-distribution test images with labels; the only role that must be filled.
+    id_train, id_val : for fitting detectors, and for thresholds and hyper-parameters.
+    near, far : out-of-distribution test sets; near ones share the style of ID, far ones do not.
+    csid : covariate-shifted ID: the same classes under another style; negatives of the full spectrum.
+    ood_val : outliers that hyper-parameters may be searched on; never a test set.
+    ood_train : outliers that training methods may learn from.
+    transform : preprocessing offered to classifiers that bring none.
+    """
+
+    name: str
+    version: str
+    id_test: ImageSet
+    id_train: ImageSet | None = None
+    id_val: ImageSet | None = None
+    near: tuple[ImageSet, ...] = ()
+    far: tuple[ImageSet, ...] = ()
+    csid: tuple[ImageSet, ...] = ()
+    ood_val: ImageSet | None = None
+    ood_train: ImageSet | None = None
+    transform: Preprocess | None = None
+    description: str = ""
+
+    def __post_init__(self) -> None:
+        names = [images.name for _, images in self.members()]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise DataError(f"benchmark {self.name!r}: two sets are called {twice[0]!r}; give each its own name")
+        for role, images in self.members():
+            if role in ID_ROLES:
+                self._check_id_labels(role, images)
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The in-distribution classes."""
+        return (self.id_train or self.id_test).class_names
+
+    @property
+    def validation(self) -> Validation[ImageSet] | None:
+        """What a search may see, if both of its sets are there."""
+        if self.id_val is None or self.ood_val is None:
+            return None
+        return Validation(self.id_val, self.ood_val)
+
+    @property
+    def test(self) -> Test[ImageSet]:
+        """What a measurement may see."""
+        near, far, csid = ({images.name: images for images in group} for group in (self.near, self.far, self.csid))
+        return Test(self.id_test, near, far, csid)
+
+    def members(self) -> Iterator[tuple[Role, ImageSet]]:
+        """Every filled role with its set; ``near``, ``far`` and ``csid`` may come several times."""
+        single: tuple[tuple[Role, ImageSet | None], ...] = (
+            ("id_train", self.id_train),
+            ("id_val", self.id_val),
+            ("id_test", self.id_test),
+        )
+        yield from ((role, images) for role, images in single if images is not None)
+        yield from (("near", images) for images in self.near)
+        yield from (("far", images) for images in self.far)
+        yield from (("csid", images) for images in self.csid)
+        if self.ood_val is not None:
+            yield "ood_val", self.ood_val
+        if self.ood_train is not None:
+            yield "ood_train", self.ood_train
+
+    def id_labels(self, role: Role, images: ImageSet) -> NDArray[np.int64]:
+        """The labels of a set in the in-distribution classes; -1 throughout for outliers.
+
+        A covariate-shifted set may hold some of the classes only (ImageNet-R has 200 of 1,000): its
+        labels are mapped by class name.
+        """
+        if role not in ID_ROLES:
+            return np.full(len(images), UNLABELLED, dtype=np.int64)
+        if images.class_names == self.class_names:
+            return images.labels
+        position = {name: number for number, name in enumerate(self.class_names)}
+        return np.array([position[name] for name in images.class_names], dtype=np.int64)[images.labels]
+
+    def _check_id_labels(self, role: Role, images: ImageSet) -> None:
+        where = f"benchmark {self.name!r}: {role} set {images.name!r}"
+        missing = int((images.labels == UNLABELLED).sum())
+        if missing:
+            raise DataError(f"{where} has {missing} images without a label; in-distribution sets need labels")
+        foreign = sorted(set(images.class_names) - set(self.class_names))
+        if foreign:
+            raise DataError(f"{where} has the class {foreign[0]!r}, which is not among the in-distribution classes")
+        if len(self.class_names) < 2 or (role != "csid" and len(np.unique(images.labels)) < 2):
+            raise DataError(f"{where} holds one class only; a classifier to judge needs at least two")

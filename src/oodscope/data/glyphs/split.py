@@ -1,0 +1,87 @@
+"""``render_split``: any set of the benchmark, any size, from a seed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oodscope.base.errors import DataError, UnknownNameError
+from oodscope.data.glyphs import alphabet
+from oodscope.data.glyphs.characters import character_source
+from oodscope.data.glyphs.digits import DIGITS
+from oodscope.data.glyphs.photographs import PHOTOGRAPHS
+from oodscope.data.glyphs.randomness import streams
+from oodscope.data.glyphs.source import Drawn, Source
+from oodscope.data.glyphs.textures import TEXTURES
+
+_SOURCES: dict[str, Source] = {
+    "id_train": character_source(alphabet.ID),
+    "id_val": character_source(alphabet.ID),
+    "id_test": character_source(alphabet.ID),
+    "near_same_scripts": character_source(alphabet.NEAR_SAME_SCRIPTS),
+    "near_new_scripts": character_source(alphabet.NEAR_NEW_SCRIPTS),
+    "photographs": PHOTOGRAPHS,
+    "digits": DIGITS,
+    "textures": TEXTURES,
+    "unseen_fonts": character_source(alphabet.ID, unseen=True),
+    "corrupted": character_source(alphabet.ID, corrupted=True),
+    "ood_val": character_source(alphabet.OOD_VAL),
+    "ood_train": character_source(alphabet.OOD_TRAIN),
+}
+
+SPLITS = tuple(_SOURCES)
+"""Every name that ``render_split`` accepts."""
+
+
+@dataclass(frozen=True)
+class GlyphSplit:
+    """One rendered set, ordered by class.
+
+    ``labels`` index ``class_names``; the sets that show ID characters share the classes of ``id_train``, every
+    other set has its own. ``hierarchy`` holds, for each image, its place on three levels from the coarsest to
+    the finest: ``script``, ``character``, ``font``. Where nothing is written the levels keep their meaning of
+    group, class and variant: a stripe is texture > stripes > stripes.
+    """
+
+    images: NDArray[np.uint8]
+    labels: NDArray[np.int64]
+    class_names: tuple[str, ...]
+    hierarchy: dict[str, NDArray[np.str_]]
+
+
+def render_split(
+    name: str, *, per_class: int, seed: int = 0, progress: Callable[[int], None] | None = None
+) -> GlyphSplit:
+    """Draw ``per_class`` images [32, 32, 3] of every class of the set ``name``.
+
+    An image depends only on (seed, set, class, index): a smaller ``per_class`` gives the first images of a
+    larger one, and no two sets share an image. ``progress`` is told how many images each finished class added.
+    """
+    if name not in _SOURCES:
+        raise UnknownNameError("glyphs split", name, SPLITS)
+    if per_class < 1:
+        raise DataError(f"glyphs: per_class is {per_class}; at least one image per class is needed")
+    if seed < 0:
+        raise DataError(f"glyphs: seed is {seed}; it must not be negative")
+    source = _SOURCES[name]
+    drawn: list[Drawn] = []
+    for class_name in source.groups:
+        drawn.append(source.draw(class_name, per_class, streams(seed, name, class_name)))
+        if progress is not None:
+            progress(per_class)
+    return _assemble(source, drawn, per_class)
+
+
+def _assemble(source: Source, drawn: list[Drawn], per_class: int) -> GlyphSplit:
+    names = tuple(source.groups)
+    return GlyphSplit(
+        images=np.concatenate([d.images for d in drawn]),
+        labels=np.repeat(np.arange(len(names)), per_class),
+        class_names=names,
+        hierarchy={
+            "script": np.repeat(np.array(list(source.groups.values())), per_class),
+            "character": np.repeat(np.array(names), per_class),
+            "font": np.concatenate([d.leaves for d in drawn]),
+        },
+    )

@@ -1,0 +1,135 @@
+"""ImageSet: images, their labels, and a fingerprint of both."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from oodscope.base.errors import DataError
+from oodscope.base.hashing import fingerprint
+from oodscope.data.sources import ArraySource, DatasetSource, ImageSource
+
+UNLABELLED = -1
+
+
+class ImageSet:
+    """Images read when needed, with labels in the set's own classes.
+
+    Anything becomes one: see ``from_arrays``, ``from_dataset`` here and ``oodscope.data.open_folder``,
+    ``open_list``, ``open_npz``. A subset (``take``) keeps its parent's source and remembers its rows, so
+    activations extracted for the parent serve every subset of it.
+
+    Parameters
+    ----------
+    name : how tables call it.
+    source : where the pixels come from.
+    labels : one integer per image, indexing ``class_names``; ``None`` for images without classes.
+    class_names : the set's own classes. Out-of-distribution sets keep theirs: cross-validation over
+        OOD classes and class-clustered intervals need them.
+    hierarchy : per-image columns of class membership from coarse to fine, such as
+        ``{"script": [...], "character": [...]}``.
+    rows : which images of the source belong to this set; all by default.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        source: ImageSource,
+        labels: ArrayLike | None = None,
+        class_names: Sequence[str] = (),
+        *,
+        hierarchy: Mapping[str, ArrayLike] | None = None,
+        rows: NDArray[np.int64] | None = None,
+    ) -> None:
+        self.name = name
+        self.source = source
+        self.rows = np.arange(len(source)) if rows is None else np.asarray(rows, dtype=np.int64)
+        if len(self.rows) == 0:
+            raise DataError(f"set {name!r} is empty: it holds no image")
+        self.skipped: tuple[str, ...] = ()
+        """Names of images left out because they could not be decoded."""
+        self.labels = _check_labels(name, labels, len(self.rows), class_names)
+        self.class_names = tuple(class_names) or tuple(str(c) for c in range(int(self.labels.max()) + 1))
+        self.hierarchy = {level: np.asarray(column) for level, column in (hierarchy or {}).items()}
+        for level, column in self.hierarchy.items():
+            if len(column) != len(self.rows):
+                raise DataError(
+                    f"set {name!r}: hierarchy level {level!r} has {len(column)} entries for {len(self.rows)} images"
+                )
+
+    @classmethod
+    def from_arrays(
+        cls,
+        name: str,
+        images: ArrayLike,
+        labels: ArrayLike | None = None,
+        class_names: Sequence[str] = (),
+        hierarchy: Mapping[str, ArrayLike] | None = None,
+    ) -> "ImageSet":
+        """From a uint8 array ``[N, H, W]`` or ``[N, H, W, C]``."""
+        return cls(name, ArraySource(name, np.asarray(images)), labels, class_names, hierarchy=hierarchy)
+
+    @classmethod
+    def from_dataset(cls, name: str, dataset: Any) -> "ImageSet":
+        """From a torchvision-style dataset: ``dataset[i]`` gives ``(PIL image, label)`` without a transform."""
+        source = DatasetSource(name, dataset)
+        return cls(name, source, source.labels(), tuple(getattr(dataset, "classes", ())))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        return f"ImageSet({self.name!r}, {len(self)} images, {len(self.class_names)} classes)"
+
+    def images(self, rows: Sequence[int] | NDArray[np.int64]) -> list[NDArray[np.uint8]]:
+        """The pixels of some rows of this set, uint8 ``[H, W]`` or ``[H, W, C]``."""
+        return [self.source.read(int(self.rows[row])) for row in rows]
+
+    def sample_ids(self) -> list[str]:
+        """A stable name for each image, unique within its set."""
+        return [self.source.name(int(row)) for row in self.rows]
+
+    def take(self, rows: ArrayLike, name: str | None = None) -> "ImageSet":
+        """The subset of these rows, in this order."""
+        chosen = np.asarray(rows, dtype=np.int64)
+        return ImageSet(
+            name or self.name,
+            self.source,
+            self.labels[chosen],
+            self.class_names,
+            hierarchy={level: column[chosen] for level, column in self.hierarchy.items()},
+            rows=self.rows[chosen],
+        )
+
+    def digests(self) -> list[bytes]:
+        """The content digest of each image; equal digests mean equal images."""
+        every = self.source.digests()
+        return [every[row] for row in self.rows]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of the images, their order, labels and class names: what a result row records."""
+        return fingerprint(self.source.key, self.rows, self.labels, list(self.class_names))
+
+
+def _check_labels(
+    name: str, labels: ArrayLike | None, count: int, class_names: Sequence[str]
+) -> NDArray[np.int64]:
+    if labels is None:
+        return np.full(count, UNLABELLED, dtype=np.int64)
+    checked = np.asarray(labels)
+    if checked.ndim != 1 or len(checked) != count:
+        raise DataError(f"set {name!r}: {count} images need {count} labels, got an array of shape {checked.shape}")
+    if not np.issubdtype(checked.dtype, np.integer):
+        raise DataError(f"set {name!r}: labels must be integers, not {checked.dtype}")
+    checked = checked.astype(np.int64)
+    limit = len(class_names) or np.iinfo(np.int64).max
+    wrong = np.flatnonzero((checked < UNLABELLED) | (checked >= limit))
+    if len(wrong):
+        raise DataError(
+            f"set {name!r}: label {checked[wrong[0]]} of image {wrong[0]} is out of range "
+            f"0..{limit - 1} ({len(wrong)} such labels)"
+        )
+    return checked

@@ -1,0 +1,118 @@
+"""Benchmarks declared in YAML: strictly checked, versioned, with sets by role."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from oodscope.base.config import StrictModel, parse, read_yaml
+from oodscope.base.errors import DataError
+from oodscope.data.embedded import open_glyphs
+from oodscope.data.imageset import ImageSet
+from oodscope.data.opening import open_folder, open_list, open_npz
+from oodscope.data.preprocess import Preprocess
+from oodscope.execution import SILENT, Progress
+
+
+class FolderSpec(StrictModel):
+    """Images under a folder; its subfolders are the classes."""
+
+    source: Literal["folder"]
+    path: str
+
+    def open(self, name: str, root: Path, progress: Progress = SILENT) -> ImageSet:
+        return open_folder(name, root / self.path)
+
+
+class ListSpec(StrictModel):
+    """Images named by a text file of ``path label`` lines, relative to ``images`` (default: the list's folder)."""
+
+    source: Literal["list"]
+    path: str
+    images: str | None = None
+
+    def open(self, name: str, root: Path, progress: Progress = SILENT) -> ImageSet:
+        return open_list(name, root / self.path, None if self.images is None else root / self.images)
+
+
+class NpzSpec(StrictModel):
+    """Arrays of an npz file, by name."""
+
+    source: Literal["npz"]
+    path: str
+    images: str = "images"
+    labels: str = "labels"
+
+    def open(self, name: str, root: Path, progress: Progress = SILENT) -> ImageSet:
+        return open_npz(name, root / self.path, self.images, self.labels)
+
+
+class TorchvisionSpec(StrictModel):
+    """A dataset of ``torchvision.datasets`` that already lies under ``path``; ``options`` go to its constructor."""
+
+    source: Literal["torchvision"]
+    dataset: str
+    path: str = "."
+    options: dict[str, str | bool | int] = {}
+
+    def open(self, name: str, root: Path, progress: Progress = SILENT) -> ImageSet:
+        from torchvision import datasets
+
+        if not hasattr(datasets, self.dataset):
+            raise DataError(f"set {name!r}: torchvision has no dataset {self.dataset!r}")
+        try:
+            opened = getattr(datasets, self.dataset)(str(root / self.path), **self.options)
+        except (RuntimeError, TypeError, ValueError, FileNotFoundError) as error:
+            raise DataError(f"set {name!r}: torchvision's {self.dataset}: {error}") from error
+        return ImageSet.from_dataset(name, opened)
+
+
+class GlyphsSpec(StrictModel):
+    """A generated split of the embedded glyphs."""
+
+    source: Literal["glyphs"]
+    split: str
+    per_class: int = Field(gt=0)
+    seed: int = 0
+
+    def open(self, name: str, root: Path, progress: Progress = SILENT) -> ImageSet:
+        return open_glyphs(name, self.split, per_class=self.per_class, seed=self.seed, progress=progress)
+
+
+SetSpec = Annotated[
+    FolderSpec | ListSpec | NpzSpec | TorchvisionSpec | GlyphsSpec, Field(discriminator="source")
+]
+
+
+class SetsSpec(StrictModel):
+    """The roles; ``near``, ``far`` and ``csid`` hold several sets by name."""
+
+    id_test: SetSpec
+    id_train: SetSpec | None = None
+    id_val: SetSpec | None = None
+    near: dict[str, SetSpec] = {}
+    far: dict[str, SetSpec] = {}
+    csid: dict[str, SetSpec] = {}
+    ood_val: SetSpec | None = None
+    ood_train: SetSpec | None = None
+
+
+class Manifest(StrictModel):
+    """A benchmark's declaration.
+
+    Parameters
+    ----------
+    root : folder that all paths are relative to; itself relative to the YAML file.
+    """
+
+    name: str
+    version: str
+    description: str = ""
+    root: str = "."
+    transform: Preprocess | None = None
+    sets: SetsSpec
+
+
+def read_manifest(path: Path) -> Manifest:
+    """A checked manifest, or one line that names the file, the key and the nearest known key."""
+    return parse(Manifest, read_yaml(path), str(path))

@@ -1,0 +1,73 @@
+"""Images in files, decoded by Pillow."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, UnidentifiedImageError
+
+from oodscope.base.errors import DataError
+from oodscope.data.filehashes import FileHashes
+from oodscope.data.sources.base import ImageSource
+
+
+class UnreadableImageError(DataError):
+    """An image file that cannot be decoded."""
+
+
+class FileSource(ImageSource):
+    """Image files under one root.
+
+    Parameters
+    ----------
+    root : folder that names are relative to.
+    paths : files, relative to ``root``, in order.
+    """
+
+    def __init__(self, root: Path, paths: Sequence[str]) -> None:
+        self.root = root
+        self.paths = list(paths)
+        self._digests: list[bytes] = []
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def read(self, index: int) -> NDArray[np.uint8]:
+        path = self.root / self.paths[index]
+        try:
+            with Image.open(path) as picture:
+                if picture.mode == "L":
+                    return np.asarray(picture)
+                return np.asarray(_without_depth(picture).convert("RGB"))
+        except (OSError, UnidentifiedImageError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+            reason = "no such file" if isinstance(error, FileNotFoundError) else str(error).replace("\n", " ")
+            raise UnreadableImageError(
+                f"unreadable image {path}: {reason}. Repair or remove it, or go on without it: --skip-unreadable"
+            ) from error
+
+    def name(self, index: int) -> str:
+        return self.paths[index]
+
+    def digests(self) -> list[bytes]:
+        if not self._digests:
+            with FileHashes() as hashes:
+                self._digests = [hashes.digest(self.root / path) for path in self.paths]
+        return self._digests
+
+    def unreadable(self) -> list[int]:
+        """The rows that cannot be decoded; every file is tried."""
+        bad = []
+        for index in range(len(self)):
+            try:
+                self.read(index)
+            except UnreadableImageError:
+                bad.append(index)
+        return bad
+
+
+def _without_depth(picture: Image.Image) -> Image.Image:
+    """16-bit grey scaled to 8 bits: Pillow's own conversion would clip it to white."""
+    if picture.mode in ("I", "I;16", "I;16B", "I;16L"):
+        return Image.fromarray((np.asarray(picture, dtype=np.float64) / 257.0).round().astype(np.uint8))
+    return picture

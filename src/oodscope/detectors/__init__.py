@@ -1,0 +1,21 @@
+"""Detectors: activations in, scores out, larger = more OOD."""
+
+from oodscope.detectors.base import Detector, Needs, Paper
+from oodscope.detectors.logitscore import LogitScore
+from oodscope.detectors.rectifier import Rectifier
+from oodscope.detectors.registry import DETECTORS, create_detector
+from oodscope.detectors.saving import load_detector
+from oodscope.detectors.tuning import Choice, tune
+
+__all__ = [
+    "DETECTORS",
+    "Choice",
+    "Detector",
+    "LogitScore",
+    "Needs",
+    "Paper",
+    "Rectifier",
+    "create_detector",
+    "load_detector",
+    "tune",
+]

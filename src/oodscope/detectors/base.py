@@ -1,0 +1,221 @@
+"""Detector: a small estimator that turns activations into scores, larger = more OOD."""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Flag, auto
+from itertools import product
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Self
+
+import torch
+from sklearn.base import BaseEstimator, clone
+from torch import Tensor
+
+from oodscope.activations import Activations, Probe
+from oodscope.base.errors import DetectorError
+
+
+class Needs(Flag):
+    """What a detector must be given. ``TRAIN`` and ``LABELS`` concern fitting, the rest every image."""
+
+    LOGITS = auto()
+    FEATURES = auto()
+    HEAD = auto()
+    PROBES = auto()
+    TRAIN = auto()
+    LABELS = auto()
+
+
+class Paper(NamedTuple):
+    """Where a detector comes from."""
+
+    title: str
+    authors: str
+    venue: str
+
+
+class Detector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyped
+    """Base of all detectors: subclasses give ``_score``, and ``_fit`` if they learn from data.
+
+    The base does once what every detector needs: it checks ``needs``, reads activations in chunks, moves
+    them to the device, refuses NaN by name and row, and forgets what was fitted when a parameter changes.
+
+    What ``_fit`` learns goes into attributes that end in an underscore: tensors, or plain JSON values.
+
+    Class attributes
+    ----------------
+    name : the registry name.
+    needs : what must be there.
+    grid : values worth searching, by parameter.
+    """
+
+    name: ClassVar[str]
+    paper: ClassVar[Paper]
+    needs: ClassVar[Needs]
+    grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
+
+    def fit(self, train: Activations, val: Activations | None = None, *, ood_val: Activations | None = None) -> Self:
+        """Learn from in-distribution training activations.
+
+        Parameters
+        ----------
+        train : training images of the classifier, with labels.
+        val : held-out in-distribution images, for detectors that take thresholds from them.
+        ood_val : validation outliers, for the few detectors that learn from some.
+        """
+        self._forget()
+        if Needs.TRAIN in self.needs:
+            self._check(train, fitting=True)
+            if val is not None:
+                self._check(val)
+            self._fit(train, val, ood_val)
+        return self
+
+    def score(self, activations: Activations) -> Tensor:
+        """One score per row, larger = more OOD, float64 on the detector's device."""
+        if Needs.TRAIN in self.needs and not self.fitted:
+            raise DetectorError(f"{self.name}: not fitted. Call fit(train, val) first")
+        self._check(activations)
+        chunks = activations.chunks(device=self.device)
+        scores = torch.cat([_real(self._score(chunk)) for chunk in chunks])
+        self._refuse_rows(~torch.isfinite(scores), "scores")
+        return scores
+
+    def to(self, device: torch.device | str) -> Self:
+        """Move what was fitted, and all coming work, to ``device``."""
+        self._device = torch.device(device)
+        for key, value in self._state().items():
+            if isinstance(value, Tensor):
+                vars(self)[key] = value.to(self._device)
+        return self
+
+    @property
+    def device(self) -> torch.device:
+        return getattr(self, "_device", torch.device("cpu"))
+
+    @property
+    def fitted(self) -> bool:
+        """Whether ``fit`` has left anything behind."""
+        return bool(self._state())
+
+    @property
+    def id(self) -> str:
+        """Name in tables: the registry name, with the parameters that differ from their defaults."""
+        defaults = type(self)().get_params(deep=False)
+        own = {key: value for key, value in self.get_params(deep=False).items() if value != defaults[key]}
+        return f"{self.name}({', '.join(f'{key}={value}' for key, value in own.items())})" if own else self.name
+
+    @property
+    def probes(self) -> tuple[Probe, ...]:
+        """Columns that must be extracted for this detector beyond logits and features."""
+        return ()
+
+    def why_not(self, *, head: bool, train: bool) -> str | None:
+        """Why this detector cannot be used where a head or training activations are missing; None if it can."""
+        if self.needs & (Needs.FEATURES | Needs.HEAD) and not head:
+            return "needs the features before a linear head, and none was found"
+        if Needs.TRAIN in self.needs and not train:
+            return "needs in-distribution training images (id_train)"
+        return None
+
+    def search_space(self, train: Activations) -> list[dict[str, Any]]:
+        """Every combination of the grid that makes sense for these activations."""
+        return [dict(zip(self.grid, values)) for values in product(*self.grid.values())]
+
+    def score_grid(
+        self,
+        candidates: Sequence[Mapping[str, Any]],
+        train: Activations,
+        val: Activations | None,
+        judged: Sequence[Activations],
+    ) -> Iterator[list[Tensor]]:
+        """For each candidate, the scores of each of the ``judged`` activations.
+
+        A detector whose candidates share most of the work overrides this.
+        """
+        for candidate in candidates:
+            trial = clone(self).set_params(**candidate).to(self.device).fit(train, val)
+            yield [trial.score(activations) for activations in judged]
+
+    def save(self, path: Path | str) -> None:
+        """Write parameters and fitted state to one safetensors file."""
+        from oodscope.detectors.saving import save_detector
+
+        save_detector(self, Path(path))
+
+    @abstractmethod
+    def _score(self, batch: Activations) -> Tensor:
+        """Scores of one chunk, ``[rows]``."""
+
+    def _fit(self, train: Activations, val: Activations | None, ood_val: Activations | None) -> None:
+        """Learn the attributes that end in an underscore."""
+        raise NotImplementedError(f"{type(self).__name__} needs TRAIN but does not define _fit")
+
+    def _state(self) -> dict[str, Any]:
+        return {key: value for key, value in vars(self).items() if key.endswith("_") and not key.startswith("_")}
+
+    def _forget(self) -> None:
+        for key in self._state():
+            delattr(self, key)
+
+    def __setattr__(self, key: str, value: Any) -> None:
+        if key in self._get_param_names():
+            self._forget()
+        super().__setattr__(key, value)
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        parameters = ", ".join(f"{key}={value!r}" for key, value in self.get_params(deep=False).items())
+        unfitted = Needs.TRAIN in self.needs and not self.fitted
+        return f"{type(self).__name__}({parameters}){' [not fitted]' if unfitted else ''}"
+
+    def _check(self, activations: Activations, fitting: bool = False) -> None:
+        columns = [column for flag, column in _COLUMNS.items() if flag in self.needs]
+        columns += [probe.column for probe in self.probes]
+        for column in columns:
+            if column not in activations:
+                raise DetectorError(f"{self.name}: needs {column}, which these activations do not hold")
+        if Needs.HEAD in self.needs and activations.head is None:
+            raise DetectorError(f"{self.name}: needs the head's weight and bias; pass weight= and bias=")
+        if fitting and Needs.LABELS in self.needs:
+            self._check_labels(activations)
+        for column in columns:
+            finite = [torch.isfinite(chunk[column]).all(dim=1) for chunk in activations.chunks(only=(column,))]
+            self._refuse_rows(~torch.cat(finite), column)
+
+    def _check_labels(self, train: Activations) -> None:
+        if "labels" not in train:
+            raise DetectorError(f"{self.name}: fitting needs the labels of the training images")
+        wrong = (train.labels < 0) | (train.labels >= train.num_classes)
+        if wrong.any():
+            row = int(wrong.nonzero()[0])
+            raise DetectorError(
+                f"{self.name}: label {int(train.labels[row])} of row {row} is out of range 0..{train.num_classes - 1}"
+            )
+
+    def _refuse_rows(self, bad: Tensor, what: str) -> None:
+        if bad.any():
+            rows = bad.nonzero().flatten().tolist()
+            shown = ", ".join(str(row) for row in rows[:5]) + (", ..." if len(rows) > 5 else "")
+            raise DetectorError(f"{self.name}: {what} are NaN or infinite in {len(rows)} of {len(bad)} rows ({shown})")
+
+
+_COLUMNS = {Needs.LOGITS: "logits", Needs.FEATURES: "features"}
+
+
+def _real(scores: Tensor) -> Tensor:
+    """float64 where the device knows it, so that nothing downstream rounds scores into ties."""
+    return scores.to(torch.float32 if scores.device.type == "mps" else torch.float64)
+
+
+def parameters_json(detector: Detector) -> dict[str, Any]:
+    """The parameters as plain JSON, a nested detector as its name and parameters."""
+    values = detector.get_params(deep=False)
+    plain: dict[str, Any] = json.loads(json.dumps(values, default=_nested))
+    return plain
+
+
+def _nested(value: Any) -> Any:
+    if isinstance(value, Detector):
+        return {"detector": value.name, "params": parameters_json(value)}
+    raise TypeError(f"parameter of type {type(value).__name__} cannot be recorded")

@@ -1,0 +1,27 @@
+"""LogitScore: detectors that look at logits only, and can therefore sit behind any rectifier."""
+
+from abc import abstractmethod
+from typing import ClassVar
+
+from torch import Tensor
+
+from oodscope.activations import Activations
+from oodscope.detectors.base import Detector, Needs
+
+
+class LogitScore(Detector):
+    """A score of logits alone; nothing is fitted."""
+
+    needs: ClassVar[Needs] = Needs.LOGITS
+
+    @abstractmethod
+    def of_logits(self, logits: Tensor) -> Tensor:
+        """Scores ``[N]`` of logits ``[N, C]``, larger = more OOD."""
+
+    def _score(self, batch: Activations) -> Tensor:
+        return self.of_logits(precise(batch.logits))
+
+
+def precise(values: Tensor) -> Tensor:
+    """float64, where the device has it: float32 softmax saturates at 1 and makes ties."""
+    return values.float() if values.device.type == "mps" else values.double()

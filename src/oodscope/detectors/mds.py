@@ -1,0 +1,40 @@
+"""MDS: Mahalanobis distance to the nearest class."""
+
+import torch
+from torch import Tensor
+
+from oodscope.activations import Activations
+from oodscope.detectors.base import Detector, Needs, Paper
+from oodscope.detectors.logitscore import precise
+from oodscope.detectors.spectrum import whitening
+
+
+class MDS(Detector):
+    r"""Squared Mahalanobis distance to the nearest class mean, one covariance for all classes.
+
+    .. math:: s(x) = \min_c\,(h-\mu_c)^\top\Sigma^{+}(h-\mu_c), \qquad
+              \Sigma = \frac1N\sum_c\sum_{i:y_i=c}(h_i-\mu_c)(h_i-\mu_c)^\top
+
+    Classes without training images do not take part.
+    """
+
+    name = "mds"
+    paper = Paper(
+        "A Simple Unified Framework for Detecting Out-of-Distribution Samples and Adversarial Attacks",
+        "Lee et al.",
+        "NeurIPS 2018",
+    )
+    needs = Needs.FEATURES | Needs.TRAIN | Needs.LABELS
+
+    def _fit(self, train: Activations, val: Activations | None, ood_val: Activations | None) -> None:
+        moments = train.moments(self.device)
+        whiten = whitening(moments.within)
+        # around the common mean, so that far-off features do not cancel in the squared distances
+        self.origin_ = precise(moments.mean.to(self.device))
+        self.whiten_ = precise(whiten.to(self.device))
+        means = moments.means[moments.counts > 0] - moments.mean
+        self.means_ = precise((means @ whiten).to(self.device))
+
+    def _score(self, batch: Activations) -> Tensor:
+        whitened = (precise(batch.features) - self.origin_) @ self.whiten_
+        return torch.cdist(whitened, self.means_).square().amin(dim=1)

@@ -1,0 +1,27 @@
+"""The progress sink: long work reports to it and does not know who listens."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Protocol
+
+Advance = Callable[[int], None]
+"""Called with the number of items just finished."""
+
+
+class Progress(Protocol):
+    """Anything that can show how far a stage has come."""
+
+    def stage(self, description: str, total: int) -> AbstractContextManager[Advance]:
+        """Open a stage of ``total`` items; inside the block, call the yielded function as items finish."""
+        ...
+
+
+class Silent:
+    """Shows nothing."""
+
+    @contextmanager
+    def stage(self, description: str, total: int) -> Iterator[Advance]:
+        yield lambda finished: None
+
+
+SILENT: Progress = Silent()

@@ -1,0 +1,132 @@
+"""A walk down the ranking from the most positive score, on which every ranking metric is one line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil, floor
+from typing import Literal
+
+import numpy as np
+
+from oodscope.base.errors import DataError
+from oodscope.metrics.scores import FloatArray, IntArray
+
+Positive = Literal["ood", "id"]
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Counts met while the threshold passes the distinct scores of the positive class, most positive first.
+
+    Only there can a true positive be gained, so no metric needs the thresholds in between. The last axis is
+    the walk; leading axes, if any, are bootstrap replicates. A replicate may gain nothing at a step: such a
+    step repeats the one before it and changes no metric.
+
+    Parameters
+    ----------
+    tp : positives at or beyond each step.
+    fp : negatives at or beyond it; a negative tied with the positives of the step is counted.
+    fp_before : negatives strictly beyond it; the tied ones are not.
+    n_positive, n_negative : sizes of the two samples.
+    """
+
+    tp: FloatArray
+    fp: FloatArray
+    fp_before: FloatArray
+    n_positive: int
+    n_negative: int
+
+    def resampled(self, positives: FloatArray, negatives: FloatArray) -> Walk:
+        """The walks of bootstrap replicates, given for each side ``[r, k]``: draws of r among its first k."""
+        return Walk(
+            tp=positives.take(self.tp.astype(np.intp), axis=-1),
+            fp=negatives.take(self.fp.astype(np.intp), axis=-1),
+            fp_before=negatives.take(self.fp_before.astype(np.intp), axis=-1),
+            n_positive=self.n_positive,
+            n_negative=self.n_negative,
+        )
+
+    @cached_property
+    def gained(self) -> FloatArray:
+        """How many positives each step adds."""
+        gained = self.tp.copy()
+        gained[..., 1:] -= self.tp[..., :-1]
+        return gained
+
+    def placements(self) -> FloatArray:
+        """Share of the negatives that the positives of each step beat, a tie counting half."""
+        return 1.0 - (self.fp + self.fp_before) / (2.0 * self.n_negative)
+
+    def auroc(self) -> FloatArray:
+        """Area under the ROC curve: the chance that a positive beats a negative, a tie counting half."""
+        # Twice the pairs, so that halves are whole numbers and the result is rounded once.
+        pairs = 2.0 * self.n_positive * self.n_negative
+        return (pairs - _dot(self.gained, self.fp + self.fp_before)) / pairs
+
+    def average_precision(self) -> FloatArray:
+        r"""Area under the precision-recall steps, :math:`\sum_k (R_k - R_{k-1}) P_k`."""
+        return _dot(self.gained, self._precision()) / self.n_positive
+
+    def trapezoid_aupr(self) -> FloatArray:
+        """Area under the straight lines between the precision-recall points, from (recall 0, precision 1).
+
+        Davis & Goadrich (ICML 2006) show that these lines are not attainable and flatter a detector; OpenOOD
+        and DCV-ROOD report this area.
+        """
+        tp_before = self.tp - self.gained
+        flagged = tp_before + self.fp_before
+        before = np.where(flagged > 0, tp_before / np.maximum(flagged, 1.0), 1.0)
+        return _dot(self.gained, self._precision() + before) / (2.0 * self.n_positive)
+
+    def fpr_at_tpr(self, tpr: float) -> FloatArray:
+        """False-positive rate at the first ROC vertex whose true-positive rate is at least ``tpr``."""
+        if not 0.0 < tpr <= 1.0:
+            raise DataError(f"tpr must lie in (0, 1]; it is {tpr}")
+        step = _search(self.tp, least_count(tpr, self.n_positive), "left")
+        return _pick(self.fp, step) / self.n_negative
+
+    def tpr_at_fpr(self, fpr: float) -> FloatArray:
+        """The highest true-positive rate of the ROC vertices whose false-positive rate is at most ``fpr``."""
+        if not 0.0 <= fpr <= 1.0:
+            raise DataError(f"fpr must lie in [0, 1]; it is {fpr}")
+        passed = _search(self.fp, most_count(fpr, self.n_negative), "right")
+        reached = _pick(self.tp, np.maximum(passed - 1, 0)) / self.n_positive
+        return np.where(passed > 0, reached, 0.0)
+
+    def _precision(self) -> FloatArray:
+        # Where a replicate has drawn nothing yet it gains nothing either, so any finite number will do.
+        return self.tp / np.maximum(self.tp + self.fp, 1.0)
+
+
+def least_count(share: float, n: int) -> int:
+    """The smallest k with ``k / n >= share`` in float64, where ``share * n`` may round to the wrong side."""
+    k = ceil(share * n)
+    while (k - 1) / n >= share:
+        k -= 1
+    while k / n < share:
+        k += 1
+    return k
+
+
+def most_count(share: float, n: int) -> int:
+    """The largest k with ``k / n <= share`` in float64, where ``share * n`` may round to the wrong side."""
+    k = floor(share * n)
+    while (k + 1) / n <= share:
+        k += 1
+    while k / n > share:
+        k -= 1
+    return k
+
+
+def _dot(a: FloatArray, b: FloatArray) -> FloatArray:
+    return np.asarray(np.einsum("...k,...k->...", a, b))
+
+
+def _search(rows: FloatArray, count: int, side: Literal["left", "right"]) -> IntArray:
+    flat = rows.reshape(-1, rows.shape[-1])
+    return np.array([row.searchsorted(count, side) for row in flat]).reshape(rows.shape[:-1])
+
+
+def _pick(rows: FloatArray, index: IntArray) -> FloatArray:
+    return np.take_along_axis(rows, index[..., None], axis=-1)[..., 0]

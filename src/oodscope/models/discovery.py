@@ -1,0 +1,109 @@
+"""Find the head of any network, and believe it only with proof."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from oodscope.base.errors import ModelError, UnknownNameError
+from oodscope.models.head import Head
+from oodscope.models.reasons import explain, spread, uninformative
+from oodscope.models.trace import LinearCall, Trace, linear_weight, trace
+
+TOLERANCE = 1e-4
+
+
+@dataclass(frozen=True)
+class FoundHead:
+    """The outcome of a search.
+
+    Parameters
+    ----------
+    path : the module's name inside the network; ``None`` if no head was found.
+    num_classes : the number of logits, known either way.
+    deviation : the largest difference between ``features · Wᵀ + b`` and the logits, as a fraction of
+        the logits' spread over the probe images.
+    reason : why there is no head, in words; empty if there is one.
+    """
+
+    path: str | None
+    num_classes: int
+    deviation: float | None = None
+    reason: str = ""
+
+
+def find_head(model: nn.Module, batch: Tensor) -> FoundHead:
+    """The last linear layer whose input, times its weight, plus its bias, equals the logits of ``batch``.
+
+    The proof is numerical, so it needs no knowledge of architectures and cannot be fooled by names: a
+    layer called ``head`` whose output is averaged with another's is not a head.
+    """
+    seen = trace(model, batch)
+    classes = seen.logits.shape[1]
+    if problem := uninformative(seen.logits):
+        return FoundHead(None, classes, reason=problem)
+    for call in reversed(seen.calls):
+        deviation = _deviation(call, seen.logits)
+        if deviation is not None and deviation <= _allowed(seen.logits):
+            return FoundHead(call.path, classes, deviation)
+    return FoundHead(None, classes, reason=explain(seen, TOLERANCE))
+
+
+def prove_head(model: nn.Module, batch: Tensor, name: str) -> FoundHead:
+    """The same proof for the layer that the user named; failing it is an error that says by how much."""
+    target = named_module(model, name)
+    seen = trace(model, batch)
+    if problem := uninformative(seen.logits):
+        raise ModelError(f"head={name!r} cannot be proved: {problem}")
+    deviation = _deviation_of_module(model, target, seen)
+    if deviation is None:
+        raise ModelError(
+            f"head={name!r} does not produce the logits: in a pass it reads no feature vector that it maps to "
+            f"{seen.logits.shape[1]} logits"
+        )
+    if deviation > _allowed(seen.logits):
+        raise ModelError(
+            f"head={name!r} does not produce the logits: features · Wᵀ + b is off by {deviation:.2g} of their spread"
+        )
+    return FoundHead(name, seen.logits.shape[1], deviation)
+
+
+def named_module(model: nn.Module, name: str) -> nn.Module:
+    """The module at a dotted path; an unknown path suggests the nearest linear layers."""
+    modules = dict(model.named_modules(remove_duplicate=False))
+    if name not in modules:
+        known = [path for path, module in modules.items() if linear_weight(module) is not None]
+        raise UnknownNameError("module", name, known, "head= takes a path as in model.named_modules()")
+    return modules[name]
+
+
+def read_head(model: nn.Module, path: str) -> Head:
+    """The present weight and bias of the layer at ``path``, copied to the CPU."""
+    module = model.get_submodule(path)
+    weight, bias = linear_weight(module), getattr(module, "bias", None)
+    if weight is None:
+        raise ModelError(f"module {path!r} was replaced after its head was found; make a new Classifier")
+    copy = None if bias is None else bias.detach().cpu().clone()
+    return Head(weight.detach().flatten(1).cpu().clone(), copy)
+
+
+def _deviation_of_module(model: nn.Module, target: nn.Module, seen: Trace) -> float | None:
+    paths = {path for path, module in model.named_modules(remove_duplicate=False) if module is target}
+    return next((_deviation(call, seen.logits) for call in seen.calls if call.path in paths), None)
+
+
+def _deviation(call: LinearCall, logits: Tensor) -> float | None:
+    """How far the layer is from producing the logits; ``None`` if its shapes rule it out."""
+    if call.features is None or len(call.weight) != logits.shape[1]:
+        return None
+    rebuilt = call.features.double().cpu() @ call.weight.double().cpu().T
+    if call.bias is not None:
+        rebuilt = rebuilt + call.bias.double().cpu()
+    exact = logits.double().cpu()
+    return float((rebuilt - exact).abs().max() / spread(exact))
+
+
+def _allowed(logits: Tensor) -> float:
+    """The tolerance, plus the rounding of the network's own arithmetic where the spread is small."""
+    rounding = 8 * torch.finfo(logits.dtype).eps * float(logits.abs().max())
+    return TOLERANCE + rounding / float(spread(logits.double()))

@@ -1,0 +1,62 @@
+"""The identity of a network: its weights, its structure, its head."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from oodscope.base.hashing import fingerprint
+
+_BOOKKEEPING = {"training"}
+
+
+def weights_fingerprint(model: nn.Module) -> str:
+    """Of all parameters and buffers by name, type, shape and bytes; the same on every device."""
+    tensors = [*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False)]
+    return fingerprint([[name, str(t.dtype), list(t.shape), _bytes(t)] for name, t in sorted(tensors, key=_name)])
+
+
+def structure_fingerprint(model: nn.Module) -> str:
+    """Of the module tree: each module's path, class and plain public attributes.
+
+    The attributes count because much of a network's behaviour is neither a weight nor printed: the
+    pooling of a vision transformer is the attribute ``global_pool``. The code of ``forward`` does not
+    count: after editing it, name the class anew or clear the store.
+    """
+    return fingerprint([[path, _class(module), _settings(module)] for path, module in model.named_modules()])
+
+
+def _bytes(tensor: Tensor) -> str:
+    flat = tensor.detach().cpu().contiguous().reshape(-1)
+    return fingerprint(flat.view(torch.uint8).numpy())
+
+
+def _settings(module: nn.Module) -> dict[str, Any]:
+    return {
+        name: _plain(value)
+        for name, value in vars(module).items()
+        if not name.startswith("_") and name not in _BOOKKEEPING and _is_plain(value)
+    }
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, (tuple, list)):
+        return all(_is_plain(item) for item in value)
+    return value is None or isinstance(value, (bool, int, float, str)) or hasattr(value, "__qualname__")
+
+
+def _plain(value: Any) -> Any:
+    """A value that JSON can carry; a function or class counts by name, a float by its exact text."""
+    if isinstance(value, (tuple, list)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return repr(value)
+    return getattr(value, "__qualname__", value)
+
+
+def _class(module: nn.Module) -> str:
+    return f"{type(module).__module__}.{type(module).__qualname__}"
+
+
+def _name(pair: tuple[str, Tensor]) -> str:
+    return pair[0]

@@ -1,0 +1,1 @@
+from oodscope.models.small.cnn import small_cnn

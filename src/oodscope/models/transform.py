@@ -1,0 +1,73 @@
+"""From pictures to a batch, through our own preprocessing or anybody's callable."""
+
+import re
+import secrets
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from torch import Tensor
+
+from oodscope.base.errors import ModelError
+from oodscope.base.hashing import fingerprint
+from oodscope.data.preprocess import Preprocess
+from oodscope.models.noise import noise_images
+
+PictureTransform = Callable[[Image.Image], Tensor]
+
+# torchvision writes both of its Lambda transforms without saying which function they hold
+_HIDES_CODE = re.compile(r" at 0x[0-9a-fA-F]+|\bLambda\(")
+
+
+class PreparedBy:
+    """A transform with an identity: turns uint8 images into a batch, and has a key for the store.
+
+    Parameters
+    ----------
+    transform : a ``Preprocess``, or a callable from one Pillow image to one tensor.
+    mode : Pillow's mode that a callable's pictures are converted to (``"RGB"``, ``"L"``), because a data
+        set may hold grey images and a network see colours; ``None`` leaves them as they are.
+    """
+
+    def __init__(self, transform: Preprocess | PictureTransform, mode: str | None = None) -> None:
+        if not callable(transform):
+            raise ModelError(f"transform must turn a Pillow image into a tensor; a {type(transform).__name__} cannot")
+        self.transform = transform
+        self.mode = mode
+        self.key, self.uncached = self._identity()
+
+    def __call__(self, images: Sequence[NDArray[np.uint8]]) -> Tensor:
+        """A batch ``[N, ...]`` on the CPU."""
+        if isinstance(self.transform, Preprocess):
+            return self.transform(images)
+        tensors: list[Any] = [self.transform(self._picture(image)) for image in images]
+        if not all(isinstance(tensor, Tensor) for tensor in tensors):
+            raise ModelError(f"the transform returns a {type(tensors[0]).__name__}; add ToTensor() at its end")
+        if len({tensor.shape for tensor in tensors}) > 1:
+            raise ModelError("the transform gives tensors of different shapes; add Resize and CenterCrop to it")
+        return torch.stack(tensors)
+
+    def _picture(self, image: NDArray[np.uint8]) -> Image.Image:
+        picture = Image.fromarray(image.squeeze(2) if image.ndim == 3 and image.shape[2] == 1 else image)
+        return picture.convert(self.mode) if self.mode else picture
+
+    def _identity(self) -> tuple[str, str]:
+        """The key, and why it serves this object alone (empty if equal transforms share it).
+
+        A text can hide what it describes (rounded tensors, attributes that are not printed), so the key
+        also holds what the transform does to noise. A function shows neither its code nor what it
+        refers to: it gets a random key, and nothing stored is ever served for it.
+        """
+        if isinstance(self.transform, Preprocess):
+            return self.transform.key, ""
+        text = repr(self.transform)
+        if _HIDES_CODE.search(text):
+            return secrets.token_hex(32), "it contains a function whose code cannot be compared"
+        noise = noise_images(40, 1 if self.mode == "L" else 3)
+        first, second = ([self([image]) for image in noise] for _ in range(2))
+        if not all(torch.equal(a, b) for a, b in zip(first, second)):
+            return secrets.token_hex(32), "it is random: the same picture gives different tensors"
+        return fingerprint("transform", text, self.mode, *(tensor.numpy() for tensor in first)), ""

@@ -1,0 +1,30 @@
+"""What an evaluation leaves behind: scores, measurements, records, the store, and the tables people publish."""
+
+from oodscope.results.grid import Cell, Column, Grid, Row, build_grid
+from oodscope.results.measurement import MEAN, Measurement, Tuning
+from oodscope.results.measurements import Measurements
+from oodscope.results.record import RunRecord, SetRecord
+from oodscope.results.result import Result
+from oodscope.results.scoretable import ScoreTable
+from oodscope.results.store import ResultStore
+from oodscope.results.tables import FORMATS, Table, pivot
+
+__all__ = [
+    "FORMATS",
+    "MEAN",
+    "Cell",
+    "Column",
+    "Grid",
+    "Measurement",
+    "Measurements",
+    "Result",
+    "ResultStore",
+    "Row",
+    "RunRecord",
+    "ScoreTable",
+    "SetRecord",
+    "Table",
+    "Tuning",
+    "build_grid",
+    "pivot",
+]

@@ -1,0 +1,65 @@
+"""A grid as HTML: the table of the report, and a self-styled one for notebooks."""
+
+from html import escape
+
+from oodscope.results.grid import Cell, Grid
+from oodscope.results.measurement import MEAN
+from oodscope.results.wording import heading
+
+_NOTEBOOK_STYLE = """<style>
+.oodscope th, .oodscope td { text-align: right; white-space: nowrap; }
+.oodscope th:first-child { text-align: left; }
+.oodscope thead th { text-align: right; }
+.oodscope td.best b { font-weight: 700; }
+.oodscope td small { opacity: .65; margin-left: .4em; }
+.oodscope p { font-size: .85em; opacity: .75; max-width: 60em; margin: .2em 0; }
+</style>"""
+
+
+def notebook(grid: Grid) -> str:
+    """The table with its caption, accuracy and notes, styled for a notebook."""
+    lines = [f"<p>{escape(note)}</p>" for note in grid.notes]
+    if grid.accuracy:
+        lines.insert(0, f"<p>Accuracy in percent: {accuracy_line(grid)}</p>")
+    caption = f"<p><b>{escape(heading(grid.metric))}</b>, protocol {escape(grid.protocol)}</p>"
+    return f'{_NOTEBOOK_STYLE}<div class="oodscope">{caption}{table(grid)}{"".join(lines)}</div>'
+
+
+def table(grid: Grid) -> str:
+    """The bare table. Every number is also there in full, as ``data-value``, for sorting and for programs."""
+    groups = "".join(
+        f'<th colspan="{count}" class="group">{escape(group)}</th>' for group, count in grid.groups()
+    )
+    names = "".join(
+        f'<th scope="col">{escape(MEAN if column.set == MEAN else column.set)}</th>' for column in grid.columns
+    )
+    head = f'<tr><th></th>{groups}</tr><tr><th scope="col">detector</th>{names}</tr>'
+    bodies = []
+    tracks = grid.tracks()
+    for words, rows in tracks:
+        title = f'<tr class="track"><th colspan="{len(grid.columns) + 1}">{escape(words)}</th></tr>'
+        lines = (
+            f'<tr><th scope="row">{escape(row.detector)}</th>{"".join(map(_cell, row.cells))}</tr>' for row in rows
+        )
+        bodies.append(f"<tbody>{title if len(tracks) > 1 else ''}{''.join(lines)}</tbody>")
+    return (
+        f'<table data-protocol="{escape(grid.protocol)}" data-metric="{escape(grid.metric)}">'
+        f"<thead>{head}</thead>{''.join(bodies)}</table>"
+    )
+
+
+def accuracy_line(grid: Grid) -> str:
+    """The accuracy on each set, in one line."""
+    return ", ".join(f"{escape(name)} {_number(cell)}" for name, cell in grid.accuracy)
+
+
+def _cell(cell: Cell | None) -> str:
+    if cell is None:
+        return "<td>–</td>"
+    kind = ' class="best"' if cell.best else ' class="close"' if cell.close else ""
+    return f'<td{kind} data-value="{cell.value!r}">{_number(cell)}</td>'
+
+
+def _number(cell: Cell) -> str:
+    value = f"<b>{cell.text}</b>" if cell.best else cell.text
+    return f"{value}<small>{cell.interval}</small>" if cell.interval else value

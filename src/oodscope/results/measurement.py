@@ -1,0 +1,103 @@
+"""Measurement: one number, with everything needed to say what it means."""
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, get_args
+
+import pandas as pd
+
+from oodscope.base.errors import DataError, OodscopeError, did_you_mean
+from oodscope.base.hashing import canonical_json
+
+Tuning = Literal["default", "id_only", "ood_val"]
+"""How parameters were chosen. The three tracks are ranked apart, because each has seen different data."""
+
+MEAN = "mean"
+"""The ``set`` of a row that holds the unweighted mean over the sets of its group."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """One tidy row: a metric of a detector on one OOD set, or on the mean of a group, under one protocol.
+
+    The accuracy of the classifier is a row too: ``metric="accuracy"`` and no detector. A number that cannot
+    be computed has no row, so ``value`` is always finite; an end of the interval or a cost may be missing
+    (``None``; NaN is taken as missing).
+
+    Parameters
+    ----------
+    run : id of the run that produced it.
+    recipe : how the model was trained; empty if that is not known.
+    detector : id of the detector, a column of the run's ``ScoreTable``; empty for accuracy.
+    params : the parameters used, after tuning. JSON values only, so tuples become lists.
+    tuning : how the parameters were chosen.
+    set : name of the set, or ``"mean"`` for the mean over the sets of ``group``.
+    group : ``near``, ``far``, ``csid`` or ``id``.
+    value : between 0 and 1 for every rate, never in percent.
+    low, high : ends of the interval made by the method ``interval`` at confidence ``level``.
+    """
+
+    run: str
+    benchmark: str
+    benchmark_version: str
+    model: str
+    recipe: str = ""
+    detector: str = ""
+    params: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    tuning: Tuning = "default"
+    protocol: str
+    set: str
+    group: str
+    metric: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+    interval: str = "none"
+    level: float | None = None
+    n_id: int | None = None
+    n_ood: int | None = None
+    seed: int | None = None
+    fit_seconds: float | None = None
+    microseconds_per_image: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.tuning not in get_args(Tuning):
+            raise DataError(f"{self._where()}: tuning is {self.tuning!r}; it must be one of {get_args(Tuning)}")
+        clean: dict[str, Any] = {name: _number(getattr(self, name)) for name in FLOATS}
+        clean |= {name: _count(getattr(self, name)) for name in COUNTS}
+        clean["params"] = self._plain_params()
+        for name, value in clean.items():
+            object.__setattr__(self, name, value)
+        if self.value is None or math.isinf(self.value):
+            raise DataError(f"{self._where()}: the value is not a finite number; leave the row out")
+
+    def _plain_params(self) -> Any:
+        try:
+            return json.loads(canonical_json(self.params))
+        except (TypeError, ValueError) as error:
+            raise DataError(f"{self._where()}: params must be plain JSON values: {error}") from error
+
+    def _where(self) -> str:
+        return f"{self.metric} of {self.detector or 'the classifier'} on {self.set} ({self.protocol})"
+
+
+COLUMNS = tuple(f.name for f in fields(Measurement))
+FLOATS = ("value", "low", "high", "level", "fit_seconds", "microseconds_per_image")
+COUNTS = ("n_id", "n_ood", "seed")
+
+
+def check_fields(names: Iterable[str]) -> None:
+    """Refuse a name that is no field of a measurement."""
+    for name in names:
+        if name not in COLUMNS:
+            raise OodscopeError(f"a measurement has no field {name!r}.{did_you_mean(name, COLUMNS)}")
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None or math.isnan(value) else float(value)
+
+
+def _count(value: Any) -> int | None:
+    return None if value is None or pd.isna(value) else int(value)

@@ -1,0 +1,62 @@
+"""RunRecord: what was run, on what, with what; enough to repeat it or to see why it differs."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from pydantic import ConfigDict, Field, field_validator
+
+from oodscope.base.config import StrictModel
+
+
+class SetRecord(StrictModel):
+    """One image set as it was used: its role, its size, and a fingerprint of its content."""
+
+    role: str
+    n: int = Field(ge=0)
+    fingerprint: str
+
+
+class RunRecord(StrictModel):
+    """The record of one run.
+
+    Parameters
+    ----------
+    id : unique among all runs; every measurement of the run carries it.
+    created : when, in UTC, as ISO 8601 (``2026-01-31T12:00:00+00:00``).
+    sets : each image set by name.
+    transform, head : descriptions for people of the preprocessing and of the classifier's last layer.
+    environment : versions of Python and libraries, the platform, the number of processors.
+    skipped : detectors that did not apply, each with the reason.
+    notes : what a reader should know, such as duplicate or unreadable images.
+    costs : seconds, passes, memory; free keys.
+    forward_images : how many images went through the network; ``None`` if nobody counted.
+    """
+
+    model_config = ConfigDict(strict=True, protected_namespaces=())  # fields here may begin with "model_"
+
+    id: str = Field(min_length=1)
+    created: str
+    oodscope_version: str
+    benchmark: str
+    benchmark_version: str
+    sets: dict[str, SetRecord]
+    model: str
+    model_fingerprint: str
+    transform: str
+    head: str
+    seed: int
+    precision: str
+    device: str
+    environment: dict[str, str | int]
+    protocols: list[str]
+    skipped: dict[str, str] = {}
+    notes: list[str] = []
+    costs: dict[str, Any] = {}
+    forward_images: int | None = None
+
+    @field_validator("created")
+    @classmethod
+    def _in_utc(cls, value: str) -> str:
+        if datetime.fromisoformat(value).utcoffset() != timedelta(0):
+            raise ValueError("must be in UTC, such as 2026-01-31T12:00:00+00:00")
+        return value

@@ -1,0 +1,97 @@
+"""Result: what an evaluation hands back, in memory and as a folder."""
+
+import json
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from oodscope.base.config import parse
+from oodscope.base.errors import DataError, OodscopeError, StorageError
+from oodscope.base.files import atomic_path, write_text
+from oodscope.results.measurements import Measurements
+from oodscope.results.record import RunRecord
+from oodscope.results.scoretable import ScoreTable
+from oodscope.results.tables import Table, pivot
+
+_RECORD, _MEASUREMENTS, _SCORES = "run.json", "measurements.parquet", "scores.parquet"
+
+
+@dataclass(frozen=True)
+class Result:
+    """One run: its record, its numbers, and the scores they were computed from."""
+
+    record: RunRecord
+    measurements: Measurements
+    scores: ScoreTable
+
+    def __post_init__(self) -> None:
+        if strangers := set(self.measurements.distinct("run")) - {self.record.id}:
+            raise DataError(f"the record is of run {self.record.id!r}, but a measurement is of run {min(strangers)!r}")
+
+    def table(self, protocol: str | None = None, metric: str = "auroc") -> Table:
+        """The table people publish, for one protocol (the run's first by default) and one metric."""
+        return pivot(self.measurements, protocol or self.record.protocols[0], metric)
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """The measurements, one tidy row each."""
+        return self.measurements.to_dataframe()
+
+    def save(self, folder: Path | str) -> Path:
+        """Write ``run.json``, the measurements (Parquet, and CSV for people) and the scores.
+
+        ``run.json`` comes last and holds the checksums of the others, so a folder whose writing was
+        interrupted, or of which a part was copied, does not pass for a result.
+        """
+        folder = Path(folder)
+        if (folder / _RECORD).exists():
+            raise StorageError(f"{folder} already holds a result; results are never overwritten, choose another folder")
+        frame = self.to_dataframe()
+        with atomic_path(folder / _MEASUREMENTS) as temporary:
+            frame.to_parquet(temporary, compression="zstd", index=False)
+        with atomic_path(folder / "measurements.csv") as temporary:
+            frame.to_csv(temporary, index=False)
+        self.scores.save(folder / _SCORES)
+        files = {name: _digest(folder / name) for name in (_MEASUREMENTS, _SCORES)}
+        content = {"record": self.record.model_dump(mode="json"), "sha256": files}
+        write_text(folder / _RECORD, json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+        return folder
+
+    @classmethod
+    def load(cls, folder: Path | str) -> "Result":
+        """Read what ``save`` wrote."""
+        folder = Path(folder)
+        content = _read_json(folder / _RECORD)
+        record = parse(RunRecord, content["record"], str(folder / _RECORD))
+        for name, digest in content["sha256"].items():
+            if not (folder / name).is_file():
+                raise DataError(f"{folder}: {name} is missing")
+            if _digest(folder / name) != digest:
+                raise DataError(f"{folder / name}: not the file that was saved with this result (checksum differs)")
+        return cls(record, _read_measurements(folder / _MEASUREMENTS), ScoreTable.load(folder / _SCORES))
+
+
+def _digest(path: Path) -> str:
+    return sha256(path.read_bytes()).hexdigest()
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise DataError(f"{path.parent}: no finished result here ({path.name} is missing)") from error
+    except ValueError as error:
+        raise DataError(f"{path}: not valid JSON: {error}") from error
+    if not isinstance(content, dict) or set(content) != {"record", "sha256"}:
+        raise DataError(f"{path}: not the record of a result")
+    return content
+
+
+def _read_measurements(path: Path) -> Measurements:
+    try:
+        return Measurements.from_dataframe(pd.read_parquet(path, partitioning=None))
+    except (pa.ArrowException, OodscopeError) as error:
+        raise DataError(f"{path}: {error}") from error

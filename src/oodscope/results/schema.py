@@ -1,0 +1,39 @@
+"""The two tables of a result store: runs, and their measurements."""
+
+from typing import Any
+
+from sqlalchemy import BigInteger, Column, Connection, Double, ForeignKey, Integer, MetaData, Table, Text
+from sqlalchemy.schema import CreateIndex, CreateTable
+
+from oodscope.results.measurement import COLUMNS, COUNTS, FLOATS
+
+_METADATA = MetaData()
+
+RUNS = Table(
+    "runs",
+    _METADATA,
+    Column("id", Text, primary_key=True),
+    Column("created", Text, nullable=False),
+    Column("record", Text, nullable=False),
+)
+
+
+def _column(name: str) -> Column[Any]:
+    if name == "run":
+        return Column(name, ForeignKey(RUNS.c.id), nullable=False, index=True)
+    if name in FLOATS:
+        return Column(name, Double, nullable=name != "value")
+    return Column(name, BigInteger) if name in COUNTS else Column(name, Text, nullable=False)
+
+
+MEASUREMENTS = Table(
+    "measurements", _METADATA, Column("row", Integer, primary_key=True), *(_column(name) for name in COLUMNS)
+)
+
+
+def create(connection: Connection) -> None:
+    """Create what is missing. "If not exists" in the statement itself: another process may be creating it too."""
+    for table in _METADATA.sorted_tables:
+        connection.execute(CreateTable(table, if_not_exists=True))
+        for index in table.indexes:
+            connection.execute(CreateIndex(index, if_not_exists=True))

@@ -1,0 +1,131 @@
+"""ScoreTable: every score of every image, from which every number on every page can be recomputed."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from oodscope.base.errors import DataError, UnknownNameError
+from oodscope.results import scorefile
+
+TEXT = ("sample_id", "set", "role", "unit")
+NUMBERS = ("label", "own_class", "prediction")
+COLUMNS = ("sample_id", "set", "role", "label", "own_class", "prediction", "unit")
+ROLES = ("id_train", "id_val", "id_test", "near", "far", "csid")
+
+
+class ScoreTable:
+    """One row per image, one float64 column per detector. Larger score = more OOD.
+
+    Parameters
+    ----------
+    frame : the columns ``sample_id, set, role, label, own_class, prediction, unit`` and one per detector.
+        ``label`` is in the classes of the classifier, -1 for OOD images; ``own_class`` in those of the set;
+        ``unit`` tells repetitions apart (a fold, a seed), and a sample occurs once per set and unit.
+    metadata : JSON values. ``metadata["detectors"]`` describes each detector column: ``name``, ``params``,
+        ``tuning``, ``fit_seconds``, ``microseconds_per_image``; other keys are free.
+    """
+
+    def __init__(self, frame: pd.DataFrame, metadata: Mapping[str, Any]) -> None:
+        self.metadata: dict[str, Any] = dict(metadata)
+        described = self.metadata.get("detectors")
+        if not isinstance(described, Mapping):
+            raise DataError("a score table needs metadata['detectors'], which describes its score columns")
+        _check_columns(list(frame.columns), list(described))
+        self.detectors: list[str] = [str(name) for name in frame.columns if name not in COLUMNS]
+        self.frame = _typed(frame, self.detectors)
+        _check_rows(self.frame)
+        for detector in self.detectors:
+            _check_finite(self.frame, detector)
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def __repr__(self) -> str:
+        return f"ScoreTable({len(self)} samples, {len(self.sets())} sets, {len(self.detectors)} detectors)"
+
+    def sets(self, role: str | None = None) -> list[str]:
+        """The sets with this role (all sets by default), in order of appearance."""
+        names = self.frame["set"] if role is None else self.frame.loc[self.frame["role"] == role, "set"]
+        return [str(name) for name in names.unique()]
+
+    def scores(self, detector: str, role: str | None = None, set: str | None = None) -> NDArray[np.float64]:
+        """The scores of one detector, of all images or of those with this role and in this set."""
+        if detector not in self.detectors:
+            raise UnknownNameError("detector", detector, self.detectors)
+        chosen = np.ones(len(self.frame), dtype=bool)
+        for column, wanted in (("role", role), ("set", set)):
+            if wanted is not None:
+                chosen &= (self.frame[column] == wanted).to_numpy()
+        return self.frame[detector].to_numpy()[chosen]
+
+    def save(self, path: Path | str) -> None:
+        """Write one Parquet file, scores exact to the last bit, metadata inside."""
+        scorefile.write(Path(path), self.frame, self.metadata)
+
+    @classmethod
+    def load(cls, path: Path | str) -> "ScoreTable":
+        """Read what ``save`` wrote, and check it as strictly as a new table."""
+        frame, metadata = scorefile.read(Path(path))
+        try:
+            return cls(frame, metadata)
+        except DataError as error:
+            raise DataError(f"{path}: {error}") from error
+
+
+def _check_columns(columns: list[Any], described: list[str]) -> None:
+    if missing := [name for name in COLUMNS if name not in columns]:
+        raise DataError(f"the score table has no column {', '.join(map(repr, missing))}")
+    if len(set(columns)) < len(columns):
+        twice = next(name for name in columns if columns.count(name) > 1)
+        raise DataError(f"the score table has two columns {twice!r}")
+    if clash := [name for name in described if name in COLUMNS]:
+        raise DataError(f"a detector cannot be called {clash[0]!r}: the score table has a column of that name")
+    for name in set(columns) - {*COLUMNS, *described}:
+        raise DataError(f"column {name!r} is not described in metadata['detectors']")
+    for name in set(described) - set(columns):
+        raise DataError(f"metadata describes detector {name!r}, but the score table has no such column")
+
+
+def _typed(frame: pd.DataFrame, detectors: Iterable[str]) -> pd.DataFrame:
+    """A copy with the types of the table; the few distinct names become categories to stay small."""
+    typed: dict[str, Any] = {}
+    for name in TEXT:
+        if frame[name].isna().any():
+            raise DataError(f"column {name!r} has an empty entry in row {int(frame[name].isna().to_numpy().argmax())}")
+        typed[name] = frame[name].astype(str)
+        if name != "sample_id":
+            typed[name] = pd.Categorical(typed[name], categories=typed[name].unique())
+    for name in NUMBERS:
+        if not pd.api.types.is_integer_dtype(frame[name].dtype):
+            raise DataError(f"column {name!r} must hold integers, not {frame[name].dtype}")
+        typed[name] = frame[name].to_numpy(dtype=np.int64)
+    for name in detectors:
+        if not pd.api.types.is_float_dtype(frame[name].dtype):
+            raise DataError(f"the scores of {name!r} must be floating-point numbers, not {frame[name].dtype}")
+        typed[name] = frame[name].to_numpy(dtype=np.float64, copy=True)
+    ordered = {name: typed[name] for name in (*COLUMNS, *detectors)}
+    return pd.DataFrame(ordered, index=range(len(frame)))
+
+
+def _check_rows(frame: pd.DataFrame) -> None:
+    if unknown := [role for role in frame["role"].cat.categories if role not in ROLES]:
+        raise UnknownNameError("role", unknown[0], ROLES)
+    repeated = frame.duplicated(["set", "unit", "sample_id"]).to_numpy()
+    if repeated.any():
+        row = frame.iloc[int(repeated.argmax())]
+        unit = f", unit {row['unit']!r}" if row["unit"] else ""
+        raise DataError(f"sample {row['sample_id']!r} occurs twice in set {row['set']!r}{unit}")
+
+
+def _check_finite(frame: pd.DataFrame, detector: str) -> None:
+    wrong = np.flatnonzero(~np.isfinite(frame[detector].to_numpy()))
+    if len(wrong):
+        names = ", ".join(f"{frame['set'].iloc[row]}:{frame['sample_id'].iloc[row]}" for row in wrong[:3])
+        raise DataError(
+            f"{detector}: {len(wrong)} of {len(frame)} scores are NaN or infinite; the first rows are "
+            f"{', '.join(map(str, wrong[:3]))} ({names})"
+        )

@@ -1,0 +1,54 @@
+"""How tables and pages call metrics, tuning tracks and numbers: said once, the same everywhere."""
+
+from oodscope.base.errors import UnknownNameError
+from oodscope.metrics import METRICS
+
+LABELS = {
+    "auroc": "AUROC",
+    "aupr_in": "AUPR (ID positive)",
+    "aupr_out": "AUPR (OOD positive)",
+    "fpr95_ood_positive": "FPR95 (OOD positive)",
+    "fpr95_id_positive": "FPR95 (ID positive)",
+    "tpr5_ood_positive": "TPR at 5 % FPR (OOD positive)",
+    "tpr5_id_positive": "TPR at 5 % FPR (ID positive)",
+}
+
+TRACKS = {
+    "default": "default parameters",
+    "id_only": "tuned on ID data only",
+    "ood_val": "tuned on OOD validation data",
+}
+
+CLOSE = "†"
+"""Marks a value whose interval overlaps that of the best one."""
+
+
+def higher_is_better(metric: str) -> bool:
+    """Direction of a good detector."""
+    if metric not in METRICS:
+        raise UnknownNameError("metric", metric, METRICS)
+    return METRICS[metric].higher_is_better
+
+
+def heading(metric: str) -> str:
+    """The name with its direction: ``AUROC ↑``."""
+    return f"{LABELS.get(metric, metric)} {'↑' if higher_is_better(metric) else '↓'}"
+
+
+def explanation(metric: str) -> str:
+    """The metric in words, for the line below a table."""
+    direction = "higher is better" if higher_is_better(metric) else "lower is better"
+    return f"{LABELS.get(metric, metric)}, in percent: {METRICS[metric].description}; {direction}."
+
+
+def percent(value: float) -> str:
+    """``0.88031`` as ``88.03``."""
+    return f"{100 * value:.2f}"
+
+
+def span(low: float, high: float) -> str:
+    """The ends of an interval in percent, one decimal, joined by a dash: ``87.2–88.8``.
+
+    Both ends, because the interval of a rate near 0 or 1 is lopsided and a half-width would misstate it.
+    """
+    return f"{100 * low:.1f}–{100 * high:.1f}"

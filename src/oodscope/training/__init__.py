@@ -1,0 +1,11 @@
+"""Training: a network, a recipe and labelled images in; the trained network out, exactly resumable."""
+
+from oodscope.training.augment import Augment
+from oodscope.training.batch import Batch
+from oodscope.training.cross_entropy import CrossEntropy
+from oodscope.training.history import Epoch
+from oodscope.training.recipe import Recipe, Step
+from oodscope.training.streams import Streams
+from oodscope.training.trained import Trained, train
+
+__all__ = ["Augment", "Batch", "CrossEntropy", "Epoch", "Recipe", "Step", "Streams", "Trained", "train"]

@@ -1,0 +1,56 @@
+"""Lightning Fabric, on one device and without chatter."""
+
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import torch
+
+from oodscope.base.errors import OodscopeError
+from oodscope.training.recipe import Precision
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+
+def resolve_device(device: str, precision: Precision) -> torch.device:
+    """The device called ``device``, or one line that says why there is none."""
+    if device == "auto":
+        present = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+        device = next(name for name, there in present.items() if there)
+    try:
+        chosen = torch.device(device)
+    except RuntimeError as error:
+        raise OodscopeError(f"unknown device {device!r}. Use auto, cpu, cuda, cuda:1 or mps") from error
+    gpus = torch.cuda.device_count()
+    if chosen.type == "cuda" and (chosen.index or 0) >= gpus:
+        raise OodscopeError(f"device {device!r} was asked for, but the number of CUDA devices here is {gpus}")
+    if chosen.type == "mps" and not torch.backends.mps.is_available():
+        raise OodscopeError("device 'mps' was asked for, but torch cannot use Metal here")
+    if precision == "16-mixed" and chosen.type == "cpu":
+        raise OodscopeError("precision '16-mixed' needs a GPU. Use bf16-mixed or 32-true on the CPU")
+    return torch.device("cuda", chosen.index or 0) if chosen.type == "cuda" else chosen
+
+
+def open_fabric(device: torch.device, precision: Precision) -> "Fabric":
+    """Fabric for one device. It is imported here, because that takes seconds."""
+    with _quiet():
+        from lightning_fabric import Fabric
+
+        devices = 1 if device.index is None else [device.index]
+        return Fabric(accelerator=device.type, devices=devices, precision=precision)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Fabric announces its precision and advises on hardware; a progress bar is no place for that."""
+    disabled = logging.root.manager.disable
+    logging.disable(logging.INFO)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(disabled)

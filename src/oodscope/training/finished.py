@@ -1,0 +1,68 @@
+"""A finished training on disk: ``model.safetensors`` and ``training.json``."""
+
+import json
+import logging
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import safetensors.torch
+import torch
+from torch import nn
+
+from oodscope.base.errors import StorageError
+from oodscope.base.files import atomic_path, checksum, write_text
+from oodscope.training.history import Epoch
+from oodscope.training.identity import Identity, difference
+
+_LOG = logging.getLogger(__name__)
+_ADVICE = "delete it or choose another folder"
+
+
+def write_finished(folder: Path, model: nn.Module, identity: Identity, history: list[Epoch]) -> None:
+    """Weights first, description last: where the description is, the weights are whole."""
+    tensors = {name: value.detach().cpu().contiguous().clone() for name, value in model.state_dict().items()}
+    content = safetensors.torch.save(tensors)
+    with atomic_path(folder / "model.safetensors") as temporary:
+        temporary.write_bytes(content)
+    description = {
+        "identity": identity,
+        "weights_crc32": checksum(content),
+        "history": [epoch.model_dump() for epoch in history],
+        "versions": _versions(),
+    }
+    write_text(folder / "training.json", json.dumps(description, indent=2, ensure_ascii=False) + "\n")
+
+
+def read_finished(folder: Path, model: nn.Module, identity: Identity) -> list[Epoch] | None:
+    """Load the finished weights into ``model`` and give the history; ``None`` if there is nothing sound.
+
+    The result of another training is never overwritten: that is an error which says what differs.
+    """
+    path = folder / "training.json"
+    try:
+        description = json.loads(path.read_text(encoding="utf-8"))
+        theirs, expected = description["identity"], description["weights_crc32"]
+        history = [Epoch.model_validate(epoch) for epoch in description["history"]]
+        content = (folder / "model.safetensors").read_bytes()
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise StorageError(f"{path}: not a description of a training; {_ADVICE}") from error
+    if theirs != identity:
+        raise StorageError(f"{folder} holds another training: {difference(identity, theirs)}; {_ADVICE}")
+    if checksum(content) != expected:
+        _LOG.warning("%s is damaged; training anew", folder / "model.safetensors")
+        return None
+    model.load_state_dict(safetensors.torch.load(content))
+    return history
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version(), "torch": torch.__version__}
+    for package in ("oodscope", "lightning-fabric"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found

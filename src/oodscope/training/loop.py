@@ -1,0 +1,149 @@
+"""The training loop: steps, epochs, checkpoints, and the way back to where it was killed."""
+
+import time
+from typing import Any
+
+import torch
+from torch import nn
+
+from oodscope.base.errors import StorageError
+from oodscope.data.preprocess import Preprocess
+from oodscope.execution import Advance
+from oodscope.training.batch import Batch
+from oodscope.training.checkpoint import Checkpoints
+from oodscope.training.fabric import open_fabric
+from oodscope.training.history import Epoch, Meter
+from oodscope.training.logits import logits_of
+from oodscope.training.randomness import restore_rng, rng_state
+from oodscope.training.recipe import Recipe, Step
+from oodscope.training.sets import Sets
+from oodscope.training.streams import Stream, Streams
+
+CHECKPOINT_SECONDS = 10.0
+"""The most work that a kill can lose."""
+
+
+class Objective(nn.Module):
+    """The recipe's loss as a module.
+
+    Fabric watches only the forward of the module it was given. Were that the network itself, a recipe could
+    not call the network's parts; so it is the whole step, and within it a recipe may call what it likes.
+    """
+
+    def __init__(self, recipe: Recipe, model: nn.Module) -> None:
+        super().__init__()
+        self.recipe = recipe
+        self.model = model
+
+    def forward(self, batch: Batch) -> Step:
+        return self.recipe.loss(self.model, batch)
+
+
+class Loop:
+    """One training on one device: its state is exactly what a checkpoint holds."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        recipe: Recipe,
+        sets: Sets,
+        preprocess: Preprocess,
+        checkpoints: Checkpoints | None,
+        device: torch.device,
+    ) -> None:
+        self.model, self.recipe, self.checkpoints, self.device = model, recipe, checkpoints, device
+        self.streams = Streams(recipe, sets, preprocess, device)
+        self.fabric = open_fabric(device, recipe.precision)
+        model.to(memory_format=torch.channels_last)
+        self.optimizer = recipe.optimizer(model)
+        for group in self.optimizer.param_groups:
+            group["initial_lr"] = group["lr"]
+        self.objective, self.stepper = self.fabric.setup(Objective(recipe, model), self.optimizer)
+        self.epoch, self.step = 0, 0
+        self.history: list[Epoch] = []
+        self.meter = Meter(epoch=0)
+
+    def run(self, advance: Advance) -> list[Epoch]:
+        """Train from the last checkpoint, or from the start, to the end."""
+        if self.checkpoints and (state := self.checkpoints.load()):
+            self._restore(state, self.checkpoints)
+        advance(self.epoch * self.streams.steps + self.step)
+        while self.epoch < self.recipe.epochs:
+            self._run_epoch(advance)
+            if self.checkpoints:
+                self.checkpoints.save(self._state())
+        self.model.to("cpu").to(memory_format=torch.contiguous_format)
+        return self.history
+
+    def _run_epoch(self, advance: Advance) -> None:
+        self.clock = time.perf_counter()
+        saved = self.clock
+        if self.step == 0:
+            self.recipe.start_epoch(self.model, self.epoch, self.streams)
+        self.objective.train()
+        for batch in self.streams.batches(self.epoch, self.step):
+            self._descend(batch)
+            self.step += 1
+            advance(1)
+            if self.checkpoints and time.perf_counter() - saved >= CHECKPOINT_SECONDS:
+                self.checkpoints.save(self._state())
+                saved = time.perf_counter()
+        accuracy = self._accuracy(self.streams.val) if self.streams.val else None
+        self._tick()
+        self.history.append(self.meter.close(accuracy))
+        self.epoch, self.step = self.epoch + 1, 0
+        self.meter = Meter(self.epoch)
+
+    def _descend(self, batch: Batch) -> None:
+        steps = self.streams.steps
+        factor = self.recipe.schedule(self.epoch * steps + self.step, steps)
+        for group in self.optimizer.param_groups:
+            group["lr"] = group["initial_lr"] * factor
+        self.stepper.zero_grad()
+        result = self.objective(batch)
+        self.fabric.backward(result.loss)
+        self.stepper.step()
+        self.meter.add(result, batch.labels, self.step, self.optimizer.param_groups[0]["lr"])
+
+    @torch.no_grad()
+    def _accuracy(self, stream: Stream) -> float:
+        self.objective.eval()
+        correct = 0
+        for batch in stream.walk():
+            with self.fabric.autocast():
+                predicted = logits_of(self.model(batch.images)).argmax(1)
+            correct += int((predicted == batch.labels).sum())
+        return correct / len(stream)
+
+    def _tick(self) -> None:
+        """Add the time since the last tick to the epoch's seconds."""
+        now = time.perf_counter()
+        self.meter.sums["seconds"] += now - self.clock
+        self.clock = now
+
+    def _state(self) -> dict[str, Any]:
+        self._tick()
+        return {
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "precision": self.fabric.strategy.precision.state_dict(),
+            "rng": rng_state(self.device),
+            "epoch": self.epoch,
+            "step": self.step,
+            "history": [epoch.model_dump() for epoch in self.history],
+            "meter": self.meter.flush(),
+        }
+
+    def _restore(self, state: dict[str, Any], checkpoints: Checkpoints) -> None:
+        try:
+            self.model.load_state_dict(state["model"])
+            self.optimizer.load_state_dict(state["optimizer"])
+        except (RuntimeError, ValueError) as error:
+            raise StorageError(
+                f"{checkpoints.latest} does not fit the recipe's network; delete it to train anew"
+            ) from error
+        self.fabric.strategy.precision.load_state_dict(state["precision"])
+        self.epoch, self.step = state["epoch"], state["step"]
+        self.history = [Epoch.model_validate(epoch) for epoch in state["history"]]
+        self.meter = Meter(self.epoch, state["meter"])
+        restore_rng(state["rng"], self.device)

@@ -1,0 +1,74 @@
+"""The pixels of an image set, resized and cropped: in memory if they fit, otherwise read ahead by threads."""
+
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from oodscope.data.imageset import ImageSet
+from oodscope.data.preprocess import Preprocess
+
+RESIDENT_BYTES = 2 * 1024**3
+"""Sets up to this size after preprocessing are kept in memory."""
+
+_CHUNK = 1024
+
+Rows = NDArray[np.int64]
+
+
+class Pixels(Protocol):
+    """Serves uint8 batches ``[B, C, size, size]`` for any sequence of row lists."""
+
+    def batches(self, orders: Iterable[Rows]) -> Iterator[Tensor]: ...
+
+
+def open_pixels(images: ImageSet, preprocess: Preprocess) -> Pixels:
+    """In memory if the set fits there, otherwise from its source, batch by batch."""
+    size = len(images) * len(preprocess.mean) * preprocess.size**2
+    return Resident(images, preprocess) if size <= RESIDENT_BYTES else Streamed(images, preprocess)
+
+
+class Resident:
+    """Every image read once, before the first epoch."""
+
+    def __init__(self, images: ImageSet, preprocess: Preprocess) -> None:
+        chunks = np.array_split(np.arange(len(images)), -(-len(images) // _CHUNK))
+        self.pixels = torch.cat(list(Streamed(images, preprocess).batches(chunks)))
+
+    def batches(self, orders: Iterable[Rows]) -> Iterator[Tensor]:
+        for rows in orders:
+            yield self.pixels[torch.from_numpy(rows)]
+
+
+class Streamed:
+    """Every image read each time it is asked for; a few batches are decoded ahead, one per thread."""
+
+    def __init__(self, images: ImageSet, preprocess: Preprocess) -> None:
+        self.images = images
+        # without mean and deviation the result is k / 255, from which the byte k is recovered exactly:
+        # bytes take a quarter of the memory, and black is 0 when the augmentation pads
+        zeros, ones = (tuple([value] * len(preprocess.mean)) for value in (0.0, 1.0))
+        self.crop = preprocess.model_copy(update={"mean": zeros, "std": ones})
+        self.workers = min(8, os.cpu_count() or 1)
+
+    def read(self, rows: Rows) -> Tensor:
+        return self.crop(self.images.images(rows)).mul_(255.0).round_().to(torch.uint8)
+
+    def batches(self, orders: Iterable[Rows]) -> Iterator[Tensor]:
+        pending: deque[Future[Tensor]] = deque()
+        pool = ThreadPoolExecutor(self.workers)
+        try:
+            for rows in orders:
+                pending.append(pool.submit(self.read, rows))
+                if len(pending) > self.workers:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,103 @@
+"""Recipe: what distinguishes one training method from another."""
+
+import math
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+from torch.optim import SGD, Optimizer
+
+from oodscope.base.config import StrictModel
+from oodscope.training.augment import Augment
+from oodscope.training.batch import Batch
+
+if TYPE_CHECKING:
+    from oodscope.training.streams import Streams
+
+Precision = Literal["32-true", "bf16-mixed", "16-mixed"]
+
+_LAST_RATE = 1e-6
+
+
+class Step(NamedTuple):
+    """What one step gives back: the loss to descend and, if there are any, logits that tell the accuracy."""
+
+    loss: Tensor
+    logits: Tensor | None = None
+
+
+class Recipe(StrictModel, ABC):
+    """A training method: its hyper-parameters as fields, its loss as a method.
+
+    A new method is a subclass with a ``loss``, and whatever else it does differently: ``prepare`` adds heads,
+    ``view`` augments, ``optimizer`` groups parameters, ``start_epoch`` looks at all the data. A recipe is
+    frozen and remembers nothing: what a method learns or accumulates (prototypes, queues, adapted weights)
+    lives in parameters and buffers of the prepared network, where checkpoints find it. Random draws come
+    from torch's generators, which checkpoints save too.
+
+    Parameters
+    ----------
+    epochs : passes over the training images.
+    batch_size : the most images of one step.
+    learning_rate : at its highest, after the warm-up.
+    weight_decay, momentum : of SGD with Nesterov's momentum.
+    warmup_epochs : the learning rate rises linearly over so many epochs, then falls along a cosine.
+    seed : decides initial weights (where ``train`` builds the network), order, augmentation and dropout.
+    precision : of the forward and backward pass; weights are always 32-bit. ``16-mixed`` needs a GPU.
+    augment : how training images are varied.
+    ood_batch_size : outliers beside each batch, for methods that learn from them; 0 for all others.
+    """
+
+    epochs: int = Field(default=100, gt=0)
+    batch_size: int = Field(default=128, gt=0)
+    learning_rate: float = Field(default=0.1, gt=0)
+    weight_decay: float = Field(default=5e-4, ge=0)
+    momentum: float = Field(default=0.9, ge=0, lt=1)
+    warmup_epochs: float = Field(default=0.0, ge=0)
+    seed: int = Field(default=0, ge=0)
+    precision: Precision = "32-true"
+    augment: Augment = Augment()
+    ood_batch_size: int = Field(default=0, ge=0)
+
+    @abstractmethod
+    def loss(self, model: nn.Module, batch: Batch) -> Step:
+        """The loss of one batch under the prepared network; any part of the network may be called."""
+
+    def prepare(self, model: nn.Module, num_classes: int) -> nn.Module:
+        """The network to train, perhaps with more heads or buffers than the one given.
+
+        Called on images it must give logits, or a dictionary that holds ``logits``.
+        """
+        return model
+
+    def view(self, pixels: Tensor, generator: torch.Generator) -> Tensor:
+        """What the network sees of uint8 images ``[B, C, H, W]``; several views are stacked along B."""
+        return self.augment(pixels, generator)
+
+    def optimizer(self, model: nn.Module) -> Optimizer:
+        """SGD over all parameters. Groups may have learning rates of their own; the schedule scales them."""
+        return SGD(
+            model.parameters(),
+            lr=self.learning_rate,
+            momentum=self.momentum,
+            weight_decay=self.weight_decay,
+            nesterov=self.momentum > 0,
+        )
+
+    def schedule(self, step: int, steps_per_epoch: int) -> float:
+        """The factor of the learning rate at a step counted from the start of the training."""
+        warmup = round(self.warmup_epochs * steps_per_epoch)
+        if step < warmup:
+            return (step + 1) / warmup
+        last = min(1.0, _LAST_RATE / self.learning_rate)
+        done = (step - warmup) / max(1, self.epochs * steps_per_epoch - warmup)
+        return last + (1.0 - last) * 0.5 * (1.0 + math.cos(math.pi * done))
+
+    def start_epoch(self, model: nn.Module, epoch: int, streams: "Streams") -> None:
+        """Work over whole sets before an epoch, such as prototypes or clusters; results go to buffers."""
+
+    def describe(self) -> dict[str, Any]:
+        """The method and all its hyper-parameters, as JSON."""
+        return {"method": type(self).__name__, **self.model_dump(mode="json")}

@@ -1,0 +1,34 @@
+"""The image sets of one training, checked before anything expensive happens."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from oodscope.base.errors import DataError
+from oodscope.data.imageset import UNLABELLED, ImageSet
+from oodscope.training.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Sets:
+    """Images to learn from, images to judge by, and outliers where the recipe wants them."""
+
+    train: ImageSet
+    val: ImageSet | None
+    ood: ImageSet | None
+
+
+def check_sets(recipe: Recipe, train: ImageSet, val: ImageSet | None, ood_train: ImageSet | None) -> Sets:
+    """The sets that this recipe will use, or one line that says why it cannot."""
+    for images in (train, val):
+        if images is not None and (missing := int((images.labels == UNLABELLED).sum())):
+            raise DataError(f"set {images.name!r}: {missing} of {len(images)} images have no label")
+    if len(np.unique(train.labels)) < 2:
+        raise DataError(f"set {train.name!r} shows one class only; a classifier needs at least two")
+    if val is not None and val.class_names != train.class_names:
+        raise DataError(f"sets {train.name!r} and {val.name!r} have different classes")
+    if not recipe.ood_batch_size:
+        return Sets(train, val, None)
+    if ood_train is None:
+        raise DataError(f"{type(recipe).__name__} learns from outliers, but there is no ood_train set")
+    return Sets(train, val, ood_train)
