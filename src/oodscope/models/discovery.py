@@ -1,5 +1,6 @@
 """Find the head of any network, and believe it only with proof."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -7,8 +8,9 @@ from torch import Tensor, nn
 
 from oodscope.base.errors import ModelError, UnknownNameError
 from oodscope.models.head import Head
+from oodscope.models.network import NetworkError
 from oodscope.models.reasons import explain, spread, uninformative
-from oodscope.models.trace import LinearCall, Trace, linear_weight, trace
+from oodscope.models.trace import LinearCall, Trace, linear_bias, linear_weight, trace
 
 TOLERANCE = 1e-4
 
@@ -30,6 +32,19 @@ class FoundHead:
     num_classes: int
     deviation: float | None = None
     reason: str = ""
+
+
+def locate_head(model: nn.Module, batches: Iterable[Tensor], name: str | None = None) -> FoundHead:
+    """The head (or the one called ``name``), sought on the first of ``batches`` that the network digests."""
+    failures: dict[torch.Size, NetworkError] = {}
+    for batch in batches:
+        if batch.shape in failures:
+            break
+        try:
+            return find_head(model, batch) if name is None else prove_head(model, batch, name)
+        except NetworkError as failure:
+            failures[batch.shape] = failure
+    raise next(iter(failures.values()))
 
 
 def find_head(model: nn.Module, batch: Tensor) -> FoundHead:
@@ -58,19 +73,20 @@ def prove_head(model: nn.Module, batch: Tensor, name: str) -> FoundHead:
     deviation = _deviation_of_module(model, target, seen)
     if deviation is None:
         raise ModelError(
-            f"head={name!r} does not produce the logits: in a pass it reads no feature vector that it maps to "
-            f"{seen.logits.shape[1]} logits"
+            f"head={name!r} does not produce the logits: it does not map one feature vector per image to "
+            f"{seen.logits.shape[1]} values"
         )
     if deviation > _allowed(seen.logits):
         raise ModelError(
-            f"head={name!r} does not produce the logits: features · Wᵀ + b is off by {deviation:.2g} of their spread"
+            f"head={name!r} does not produce the logits: features · Wᵀ + b deviates from them by "
+            f"{deviation:.2g} times their spread"
         )
     return FoundHead(name, seen.logits.shape[1], deviation)
 
 
 def named_module(model: nn.Module, name: str) -> nn.Module:
     """The module at a dotted path; an unknown path suggests the nearest linear layers."""
-    modules = dict(model.named_modules(remove_duplicate=False))
+    modules: dict[str, nn.Module] = dict(model.named_modules(remove_duplicate=False))
     if name not in modules:
         known = [path for path, module in modules.items() if linear_weight(module) is not None]
         raise UnknownNameError("module", name, known, "head= takes a path as in model.named_modules()")
@@ -80,11 +96,10 @@ def named_module(model: nn.Module, name: str) -> nn.Module:
 def read_head(model: nn.Module, path: str) -> Head:
     """The present weight and bias of the layer at ``path``, copied to the CPU."""
     module = model.get_submodule(path)
-    weight, bias = linear_weight(module), getattr(module, "bias", None)
+    weight, bias = linear_weight(module), linear_bias(module)
     if weight is None:
-        raise ModelError(f"module {path!r} was replaced after its head was found; make a new Classifier")
-    copy = None if bias is None else bias.detach().cpu().clone()
-    return Head(weight.detach().flatten(1).cpu().clone(), copy)
+        raise ModelError(f"the head {path!r} was replaced after it was found; make a new Classifier")
+    return Head(weight.flatten(1).cpu().clone(), None if bias is None else bias.cpu().clone())
 
 
 def _deviation_of_module(model: nn.Module, target: nn.Module, seen: Trace) -> float | None:

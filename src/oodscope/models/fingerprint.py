@@ -13,7 +13,10 @@ _BOOKKEEPING = {"training"}
 def weights_fingerprint(model: nn.Module) -> str:
     """Of all parameters and buffers by name, type, shape and bytes; the same on every device."""
     tensors = [*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False)]
-    return fingerprint([[name, str(t.dtype), list(t.shape), _bytes(t)] for name, t in sorted(tensors, key=_name)])
+    tensors.sort(key=lambda pair: pair[0])
+    return fingerprint(
+        [[name, str(value.dtype), list(value.shape), _bytes(value)] for name, value in tensors]
+    )
 
 
 def structure_fingerprint(model: nn.Module) -> str:
@@ -28,7 +31,7 @@ def structure_fingerprint(model: nn.Module) -> str:
 
 def _bytes(tensor: Tensor) -> str:
     flat = tensor.detach().cpu().contiguous().reshape(-1)
-    return fingerprint(flat.view(torch.uint8).numpy())
+    return fingerprint(flat.view(torch.uint8).numpy().tobytes())
 
 
 def _settings(module: nn.Module) -> dict[str, Any]:
@@ -56,7 +59,3 @@ def _plain(value: Any) -> Any:
 
 def _class(module: nn.Module) -> str:
     return f"{type(module).__module__}.{type(module).__qualname__}"
-
-
-def _name(pair: tuple[str, Tensor]) -> str:
-    return pair[0]

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
+from torch.nn.functional import linear
 
 from oodscope.base.errors import ModelError
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Head:
     r"""The map from penultimate features to logits.
 
@@ -26,20 +26,19 @@ class Head:
     """
 
     weight: Tensor
-    bias: Tensor = None  # type: ignore[assignment]  # filled below, so that readers never meet None
+    bias: Tensor
 
-    def __post_init__(self) -> None:
-        weight = _detached(self.weight)
+    def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
+        weight = _detached(weight)
         if weight.ndim != 2 or 0 in weight.shape:
             raise ModelError(f"a head's weight must be [classes, features], got shape {list(weight.shape)}")
-        bias = weight.new_zeros(len(weight)) if self.bias is None else _detached(self.bias)
+        bias = weight.new_zeros(len(weight)) if bias is None else _detached(bias).to(weight.device)
         if bias.shape != weight.shape[:1]:
-            raise ModelError(f"a head for {len(weight)} classes needs a bias of that length, got {list(bias.shape)}")
+            raise ModelError(f"a head for {len(weight)} classes has a bias of shape {list(bias.shape)}")
         for name, values in (("weight", weight), ("bias", bias)):
             if not torch.isfinite(values).all():
                 raise ModelError(f"the head's {name} holds NaN or infinite values")
-        object.__setattr__(self, "weight", weight)
-        object.__setattr__(self, "bias", bias.to(weight.device))
+            object.__setattr__(self, name, values)
 
     @property
     def num_classes(self) -> int:
@@ -54,9 +53,9 @@ class Head:
     def logits(self, features: Tensor) -> Tensor:
         """``[N, C]`` from ``[N, D]``, in float32, on the device of the features."""
         if features.ndim != 2 or features.shape[1] != self.dim:
-            raise ModelError(f"a head over {self.dim} features cannot read a batch of shape {list(features.shape)}")
+            raise ModelError(f"a head over {self.dim} features cannot read shape {list(features.shape)}")
         device = features.device
-        return F.linear(features.float(), self.weight.to(device), self.bias.to(device))
+        return linear(features.float(), self.weight.to(device), self.bias.to(device))
 
     def to(self, device: torch.device | str) -> "Head":
         """The same head with its numbers on ``device``."""

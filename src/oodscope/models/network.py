@@ -16,7 +16,7 @@ class Outputs(NamedTuple):
     features: Tensor | None
 
 
-class NetworkFailure(ModelError):
+class NetworkError(ModelError):
     """The network itself could not digest a batch."""
 
 
@@ -27,10 +27,8 @@ def run_network(model: nn.Module, batch: Tensor) -> Tensor:
     except torch.OutOfMemoryError:
         raise  # callers answer it with a smaller batch
     except Exception as error:
-        reason = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
-        raise NetworkFailure(
-            f"{type(model).__name__} fails on a batch of shape {list(batch.shape)}: {reason}"
-        ) from error
+        problem = f"{type(model).__name__} fails on a batch of shape {list(batch.shape)}"
+        raise NetworkError(f"{problem}: {first_line(error)}") from error
     return _checked(_tensor(returned), len(batch))
 
 
@@ -39,11 +37,17 @@ def input_dtype(model: nn.Module) -> torch.dtype:
     return next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
 
 
+def first_line(error: Exception) -> str:
+    """What foreign code complains of, short enough for a line of our own."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
 def _tensor(returned: Any) -> Tensor:
     """A tensor, ``{"logits": ...}``, an object with ``.logits``, or a tuple that begins with the logits."""
     if isinstance(returned, Mapping):
         if "logits" not in returned:
-            raise ModelError(f"the network returns a dict without 'logits'; its keys are {sorted(map(str, returned))}")
+            keys = ", ".join(sorted(map(repr, returned)))
+            raise ModelError(f"the network returns a dict without 'logits'; its keys are {keys}")
         returned = returned["logits"]
     elif hasattr(returned, "logits"):
         returned = returned.logits
@@ -59,7 +63,8 @@ def _tensor(returned: Any) -> Tensor:
 
 def _checked(logits: Tensor, rows: int) -> Tensor:
     if logits.ndim != 2 or len(logits) != rows:
-        raise ModelError(f"the network turns {rows} images into shape {list(logits.shape)}; needed: [{rows}, classes]")
+        shape = list(logits.shape)
+        raise ModelError(f"the network turns {rows} images into shape {shape}; needed: [{rows}, classes]")
     if logits.shape[1] < 2:
         raise ModelError("the network has one class only: a classifier needs two logits or more")
     return logits

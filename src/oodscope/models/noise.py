@@ -1,5 +1,7 @@
 """Noise pictures: enough variety to tell one linear layer from another, without any data."""
 
+import math
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -28,4 +30,7 @@ def noise_like(batch: Tensor) -> Tensor:
     noise = torch.randn((COUNT, *batch.shape[1:]), generator=generator)
     contrast = torch.linspace(0.5, 2.0, COUNT).view(-1, *[1] * (batch.ndim - 1))
     values = batch.detach().float().cpu()
-    return noise * contrast * values.std(correction=0) + values.mean()
+    mean, deviation = float(values.mean()), float(values.std(correction=0))
+    if not (math.isfinite(mean) and math.isfinite(deviation) and deviation > 0):
+        mean, deviation = 0.0, 1.0
+    return noise * contrast * deviation + mean

@@ -21,7 +21,7 @@ def uninformative(logits: Tensor) -> str | None:
     if width == 0:
         return "the logits are the same for all probe images (are the weights untrained or zero?)"
     if width < 1000 * torch.finfo(logits.dtype).eps * size:
-        return f"the logits vary by {width / size:.1g} of their size over the probe images, too little to prove a head"
+        return f"over the probe images the logits vary by only {width / size:.1g} of their size"
     return None
 
 
@@ -37,7 +37,7 @@ def explain(seen: Trace, tolerance: float) -> str:
     for call in reversed([call for call in rivals if call.features is None]):
         if _close(call.output, seen.logits, tolerance) or _close(call.rectified, seen.logits, tolerance):
             kind = "a convolution" if call.convolution else "applied to every token and"
-            return f"the last layer {call.path!r} is {kind} followed by pooling, so no feature vector precedes the logits"
+            return f"the last layer {call.path!r} is {kind} followed by pooling"
     return "no linear layer produces the logits: something follows the last one, or it is not a module"
 
 

@@ -47,9 +47,12 @@ def trace(model: nn.Module, batch: Tensor) -> Trace:
 
 
 @contextmanager
-def captured_input(module: nn.Module) -> Iterator[list[Tensor]]:
-    """A list that receives the input of each call of ``module`` inside the block."""
+def captured_input(model: nn.Module, path: str | None) -> Iterator[list[Tensor]]:
+    """A list that receives the input of each call of the module at ``path`` inside the block."""
     inputs: list[Tensor] = []
+    if path is None:
+        yield inputs
+        return
 
     def keep(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         value = _first_tensor(args, kwargs)
@@ -58,7 +61,7 @@ def captured_input(module: nn.Module) -> Iterator[list[Tensor]]:
             # work in place
             inputs.append(value.clone())
 
-    handle = module.register_forward_pre_hook(keep, with_kwargs=True)
+    handle = model.get_submodule(path).register_forward_pre_hook(keep, with_kwargs=True)
     try:
         yield inputs
     finally:
@@ -66,12 +69,18 @@ def captured_input(module: nn.Module) -> Iterator[list[Tensor]]:
 
 
 def linear_weight(module: nn.Module) -> Tensor | None:
-    """The weight of a layer that may be linear in its input: ``[K, D]``, or ``[K, D, h, w]`` if convolutional.
+    """The weight of a layer that may be linear in its input: ``[K, D]``, or a convolution's ``[K, D, h, w]``.
 
     Asked of the attribute, not of the class, because libraries bring their own linear layers.
     """
     weight = getattr(module, "weight", None)
-    return weight if isinstance(weight, Tensor) and weight.ndim in (2, 4) else None
+    return weight.detach() if isinstance(weight, Tensor) and weight.ndim in (2, 4) else None
+
+
+def linear_bias(module: nn.Module) -> Tensor | None:
+    """The bias that goes with ``linear_weight``, if there is one."""
+    bias = getattr(module, "bias", None)
+    return bias.detach() if isinstance(bias, Tensor) else None
 
 
 class _Recorder:
@@ -97,8 +106,8 @@ class _Recorder:
         self.calls[path] = LinearCall(
             path=path,
             convolution=weight.ndim == 4,
-            weight=weight.detach().flatten(1),
-            bias=_bias(module),
+            weight=weight.flatten(1),
+            bias=linear_bias(module),
             features=self._features[path],
             output=places.mean(1),
             rectified=places.relu().mean(1),
@@ -114,7 +123,8 @@ def _hooked(model: nn.Module, recorder: _Recorder) -> Iterator[None]:
                 continue
             handles.append(
                 module.register_forward_pre_hook(
-                    lambda m, args, kwargs, path=path: recorder.before(path, m, args, kwargs), with_kwargs=True
+                    lambda m, args, kwargs, path=path: recorder.before(path, m, args, kwargs),
+                    with_kwargs=True,
                 )
             )
             handles.append(
@@ -124,11 +134,6 @@ def _hooked(model: nn.Module, recorder: _Recorder) -> Iterator[None]:
     finally:
         for handle in handles:
             handle.remove()
-
-
-def _bias(module: nn.Module) -> Tensor | None:
-    bias = getattr(module, "bias", None)
-    return bias.detach() if isinstance(bias, Tensor) else None
 
 
 def _first_tensor(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:

@@ -14,12 +14,16 @@ from torch import Tensor
 from oodscope.base.errors import ModelError
 from oodscope.base.hashing import fingerprint
 from oodscope.data.preprocess import Preprocess
+from oodscope.models.network import first_line
 from oodscope.models.noise import noise_images
 
 PictureTransform = Callable[[Image.Image], Tensor]
 
-# torchvision writes both of its Lambda transforms without saying which function they hold
+# torchvision prints its Lambda transforms without saying which function they hold
 _HIDES_CODE = re.compile(r" at 0x[0-9a-fA-F]+|\bLambda\(")
+
+_SIDE = 40
+_REPEATS = 8
 
 
 class PreparedBy:
@@ -34,7 +38,9 @@ class PreparedBy:
 
     def __init__(self, transform: Preprocess | PictureTransform, mode: str | None = None) -> None:
         if not callable(transform):
-            raise ModelError(f"transform must turn a Pillow image into a tensor; a {type(transform).__name__} cannot")
+            raise ModelError(
+                f"transform must turn a Pillow image into a tensor; {type(transform).__name__} cannot"
+            )
         self.transform = transform
         self.mode = mode
         self.key, self.uncached = self._identity()
@@ -43,12 +49,20 @@ class PreparedBy:
         """A batch ``[N, ...]`` on the CPU."""
         if isinstance(self.transform, Preprocess):
             return self.transform(images)
-        tensors: list[Any] = [self.transform(self._picture(image)) for image in images]
+        tensors: list[Any] = [self._apply(image) for image in images]
         if not all(isinstance(tensor, Tensor) for tensor in tensors):
-            raise ModelError(f"the transform returns a {type(tensors[0]).__name__}; add ToTensor() at its end")
+            raise ModelError(f"the transform returns a {type(tensors[0]).__name__}; end it with ToTensor()")
         if len({tensor.shape for tensor in tensors}) > 1:
-            raise ModelError("the transform gives tensors of different shapes; add Resize and CenterCrop to it")
+            raise ModelError("the transform gives tensors of different shapes; add Resize and CenterCrop")
         return torch.stack(tensors)
+
+    def _apply(self, image: NDArray[np.uint8]) -> Any:
+        picture = self._picture(image)
+        try:
+            return self.transform(picture)  # type: ignore[arg-type]  # a Preprocess was served above
+        except Exception as error:
+            kind = f"{picture.mode} picture of {picture.width}x{picture.height}"
+            raise ModelError(f"the transform fails on a {kind}: {first_line(error)}") from error
 
     def _picture(self, image: NDArray[np.uint8]) -> Image.Image:
         picture = Image.fromarray(image.squeeze(2) if image.ndim == 3 and image.shape[2] == 1 else image)
@@ -66,8 +80,12 @@ class PreparedBy:
         text = repr(self.transform)
         if _HIDES_CODE.search(text):
             return secrets.token_hex(32), "it contains a function whose code cannot be compared"
-        noise = noise_images(40, 1 if self.mode == "L" else 3)
-        first, second = ([self([image]) for image in noise] for _ in range(2))
-        if not all(torch.equal(a, b) for a, b in zip(first, second)):
+        try:
+            noise = noise_images(_SIDE, 1 if self.mode == "L" else 3)
+            repeated = self(noise[:1] * _REPEATS)
+            shown = [self([image]).float().numpy() for image in noise]
+        except ModelError as error:
+            return secrets.token_hex(32), f"it cannot be tried on noise ({error})"
+        if not torch.equal(repeated, repeated[:1].expand_as(repeated)):
             return secrets.token_hex(32), "it is random: the same picture gives different tensors"
-        return fingerprint("transform", text, self.mode, *(tensor.numpy() for tensor in first)), ""
+        return fingerprint("transform", text, self.mode, *shown), ""

@@ -1,6 +1,6 @@
-"""What an evaluation leaves behind: scores, measurements, records, the store, and the tables people publish."""
+"""What an evaluation leaves behind: scores, measurements, records, the store, published tables."""
 
-from oodscope.results.grid import Cell, Column, Grid, Row, build_grid
+from oodscope.results.grid import Cell, Column, Grid, Row
 from oodscope.results.measurement import MEAN, Measurement, Tuning
 from oodscope.results.measurements import Measurements
 from oodscope.results.record import RunRecord, SetRecord
@@ -25,6 +25,5 @@ __all__ = [
     "SetRecord",
     "Table",
     "Tuning",
-    "build_grid",
     "pivot",
 ]

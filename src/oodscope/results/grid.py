@@ -1,20 +1,14 @@
-"""Grid: the numbers of a published table, chosen, sorted and marked before any format is applied."""
+"""Grid: the numbers of a published table, before any format is applied."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from oodscope.base.errors import DataError
-from oodscope.results.measurement import MEAN, Measurement, Tuning
-from oodscope.results.measurements import Measurements
-from oodscope.results.wording import CLOSE, TRACKS, explanation, higher_is_better, percent, span
-
-RANKED = ("near", "far")
-"""Groups in which a detector can win. Against csid sets a good detector should separate little, not much."""
+from oodscope.results.measurement import MEAN, Tuning
+from oodscope.results.wording import CLOSE, TRACKS, percent, span
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A value with its interval; ``best`` of its column and tuning track, or too ``close`` to the best to tell."""
+    """A value with its interval; ``best`` of its column and track, or too ``close`` to the best to tell."""
 
     value: float
     low: float | None
@@ -23,9 +17,14 @@ class Cell:
     close: bool = False
 
     @property
+    def percent(self) -> str:
+        """The value in percent."""
+        return percent(self.value)
+
+    @property
     def text(self) -> str:
         """The value in percent, with the mark if it is close to the best."""
-        return percent(self.value) + (CLOSE if self.close else "")
+        return self.percent + (CLOSE if self.close else "")
 
     @property
     def interval(self) -> str:
@@ -79,96 +78,10 @@ class Grid:
 
     def tracks(self) -> list[tuple[str, list[Row]]]:
         """The rows of each tuning track that occurs, with its name in words."""
-        tracks = [(words, [row for row in self.rows if row.tuning == track]) for track, words in TRACKS.items()]
-        return [(words, rows) for words, rows in tracks if rows]
+        present = dict.fromkeys(row.tuning for row in self.rows)
+        return [(TRACKS[track], [row for row in self.rows if row.tuning == track]) for track in present]
 
     def groups(self) -> list[tuple[str, int]]:
         """Each group of columns and how many it has."""
         names = [column.group for column in self.columns]
         return [(name, names.count(name)) for name in dict.fromkeys(names)]
-
-
-def build_grid(measurements: Measurements, protocol: str, metric: str) -> Grid:
-    """Arrange one metric under one protocol. Two values for one cell are an error: filter by run first."""
-    higher = higher_is_better(metric)
-    chosen = measurements.filter(protocol=protocol, metric=metric)
-    if not chosen:
-        known = ", ".join(measurements.filter(metric=metric).distinct("protocol")) or "none"
-        raise DataError(f"no {metric} was measured under protocol {protocol!r}; protocols with it: {known}")
-    columns = _columns(chosen)
-    cells = _cells(chosen)
-    rows = []
-    for tuning in TRACKS:
-        detectors = dict.fromkeys(row.detector for row in chosen if row.tuning == tuning)
-        track = [[cells.get((tuning, name, column)) for column in columns] for name in detectors]
-        marked = [_mark(column, entries, higher) for column, entries in zip(columns, zip(*track))]
-        rows += sorted(
-            (Row(name, tuning, entries) for name, entries in zip(detectors, zip(*marked))),
-            key=lambda row: _sort_key(row, higher),
-        )
-    accuracy = measurements.filter(protocol=protocol, metric="accuracy", detector="")
-    return Grid(
-        protocol,
-        metric,
-        tuple(columns),
-        tuple(rows),
-        tuple((row.set, Cell(row.value, row.low, row.high)) for row in accuracy),
-        tuple(_notes(chosen, columns)),
-    )
-
-
-def _columns(chosen: Iterable[Measurement]) -> list[Column]:
-    seen = dict.fromkeys(Column(row.group, row.set) for row in chosen)
-    groups = dict.fromkeys([*RANKED, *(column.group for column in seen)])
-    # the mean first: it is what the rows are sorted by, and what a narrow screen shows
-    return [c for group in groups for c in sorted(seen, key=lambda c: c.set != MEAN) if c.group == group]
-
-
-def _cells(chosen: Iterable[Measurement]) -> dict[tuple[str, str, Column], Cell]:
-    cells: dict[tuple[str, str, Column], Cell] = {}
-    for row in chosen:
-        key = (row.tuning, row.detector, Column(row.group, row.set))
-        if key in cells:
-            raise DataError(
-                f"two values of {row.metric} for {row.detector} on {key[2].name} ({row.protocol}); "
-                "choose one run, such as filter(run=...)"
-            )
-        cells[key] = Cell(row.value, row.low, row.high)
-    return cells
-
-
-def _mark(column: Column, cells: Sequence[Cell | None], higher: bool) -> list[Cell | None]:
-    """Mark the best of a column, and those that its interval does not tell apart from it."""
-    present = [cell for cell in cells if cell is not None]
-    if column.group not in RANKED or len(present) < 2:
-        return list(cells)
-    pick = max if higher else min
-    best = pick(present, key=lambda cell: cell.value)
-
-    def marked(cell: Cell) -> Cell:
-        leads = cell.value == best.value
-        return replace(cell, best=leads, close=not leads and cell.overlaps(best))
-
-    return [None if cell is None else marked(cell) for cell in cells]
-
-
-def _sort_key(row: Row, higher: bool) -> tuple[bool, float, str]:
-    lead = row.cells[0]
-    return (lead is None, 0.0 if lead is None else lead.value * (-1 if higher else 1), row.detector)
-
-
-def _notes(chosen: Measurements, columns: Sequence[Column]) -> list[str]:
-    notes = [explanation(chosen[0].metric)]
-    alike = " among detectors tuned alike" if len(chosen.distinct("tuning")) > 1 else ""
-    methods = {(row.level, row.interval) for row in chosen if row.low is not None}
-    if methods:
-        said = "; ".join(f"{100 * (level or 0):g} % ({method})" for level, method in sorted(methods, key=str))
-        notes.append(
-            f"Bold: best of its column{alike}. {CLOSE}: its interval overlaps that of the best, so this table alone "
-            f"does not tell them apart; a paired test may. Intervals: {said}."
-        )
-    else:
-        notes.append(f"Bold: best of its column{alike}. No intervals were measured.")
-    if unranked := list(dict.fromkeys(c.group for c in columns if c.group not in RANKED)):
-        notes.append(f"Columns of {', '.join(unranked)} are shown for information and not ranked.")
-    return notes

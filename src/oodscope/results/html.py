@@ -31,7 +31,8 @@ def table(grid: Grid) -> str:
         f'<th colspan="{count}" class="group">{escape(group)}</th>' for group, count in grid.groups()
     )
     names = "".join(
-        f'<th scope="col">{escape(MEAN if column.set == MEAN else column.set)}</th>' for column in grid.columns
+        f'<th scope="col">{escape(MEAN if column.set == MEAN else column.set)}</th>'
+        for column in grid.columns
     )
     head = f'<tr><th></th>{groups}</tr><tr><th scope="col">detector</th>{names}</tr>'
     bodies = []
@@ -39,7 +40,8 @@ def table(grid: Grid) -> str:
     for words, rows in tracks:
         title = f'<tr class="track"><th colspan="{len(grid.columns) + 1}">{escape(words)}</th></tr>'
         lines = (
-            f'<tr><th scope="row">{escape(row.detector)}</th>{"".join(map(_cell, row.cells))}</tr>' for row in rows
+            f'<tr><th scope="row">{escape(row.detector)}</th>{"".join(map(_cell, row.cells))}</tr>'
+            for row in rows
         )
         bodies.append(f"<tbody>{title if len(tracks) > 1 else ''}{''.join(lines)}</tbody>")
     return (

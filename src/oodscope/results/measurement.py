@@ -64,7 +64,7 @@ class Measurement:
 
     def __post_init__(self) -> None:
         if self.tuning not in get_args(Tuning):
-            raise DataError(f"{self._where()}: tuning is {self.tuning!r}; it must be one of {get_args(Tuning)}")
+            raise DataError(f"{self._where()}: tuning {self.tuning!r} is none of {get_args(Tuning)}")
         clean: dict[str, Any] = {name: _number(getattr(self, name)) for name in FLOATS}
         clean |= {name: _count(getattr(self, name)) for name in COUNTS}
         clean["params"] = self._plain_params()

@@ -27,8 +27,8 @@ class Measurements(Sequence[Measurement]):
     def from_dataframe(cls, frame: pd.DataFrame) -> "Measurements":
         """The inverse of ``to_dataframe``."""
         if list(frame.columns) != list(COLUMNS):
-            odd = sorted(set(COLUMNS) ^ set(map(str, frame.columns)))
-            raise DataError(f"not a table of measurements: missing or unknown columns {odd or 'in a wrong order'}")
+            odd = sorted(set(COLUMNS) ^ set(map(str, frame.columns))) or "in a wrong order"
+            raise DataError(f"not a table of measurements: missing or unknown columns {odd}")
         columns = {name: frame[name].astype(object).where(frame[name].notna(), None) for name in COLUMNS}
         columns["params"] = columns["params"].map(json.loads)
         return cls(Measurement(**dict(zip(COLUMNS, row))) for row in zip(*columns.values()))
@@ -37,7 +37,7 @@ class Measurements(Sequence[Measurement]):
         """One row each, one column per field; ``params`` as JSON text, so that one can group by it."""
         columns: dict[str, Any] = {name: [getattr(row, name) for row in self._rows] for name in COLUMNS}
         columns["params"] = [canonical_json(params) for params in columns["params"]]
-        # typed one by one: a column of integers with a gap would otherwise pass through float64 and lose digits
+        # typed one by one: a column of integers with a gap would pass through float64 and lose digits
         columns |= {name: pd.array(columns[name], dtype="Int64") for name in COUNTS}
         columns |= {name: np.array(columns[name], dtype=np.float64) for name in FLOATS}
         return pd.DataFrame(columns)

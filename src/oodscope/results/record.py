@@ -49,9 +49,9 @@ class RunRecord(StrictModel):
     device: str
     environment: dict[str, str | int]
     protocols: list[str]
-    skipped: dict[str, str] = {}
-    notes: list[str] = []
-    costs: dict[str, Any] = {}
+    skipped: dict[str, str] = Field(default_factory=dict)
+    notes: list[str] = Field(default_factory=list)
+    costs: dict[str, Any] = Field(default_factory=dict)
     forward_images: int | None = None
 
     @field_validator("created")

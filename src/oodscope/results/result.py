@@ -30,7 +30,7 @@ class Result:
 
     def __post_init__(self) -> None:
         if strangers := set(self.measurements.distinct("run")) - {self.record.id}:
-            raise DataError(f"the record is of run {self.record.id!r}, but a measurement is of run {min(strangers)!r}")
+            raise DataError(f"the record is of run {self.record.id!r}, a measurement of {min(strangers)!r}")
 
     def table(self, protocol: str | None = None, metric: str = "auroc") -> Table:
         """The table people publish, for one protocol (the run's first by default) and one metric."""
@@ -48,7 +48,9 @@ class Result:
         """
         folder = Path(folder)
         if (folder / _RECORD).exists():
-            raise StorageError(f"{folder} already holds a result; results are never overwritten, choose another folder")
+            raise StorageError(
+                f"{folder} holds a result, and results are never overwritten; choose another folder"
+            )
         frame = self.to_dataframe()
         with atomic_path(folder / _MEASUREMENTS) as temporary:
             frame.to_parquet(temporary, compression="zstd", index=False)
@@ -57,7 +59,8 @@ class Result:
         self.scores.save(folder / _SCORES)
         files = {name: _digest(folder / name) for name in (_MEASUREMENTS, _SCORES)}
         content = {"record": self.record.model_dump(mode="json"), "sha256": files}
-        write_text(folder / _RECORD, json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+        text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
+        write_text(folder / _RECORD, text + "\n")
         return folder
 
     @classmethod
@@ -70,7 +73,7 @@ class Result:
             if not (folder / name).is_file():
                 raise DataError(f"{folder}: {name} is missing")
             if _digest(folder / name) != digest:
-                raise DataError(f"{folder / name}: not the file that was saved with this result (checksum differs)")
+                raise DataError(f"{folder / name}: not the file saved with this result (checksum differs)")
         return cls(record, _read_measurements(folder / _MEASUREMENTS), ScoreTable.load(folder / _SCORES))
 
 

@@ -32,7 +32,7 @@ MEASUREMENTS = Table(
 
 
 def create(connection: Connection) -> None:
-    """Create what is missing. "If not exists" in the statement itself: another process may be creating it too."""
+    """Create what is missing, in statements that hold if another process is creating it too."""
     for table in _METADATA.sorted_tables:
         connection.execute(CreateTable(table, if_not_exists=True))
         for index in table.indexes:

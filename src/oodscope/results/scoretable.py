@@ -83,7 +83,7 @@ def _check_columns(columns: list[Any], described: list[str]) -> None:
         twice = next(name for name in columns if columns.count(name) > 1)
         raise DataError(f"the score table has two columns {twice!r}")
     if clash := [name for name in described if name in COLUMNS]:
-        raise DataError(f"a detector cannot be called {clash[0]!r}: the score table has a column of that name")
+        raise DataError(f"a detector cannot be called {clash[0]!r}: that is a column of every table")
     for name in set(columns) - {*COLUMNS, *described}:
         raise DataError(f"column {name!r} is not described in metadata['detectors']")
     for name in set(described) - set(columns):
@@ -95,7 +95,8 @@ def _typed(frame: pd.DataFrame, detectors: Iterable[str]) -> pd.DataFrame:
     typed: dict[str, Any] = {}
     for name in TEXT:
         if frame[name].isna().any():
-            raise DataError(f"column {name!r} has an empty entry in row {int(frame[name].isna().to_numpy().argmax())}")
+            row = int(frame[name].isna().to_numpy().argmax())
+            raise DataError(f"column {name!r} has an empty entry in row {row}")
         typed[name] = frame[name].astype(str)
         if name != "sample_id":
             typed[name] = pd.Categorical(typed[name], categories=typed[name].unique())

@@ -36,7 +36,8 @@ class ResultStore:
 
     def __init__(self, location: Path | str) -> None:
         self.url = _as_url(location)
-        self.path = Path(self.url.database) if self.url.drivername.startswith("sqlite") and self.url.database else None
+        in_file = self.url.get_backend_name() == "sqlite" and self.url.database
+        self.path = Path(in_file) if in_file else None
         self.name = str(self.path or self.url.render_as_string(hide_password=True))
         self._engine = _engine(self.url, self.name)
 
@@ -44,7 +45,7 @@ class ResultStore:
         return f"ResultStore({self.name!r})"
 
     def add(self, result: Result) -> None:
-        """Append one run: all of it or, if anything fails, nothing. A run id that is there already is an error."""
+        """Append one run: all of it or, if anything fails, nothing. A run id already there is an error."""
         with self._one_line_errors():
             self._prepare()
             with self._engine.begin() as connection:
@@ -54,7 +55,7 @@ class ResultStore:
                     connection.execute(insert(schema.RUNS), run)
                 except IntegrityError as error:
                     raise StorageError(
-                        f"{self.name}: run {record.id!r} is already there; results are appended, never overwritten"
+                        f"{self.name}: run {record.id!r} is there; results are appended, never overwritten"
                     ) from error
                 if rows := [_as_columns(row) for row in result.measurements]:
                     connection.execute(insert(schema.MEASUREMENTS), rows)
@@ -91,7 +92,7 @@ class ResultStore:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
         with self._engine.begin() as connection:
             if self.path is not None:
-                # readers and a writer do not block each other in this mode; it is a lasting property of the file
+                # readers and a writer do not block each other in this mode, which the file remembers
                 connection.execute(text("PRAGMA journal_mode=WAL"))
             schema.create(connection)
 

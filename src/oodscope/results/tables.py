@@ -7,7 +7,8 @@ from rich.console import Console, ConsoleOptions, RenderResult
 
 from oodscope.base.errors import UnknownNameError
 from oodscope.results import html, latex, plaintext, terminal
-from oodscope.results.grid import Grid, build_grid
+from oodscope.results.arrange import arrange
+from oodscope.results.grid import Grid
 from oodscope.results.measurements import Measurements
 
 FORMATS: dict[str, Callable[[Grid], str]] = {
@@ -46,4 +47,4 @@ class Table:
 
 def pivot(measurements: Measurements, protocol: str, metric: str = "auroc") -> Table:
     """The table of one metric under one protocol; rows sorted by the near mean, best first."""
-    return Table(build_grid(measurements, protocol, metric))
+    return Table(arrange(measurements, protocol, metric))

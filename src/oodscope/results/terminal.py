@@ -1,6 +1,6 @@
 """A grid in a terminal, as wide as the terminal allows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from io import StringIO
 
 from rich import box
@@ -14,53 +14,75 @@ from oodscope.results.grid import Cell, Grid
 from oodscope.results.measurement import MEAN
 from oodscope.results.wording import heading
 
-_LAYOUTS = (" ", "\n", None)
-"""Between a value and its interval: a space, a new line, or no interval at all."""
+_BESIDE, _BELOW, _NOWHERE = " ", "\n", None
+"""Where the interval of a value stands, as the text between the two."""
+
+_NUMBER = len("100.00†  ")
 
 
 def draw(grid: Grid, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-    """Intervals beside the values if there is room, below them if there is less, left out if there is none."""
-    for joint in _LAYOUTS:
-        table = _table(grid, joint)
-        if Width.get(console, options.update(width=10_000), table).maximum <= options.max_width:
-            break
+    """Intervals beside the values if there is room, else below them, else left out."""
     yield Text.assemble((heading(grid.metric), "bold"), f"  protocol {grid.protocol}")
-    yield table
+    every = range(len(grid.columns))
+    notes = list(grid.notes)
+    for joint in (_BESIDE, _BELOW):
+        table = _table(grid, every, joint)
+        if Width.get(console, options.update(width=10_000), table).maximum <= options.max_width:
+            yield table
+            break
+    else:
+        notes.append("Too narrow here for the intervals; widen the window to see them.")
+        # several tables below each other: cropping would drop columns without a word
+        fitting = max(1, (options.max_width - _names_width(grid)) // _NUMBER)
+        yield from (_table(grid, every[i : i + fitting], _NOWHERE) for i in every[::fitting])
     if grid.accuracy:
         yield Padding(_accuracy(grid), (0, 0, 1, 1))
-    notes = [*grid.notes, *(["Too narrow here for the intervals; widen the window to see them."] * (joint is None))]
     yield from (Padding(Text(note, style="dim"), (0, 0, 0, 1)) for note in notes)
 
 
 def as_text(grid: Grid) -> str:
     """The same without colours, as wide as it needs to be: for a pipe or a file."""
-    console = Console(file=StringIO(), width=200, color_system=None, force_terminal=False, legacy_windows=False)
+    stream = StringIO()
+    console = Console(file=stream, width=200, color_system=None, legacy_windows=False)
     console.print(*draw(grid, console, console.options), sep="\n")
-    stream: StringIO = console.file  # type: ignore[assignment]
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
 
 
-def _table(grid: Grid, joint: str | None) -> RichTable:
+def _table(grid: Grid, columns: Sequence[int], joint: str | None) -> RichTable:
     table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    table.add_column(Text("detector"), no_wrap=True)
-    for column in grid.columns:
-        name = MEAN if column.set == MEAN else column.set
-        table.add_column(Text.assemble((column.group, "dim"), "\n", name), justify="right", no_wrap=True)
-    tracks = grid.tracks()
-    for words, rows in tracks:
-        if len(tracks) > 1:
-            table.add_row(Text(words, style="italic"))
+    for name in _names(grid, "detector", "tuning"):
+        table.add_column(Text(f"\n{name}"), no_wrap=True)
+    group = None
+    for column in (grid.columns[index] for index in columns):
+        header = Text.assemble((column.group if column.group != group else "", "dim"), "\n")
+        header.append(MEAN if column.set == MEAN else column.set)
+        width = _NUMBER - 2 if joint is _NOWHERE else None
+        table.add_column(header, justify="right", overflow="fold", width=width)
+        group = column.group
+    for _, rows in grid.tracks():
         for row in rows:
-            table.add_row(Text(row.detector), *(_cell(cell, joint) for cell in row.cells))
+            cells = (_cell(row.cells[index], joint) for index in columns)
+            table.add_row(*map(Text, _names(grid, row.detector, row.tuning)), *cells)
         table.add_section()
     return table
+
+
+def _names(grid: Grid, detector: str, tuning: str) -> list[str]:
+    """What stands left of the numbers; the tuning only where detectors differ in it."""
+    return [detector, tuning] if len(grid.tracks()) > 1 else [detector]
+
+
+def _names_width(grid: Grid) -> int:
+    rows = [("detector", "tuning"), *((row.detector, row.tuning) for row in grid.rows)]
+    columns = zip(*(_names(grid, *row) for row in rows))
+    return sum(max(map(len, column)) + 2 for column in columns)
 
 
 def _cell(cell: Cell | None, joint: str | None) -> Text:
     if cell is None:
         return Text("–", style="dim")
     text = Text(cell.text, style="bold" if cell.best else "")
-    if joint is not None and cell.interval:
+    if joint is not _NOWHERE and cell.interval:
         text.append(joint + cell.interval, style="not bold dim")
     return text
 
@@ -69,5 +91,5 @@ def _accuracy(grid: Grid) -> Text:
     text = Text("Accuracy in percent: ")
     for index, (name, cell) in enumerate(grid.accuracy):
         text.append(f"{', ' if index else ''}{name} ")
-        text.append(_cell(cell, " "))
+        text.append(_cell(cell, _BESIDE))
     return text

@@ -1,7 +1,10 @@
 """How tables and pages call metrics, tuning tracks and numbers: said once, the same everywhere."""
 
+from math import ceil, floor
+
 from oodscope.base.errors import UnknownNameError
 from oodscope.metrics import METRICS
+from oodscope.results.measurement import Tuning
 
 LABELS = {
     "auroc": "AUROC",
@@ -13,7 +16,7 @@ LABELS = {
     "tpr5_id_positive": "TPR at 5 % FPR (ID positive)",
 }
 
-TRACKS = {
+TRACKS: dict[Tuning, str] = {
     "default": "default parameters",
     "id_only": "tuned on ID data only",
     "ood_val": "tuned on OOD validation data",
@@ -50,5 +53,11 @@ def span(low: float, high: float) -> str:
     """The ends of an interval in percent, one decimal, joined by a dash: ``87.2–88.8``.
 
     Both ends, because the interval of a rate near 0 or 1 is lopsided and a half-width would misstate it.
+    Rounded outwards, so that the interval shown never excludes a value that it holds.
     """
-    return f"{100 * low:.1f}–{100 * high:.1f}"
+    return f"{floor(_tenths(low)) / 10:.1f}–{ceil(_tenths(high)) / 10:.1f}"
+
+
+def _tenths(share: float) -> float:
+    """Tenths of a percent, without the last bits that would turn 0.872 into 871.9999."""
+    return round(1000 * share, 6)

@@ -7,10 +7,10 @@ from scipy.ndimage import gaussian_filter
 from oodscope.data.glyphs.drawing import SIDE, Images, as_bytes
 
 CORRUPTIONS = ("blur", "noise", "contrast", "pixelate")
-BLUR = (0.9, 1.3, 1.8)
-NOISE = (0.15, 0.22, 0.30)
-CONTRAST = (0.45, 0.30, 0.20)
-BLOCK = (2, 3, 4)
+BLUR = (0.7, 1.0, 1.4)
+NOISE = (0.12, 0.17, 0.24)
+CONTRAST = (0.5, 0.4, 0.3)
+CELLS = (20, 16, 12)
 
 Scene = NDArray[np.float32]
 
@@ -37,16 +37,13 @@ def _damaged(scene: Scene, corruption: str, severity: int, grain: Scene) -> Scen
     if corruption == "contrast":
         mean = scene.mean(axis=(1, 2, 3), keepdims=True)
         return mean + CONTRAST[severity] * (scene - mean)
-    return _pixelated(scene, BLOCK[severity])
+    return _pixelated(scene, CELLS[severity])
 
 
-def _pixelated(scene: Scene, block: int) -> Scene:
-    """Replace each block by its mean; the last row and column of blocks may be smaller than the rest."""
-    starts = np.arange(0, SIDE, block)
-    sizes = np.diff(np.append(starts, SIDE)).astype(np.float32)
-    for axis in (1, 2):
-        shape = [1, 1, 1, 1]
-        shape[axis] = len(sizes)
-        means = np.add.reduceat(scene, starts, axis=axis) / sizes.reshape(shape)
-        scene = np.repeat(means, sizes.astype(int), axis=axis)
-    return scene
+def _pixelated(scene: Scene, cells: int) -> Scene:
+    """Replace each cell of a grid by its mean; where ``cells`` does not divide the side, sizes differ by a pixel."""
+    cell = np.arange(SIDE) * cells // SIDE
+    same = (cell[:, None] == cell).astype(np.float32)
+    average = same / same.sum(axis=1)
+    pixelated: Scene = np.einsum("ij,njkc,lk->nilc", average, scene, average, optimize=True)
+    return pixelated

@@ -48,9 +48,9 @@ def paint(masks: Masks, streams: Streams) -> Images:
     """Ink of one random colour on shaded paper of another, under pixel noise."""
     draws = streams.colour.random((len(masks), 12), dtype=np.float32)[:, None, None, :]
     paper = draws[..., :3]
-    # Ink moves away from the paper towards the farther end of each channel, so it can always be told apart.
-    reach = np.where(paper < 0.5, 1 - paper, -paper)
-    ink = paper + reach * (FAINTEST_INK + (1 - FAINTEST_INK) * draws[..., 3:4]) * (0.5 + 0.5 * draws[..., 4:7])
+    # Light ink on dark paper or dark on light: two random colours of equal brightness would not be legible.
+    room = np.where(paper.mean(axis=-1, keepdims=True) < 0.5, 1 - paper, -paper)
+    ink = paper + room * (FAINTEST_INK + (1 - FAINTEST_INK) * draws[..., 3:4]) * (0.4 + 0.6 * draws[..., 4:7])
     x, y = np.meshgrid(*[np.linspace(-1, 1, SIDE, dtype=np.float32)] * 2)
     slope = 2 * draws[..., 7:9] - 1
     shade = SHADE * (x * slope[..., 0] + y * slope[..., 1])[..., None] * draws[..., 9:12]

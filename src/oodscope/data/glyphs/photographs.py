@@ -9,8 +9,8 @@ from oodscope.data.glyphs.drawing import SIDE
 from oodscope.data.glyphs.randomness import Streams
 from oodscope.data.glyphs.source import Drawn, Source
 
-SMALLEST, LARGEST = 32, 256
-CANDIDATES = 3
+SMALLEST, LARGEST = 32, 192
+CANDIDATES = 2
 
 _FILES = {"chinese temple": "china.jpg", "dahlia": "flower.jpg"}
 

@@ -1,0 +1,38 @@
+# Two commands do everything: `make demo` and `make test`. One environment serves both.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+# real images for the tests that want them; those tests are skipped where there are none
+OODSCOPE_DATA ?= $(wildcard ../shared/data)
+export OODSCOPE_DATA
+
+.PHONY: demo test lint catalog clean
+
+demo: $(VENV)/.installed
+	$(BIN)/oodscope demo
+
+test: lint
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+catalog: $(VENV)/.installed
+	$(BIN)/python -m oodscope.cli.catalog
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@ $(VENV)/.installed
+
+clean:
+	rm -rf $(VENV) runs .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,74 @@
+"""oodscope: judge out-of-distribution detectors.
+
+Which detector to trust, how far, and where it breaks, for any image classifier::
+
+    import oodscope as oods
+
+    bench = oods.load_benchmark("glyphs")
+    clf = oods.Classifier(model, transform=bench.transform)
+    result = oods.evaluate(clf, bench, detectors=["msp", "knn", "vim"])
+    print(result.table())
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from oodscope.activations import Activations as Activations
+    from oodscope.activations import ActivationStore as ActivationStore
+    from oodscope.api import evaluate as evaluate
+    from oodscope.base.errors import OodscopeError as OodscopeError
+    from oodscope.data import Benchmark as Benchmark
+    from oodscope.data import ImageSet as ImageSet
+    from oodscope.data import Preprocess as Preprocess
+    from oodscope.data import load_benchmark as load_benchmark
+    from oodscope.detectors import Detector as Detector
+    from oodscope.detectors import create_detector as create_detector
+    from oodscope.detectors import load_detector as load_detector
+    from oodscope.models import Classifier as Classifier
+    from oodscope.models import create_model as create_model
+    from oodscope.report import write_report as write_report
+    from oodscope.results import Result as Result
+    from oodscope.results import ResultStore as ResultStore
+    from oodscope.results import ScoreTable as ScoreTable
+    from oodscope.training import CrossEntropy as CrossEntropy
+    from oodscope.training import train as train
+
+_HOMES = {
+    "ActivationStore": "activations",
+    "Activations": "activations",
+    "Benchmark": "data",
+    "Classifier": "models",
+    "CrossEntropy": "training",
+    "Detector": "detectors",
+    "ImageSet": "data",
+    "OodscopeError": "base.errors",
+    "Preprocess": "data",
+    "Result": "results",
+    "ResultStore": "results",
+    "ScoreTable": "results",
+    "create_detector": "detectors",
+    "create_model": "models",
+    "evaluate": "api",
+    "load_benchmark": "data",
+    "load_detector": "detectors",
+    "train": "training",
+    "write_report": "report",
+}
+
+__all__ = ["__version__", *sorted(_HOMES)]
+
+
+def __getattr__(name: str) -> Any:
+    # torch takes seconds to import; `oodscope --help` must not wait for it
+    if name not in _HOMES:
+        raise AttributeError(f"module 'oodscope' has no attribute {name!r}")
+    value = getattr(import_module(f"oodscope.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

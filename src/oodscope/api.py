@@ -1,0 +1,171 @@
+"""The road in one call: classifier and benchmark in, verdict out."""
+
+import os
+import platform
+import secrets
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from time import perf_counter
+from typing import Any
+
+from torch import nn
+
+from oodscope import __version__
+from oodscope.activations import ActivationStore
+from oodscope.base.errors import DetectorError, OodscopeError
+from oodscope.data import Benchmark, find_duplicates
+from oodscope.detectors import DETECTORS, Detector, create_detector
+from oodscope.execution import SILENT, Progress
+from oodscope.models import Classifier
+from oodscope.protocols import Protocol, applicable, get_protocol, score_benchmark
+from oodscope.results import Measurements, Result, RunRecord, ScoreTable, SetRecord
+
+ALL = "all"
+
+
+def evaluate(
+    classifier: Classifier | nn.Module,
+    benchmark: Benchmark,
+    detectors: str | Detector | Iterable[str | Detector] = ALL,
+    protocols: str | Sequence[str] = ("standard",),
+    *,
+    tune: bool = False,
+    store: ActivationStore | None = None,
+    batch_size: int = 256,
+    seed: int = 0,
+    recipe: str = "",
+    progress: Progress = SILENT,
+) -> Result:
+    """Judge detectors on a benchmark.
+
+    Every image goes through the network once (plus the passes that a detector's probes declare), and what
+    was extracted before is not extracted again.
+
+    Parameters
+    ----------
+    classifier : a ``Classifier``, or any module, which then sees images through the benchmark's preprocessing.
+    detectors : names, detector objects, or ``"all"``: all that apply, the others listed with the reason. A
+        detector named explicitly that does not apply is an error.
+    protocols : ``"standard"``, ``"full_spectrum"``.
+    tune : search hyper-parameters on ``id_val`` and ``ood_val``; rows say so, and are ranked apart.
+    store : where activations are kept; by default in the cache.
+    batch_size : images per forward pass; the numbers do not depend on it beyond rounding.
+    seed : of the bootstrap.
+    recipe : how the model was trained, for the record.
+    """
+    started = perf_counter()
+    judges = [get_protocol(name) for name in ([protocols] if isinstance(protocols, str) else protocols)]
+    if not judges:
+        raise OodscopeError("no protocol given; use protocols=['standard']")
+    if not isinstance(classifier, Classifier):
+        classifier = Classifier(classifier)
+    if benchmark.transform is not None:
+        classifier = classifier.with_default_transform(benchmark.transform)
+    _check_classes(classifier, benchmark)
+    chosen, skipped = _choose(detectors, classifier, benchmark)
+    notes = _notes(benchmark)
+    store = store or ActivationStore()
+    forwarded = store.forwarded
+    scores = score_benchmark(
+        classifier, benchmark, chosen, search=tune, store=store, batch_size=batch_size, progress=progress
+    )
+    run = _run_id(benchmark)
+    scores.metadata.update(_context(run, classifier, benchmark, seed, recipe))
+    measurements = _measure(judges, scores, progress)
+    record = RunRecord(
+        id=run,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        oodscope_version=__version__,
+        sets={
+            images.name: SetRecord(role=role, n=len(images), fingerprint=images.fingerprint)
+            for role, images in benchmark.members()
+        },
+        model_fingerprint=classifier.fingerprint,
+        transform=str(classifier.transform),
+        head=classifier.describe(),
+        precision="float32",
+        device=str(classifier.device),
+        environment=_environment(),
+        protocols=[judge.name for judge in judges],
+        skipped=skipped,
+        notes=notes,
+        costs={"seconds": perf_counter() - started},
+        forward_images=store.forwarded - forwarded,
+        **{key: scores.metadata[key] for key in ("benchmark", "benchmark_version", "model", "seed")},
+    )
+    return Result(record, measurements, scores)
+
+
+def _choose(
+    detectors: str | Detector | Iterable[str | Detector], classifier: Classifier, benchmark: Benchmark
+) -> tuple[list[Detector], dict[str, str]]:
+    if isinstance(detectors, str) and detectors == ALL:
+        asked: list[Detector] = [create_detector(name) for name in DETECTORS]
+        return applicable(asked, classifier, benchmark)
+    given = [detectors] if isinstance(detectors, (str, Detector)) else list(detectors)
+    asked = [create_detector(each) if isinstance(each, str) else each for each in given]
+    if not asked:
+        raise DetectorError("no detector given; name some, or use 'all'")
+    ids = [detector.id for detector in asked]
+    for name in ids:
+        if ids.count(name) > 1:
+            raise DetectorError(f"{name}: asked for twice with the same parameters")
+    usable, refused = applicable(asked, classifier, benchmark)
+    if refused:
+        name, reason = next(iter(refused.items()))
+        raise DetectorError(f"{name}: {reason}. {classifier.head_reason or ''}".strip())
+    return usable, {}
+
+
+def _check_classes(classifier: Classifier, benchmark: Benchmark) -> None:
+    if classifier.num_classes != len(benchmark.class_names):
+        raise OodscopeError(
+            f"the classifier knows {classifier.num_classes} classes, benchmark {benchmark.name!r} has "
+            f"{len(benchmark.class_names)}; they do not belong together"
+        )
+
+
+def _notes(benchmark: Benchmark) -> list[str]:
+    lost = [
+        f"{len(images.skipped)} unreadable image{'s' * (len(images.skipped) > 1)} of {images.name} left out: "
+        + ", ".join(images.skipped[:5])
+        + (", ..." if len(images.skipped) > 5 else "")
+        for _, images in benchmark.members()
+        if images.skipped
+    ]
+    return lost + find_duplicates(benchmark).notes()
+
+
+def _measure(judges: Sequence[Protocol], scores: ScoreTable, progress: Progress) -> Measurements:
+    measurements = Measurements()
+    with progress.stage("measure", len(judges)) as advance:
+        for judge in judges:
+            measurements = measurements + judge.measure(scores)
+            advance(1)
+    return measurements
+
+
+def _context(run: str, classifier: Classifier, benchmark: Benchmark, seed: int, recipe: str) -> dict[str, Any]:
+    return {
+        "run": run,
+        "benchmark": benchmark.name,
+        "benchmark_version": benchmark.version,
+        "model": classifier.name,
+        "recipe": recipe,
+        "seed": seed,
+    }
+
+
+def _run_id(benchmark: Benchmark) -> str:
+    return f"{benchmark.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+
+
+def _environment() -> dict[str, str | int]:
+    packages = ("torch", "torchvision", "numpy", "scipy", "scikit-learn", "pillow")
+    return {
+        "python": platform.python_version(),
+        **{package: version(package) for package in packages},
+        "platform": platform.platform(),
+        "processors": os.cpu_count() or 1,
+    }

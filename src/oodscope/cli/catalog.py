@@ -1,0 +1,70 @@
+"""Write the committed catalogue from the classes: ``python -m oodscope.cli.catalog``."""
+
+import inspect
+import json
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any
+
+import oodscope.detectors
+from oodscope.base.config import read_yaml
+from oodscope.base.files import write_text
+from oodscope.data.manifest import Manifest
+from oodscope.detectors import Detector, LogitScore, Rectifier
+from oodscope.models.zoo import MODELS
+
+_ROOT = Path(oodscope.detectors.__file__).parent.parent
+
+
+def build_catalog() -> dict[str, dict[str, dict[str, Any]]]:
+    """Every detector, benchmark and model of the package, described by themselves."""
+    return {"detectors": _detectors(), "benchmarks": _benchmarks(), "models": _models()}
+
+
+def _detectors() -> dict[str, dict[str, Any]]:
+    found = {}
+    for module in iter_modules([str(_ROOT / "detectors")]):
+        home = f"oodscope.detectors.{module.name}"
+        for cls in vars(import_module(home)).values():
+            if inspect.isclass(cls) and issubclass(cls, Detector) and cls.__module__ == home and "name" in vars(cls):
+                found[cls.name] = _detector(cls, home)
+    return dict(sorted(found.items()))
+
+
+def _detector(cls: type[Detector], home: str) -> dict[str, Any]:
+    kind = "logit score" if issubclass(cls, LogitScore) else "rectifier" if issubclass(cls, Rectifier) else "detector"
+    return {
+        "kind": kind,
+        "needs": [flag.name.lower() for flag in cls.needs if flag.name],
+        "parameters": cls().get_params(deep=False),
+        "grid": {key: list(values) for key, values in cls.grid.items()},
+        "paper": f"{cls.paper.authors}, {cls.paper.venue}",
+        "title": cls.paper.title,
+        "target": f"{home}:{cls.__name__}",
+    }
+
+
+def _benchmarks() -> dict[str, dict[str, Any]]:
+    found = {}
+    for path in sorted((_ROOT / "data" / "benchmarks").glob("*.yaml")):
+        manifest = Manifest.model_validate(read_yaml(path))
+        sets = {role: list(getattr(manifest.sets, role)) for role in ("near", "far", "csid")}
+        found[path.stem] = {"version": manifest.version, "summary": manifest.description, **sets}
+    return found
+
+
+def _models() -> dict[str, dict[str, Any]]:
+    return {
+        name: {"summary": info.summary, "input_size": info.input_size, "target": info.target}
+        for name, info in MODELS.items()
+    }
+
+
+def main() -> None:
+    """Write ``catalog.json``."""
+    write_text(_ROOT / "catalog.json", json.dumps(build_catalog(), indent=1, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""Progress for people: bars in a terminal, one line per stage elsewhere."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import perf_counter
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from oodscope.execution import Advance
+
+ERRORS = Console(stderr=True)
+
+
+class ConsoleProgress:
+    """Shows each stage on stderr, so that stdout stays clean for tables and JSON."""
+
+    @contextmanager
+    def stage(self, description: str, total: int) -> Iterator[Advance]:
+        started = perf_counter()
+        if ERRORS.is_terminal:
+            columns = (
+                TextColumn("{task.description:<24}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeElapsedColumn(),
+                TimeRemainingColumn(),
+            )
+            with Progress(*columns, console=ERRORS, transient=True) as bars:
+                task = bars.add_task(description, total=total)
+                yield lambda finished: bars.advance(task, finished)
+        else:
+            yield lambda finished: None
+        sys.stderr.write(f"{description:<24} {total:>9,} in {perf_counter() - started:.1f} s\n")
+        sys.stderr.flush()

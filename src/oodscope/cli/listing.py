@@ -1,0 +1,53 @@
+"""``oodscope list``: what there is, at once."""
+
+import json
+from enum import StrEnum
+from importlib.metadata import entry_points
+from typing import Annotated, Any
+
+import typer
+
+from oodscope.base.catalog import catalog
+
+
+class Kind(StrEnum):
+    """What can be listed."""
+
+    DETECTORS = "detectors"
+    BENCHMARKS = "benchmarks"
+    MODELS = "models"
+
+
+def listing(
+    kind: Annotated[Kind, typer.Argument(help="What to list.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """List the detectors, benchmarks or models that exist, installed plugins included."""
+    entries = {**catalog(kind), **_plugins(kind)}
+    if as_json:
+        typer.echo(json.dumps(entries, indent=1))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    columns = list(dict.fromkeys(key for entry in entries.values() for key in entry if key not in _HIDDEN))
+    table = Table("name", *columns, box=None, header_style="bold", pad_edge=False)
+    for name, entry in entries.items():
+        table.add_row(name, *(_cell(entry.get(column, "")) for column in columns))
+    Console().print(table)
+
+
+_HIDDEN = ("target", "grid", "title")
+
+
+def _plugins(kind: Kind) -> dict[str, dict[str, Any]]:
+    return {
+        point.name: {"target": point.value, "summary": f"plugin {point.value}"}
+        for point in entry_points(group=f"oodscope.{kind}")
+    }
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={item}" for key, item in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

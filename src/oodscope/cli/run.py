@@ -1,0 +1,22 @@
+"""``oodscope run``: an evaluation declared in YAML."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def run(
+    config: Annotated[Path, typer.Argument(help="YAML file that declares benchmark, model and detectors.")],
+    output: Annotated[Path | None, typer.Option(help="Folder for results, instead of the one declared.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+) -> None:
+    """Run the evaluation that a YAML file declares."""
+    from oodscope.cli.console import ConsoleProgress
+    from oodscope.cli.job import execute, read_job
+    from oodscope.cli.output import show
+
+    job = read_job(config)
+    if output is not None:
+        job = job.model_copy(update={"output": str(output)})
+    show(*execute(job, ConsoleProgress()), as_json)

@@ -1,0 +1,143 @@
+"""From a classifier and a benchmark to scores: one pass per image, every detector from it."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from time import perf_counter
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from oodscope.activations import Activations, ActivationStore, Probe
+from oodscope.base.errors import DataError
+from oodscope.data import Benchmark, ImageSet, Role, Validation
+from oodscope.detectors import Detector
+from oodscope.detectors.base import Needs
+from oodscope.detectors.fitting import Fitted, fit_detector
+from oodscope.execution import SILENT, Advance, Progress
+from oodscope.models import Classifier
+from oodscope.results import ScoreTable
+
+Extract = Callable[[ImageSet, Iterable[Probe]], Activations]
+
+
+def applicable(
+    detectors: Iterable[Detector], classifier: Classifier, benchmark: Benchmark
+) -> tuple[list[Detector], dict[str, str]]:
+    """The detectors that this classifier and benchmark allow, and why the others do not."""
+    usable, skipped = [], {}
+    for detector in detectors:
+        reason = detector.why_not(head=classifier.head is not None, train=benchmark.id_train is not None)
+        if reason:
+            skipped[detector.id] = reason
+        else:
+            usable.append(detector)
+    return usable, skipped
+
+
+def score_benchmark(
+    classifier: Classifier,
+    benchmark: Benchmark,
+    detectors: Sequence[Detector],
+    *,
+    search: bool,
+    store: ActivationStore,
+    batch_size: int,
+    progress: Progress = SILENT,
+) -> ScoreTable:
+    """Scores of all test images under all detectors.
+
+    Parameters
+    ----------
+    search : whether hyper-parameters are searched on ``id_val`` and ``ood_val``; otherwise they are taken as given.
+    store : where activations are read from and kept.
+    """
+
+    def extract(images: ImageSet, probes: Iterable[Probe]) -> Activations:
+        unique = tuple(dict.fromkeys(probes))
+        return store.extract(classifier, images, probes=unique, batch_size=batch_size, progress=progress)
+
+    fitted = _fit_all(classifier, benchmark, detectors, search, extract, progress)
+    probes = [probe for each in fitted for probe in each.detector.probes]
+    tested = [(role, images) for role, images in benchmark.members() if role in ("id_test", "near", "far", "csid")]
+    activations = {images.name: extract(images, probes) for _, images in tested}
+    with progress.stage("score", len(fitted)) as advance:
+        columns, costs = _score_all(fitted, activations, advance)
+    frame = pd.concat(
+        [_describe(benchmark, role, images, activations[images.name]) for role, images in tested], ignore_index=True
+    )
+    described = {each.id: each.record() | costs[each.id] for each in fitted}
+    classes = {images.name: list(images.class_names) for _, images in tested}
+    return ScoreTable(frame.assign(**columns), {"detectors": described, "classes": classes})
+
+
+def _fit_all(
+    classifier: Classifier,
+    benchmark: Benchmark,
+    detectors: Sequence[Detector],
+    search: bool,
+    extract: Extract,
+    progress: Progress,
+) -> list[Fitted]:
+    learners = [detector for detector in detectors if Needs.TRAIN in detector.needs]
+    train = val = None
+    if learners and benchmark.id_train is not None:
+        train = extract(benchmark.id_train, _probes_of(learners, search))
+    if (learners or search) and benchmark.id_val is not None:
+        val = extract(benchmark.id_val, _probes_of(detectors if search else learners, search))
+    validation = _validation(benchmark, val, detectors, extract) if search else None
+    fitted = []
+    with progress.stage("fit", len(detectors)) as advance:
+        for detector in detectors:
+            fitted.append(fit_detector(detector.to(classifier.device), train, val, search=validation))
+            advance(1)
+    return fitted
+
+
+def _validation(
+    benchmark: Benchmark, val: Activations | None, detectors: Sequence[Detector], extract: Extract
+) -> Validation[Activations]:
+    if benchmark.ood_val is None or val is None:
+        raise DataError(
+            f"benchmark {benchmark.name!r} has no id_val and ood_val; without them parameters cannot be searched"
+        )
+    return Validation(val, extract(benchmark.ood_val, _probes_of(detectors, search=True)))
+
+
+def _probes_of(detectors: Iterable[Detector], search: bool) -> Iterator[Probe]:
+    """What these detectors need extracted; in a search, for every value of their grids."""
+    for detector in detectors:
+        yield from detector.probes
+        if search and detector.probes:
+            for point in product(*detector.grid.values()):
+                yield from clone(detector).set_params(**dict(zip(detector.grid, point))).probes
+
+
+def _score_all(
+    fitted: Sequence[Fitted], activations: Mapping[str, Activations], advance: Advance
+) -> tuple[dict[str, NDArray[np.float64]], dict[str, dict[str, float]]]:
+    columns, costs = {}, {}
+    images = sum(len(each) for each in activations.values())
+    for each in fitted:
+        started = perf_counter()
+        scores = [each.detector.score(part).cpu().numpy() for part in activations.values()]
+        seconds = perf_counter() - started
+        columns[each.id] = np.concatenate(scores).astype(np.float64)
+        costs[each.id] = {"microseconds_per_image": 1e6 * seconds / images}
+        advance(1)
+    return columns, costs
+
+
+def _describe(benchmark: Benchmark, role: Role, images: ImageSet, activations: Activations) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "sample_id": images.sample_ids(),
+            "set": images.name,
+            "role": role,
+            "label": benchmark.id_labels(role, images),
+            "own_class": images.labels,
+            "prediction": activations.prediction.cpu().numpy(),
+            "unit": "all",
+        }
+    )

@@ -1,0 +1,9 @@
+"""Standard OOD detection: separate ``id_test`` from each near and far set."""
+
+from oodscope.protocols.separation import measure_accuracy, measure_separation
+from oodscope.results import Measurements, ScoreTable
+
+
+def measure(scores: ScoreTable) -> Measurements:
+    """Every ranking metric per set and as near and far means, and the accuracy on ``id_test``."""
+    return measure_accuracy(scores, "standard", ("id_test",)) + measure_separation(scores, "standard", ("id_test",))

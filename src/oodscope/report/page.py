@@ -1,0 +1,87 @@
+"""The report: one HTML file that needs nothing but a browser."""
+
+from base64 import b64encode
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from oodscope.base.files import write_text
+from oodscope.base.hashing import canonical_json
+from oodscope.report.headline import headlines
+from oodscope.report.panels import legend, panels
+from oodscope.results import Grid, Result
+from oodscope.results import html as table_html
+from oodscope.results.wording import LABELS, heading
+
+_ORDER = ("auroc", "fpr95_id_positive", "fpr95_ood_positive", "aupr_out", "aupr_in")
+
+
+@dataclass(frozen=True)
+class MetricTable:
+    """One metric under one protocol, ready for the page."""
+
+    grid: Grid
+    heading: str
+    table: Markup
+
+
+def write_report(result: Result, path: Path | str, *, title: str | None = None) -> Path:
+    """Write the report of one run to ``path``.
+
+    The file holds everything it shows (figures as inline SVG, style, a small script that sorts tables) and
+    asks no network for anything. Every number comes from ``result.measurements``, every figure from
+    ``result.scores``.
+
+    Parameters
+    ----------
+    title : the heading; by default the benchmark and the model.
+    """
+    path = Path(path)
+    write_text(path, render(result, title or f"{result.record.benchmark}: {result.record.model}"))
+    return path
+
+
+def render(result: Result, title: str) -> str:
+    """The page as text."""
+    environment = Environment(
+        loader=PackageLoader("oodscope.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["json"] = canonical_json
+    script = environment.get_template("sort.js").render()
+    protocols = {name: list(_tables(result, name)) for name in result.record.protocols}
+    return environment.get_template("report.html").render(
+        title=title,
+        record=result.record,
+        protocols=protocols,
+        headlines=[line for tables in protocols.values() for line in headlines(tables[0].grid)],
+        detectors=_detectors(result),
+        legend=legend(result.scores),
+        panels=[panels(result.scores, row["id"]) for row in _detectors(result)],
+        script=Markup(script),
+        script_hash=b64encode(sha256(script.encode()).digest()).decode(),
+    )
+
+
+def _tables(result: Result, protocol: str) -> Iterator[MetricTable]:
+    measured = result.measurements.filter(protocol=protocol).distinct("metric")
+    ranked = [metric for metric in dict.fromkeys([*_ORDER, *LABELS]) if metric in measured]
+    for metric in ranked:
+        grid = result.table(protocol, metric).grid
+        yield MetricTable(grid, heading(metric), Markup(table_html.table(grid)))
+
+
+def _detectors(result: Result) -> list[dict[str, Any]]:
+    """Each detector as it was run, those that lead the first table first."""
+    described = result.scores.metadata["detectors"]
+    leading = [row.detector for row in result.table().grid.rows]
+    order = dict.fromkeys([*(name for name in leading if name in described), *result.scores.detectors])
+    return [{"id": name, **described[name]} for name in order]
