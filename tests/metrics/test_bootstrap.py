@@ -77,9 +77,7 @@ def test_draws_depend_on_sizes_seed_and_name_alone():
     id_scores, ood_sets = made_scores("continuous", 80, [50, 50])
     full = bootstrap(id_scores, ood_sets, seed=0, replicates=50).values
     alone = bootstrap(id_scores, {"set 1": ood_sets["set 1"]}, seed=0, replicates=20).values
-    same_order = bootstrap(
-        np.exp(id_scores), {k: np.exp(v) for k, v in ood_sets.items()}, seed=0, replicates=50
-    ).values
+    same_order = bootstrap(np.exp(id_scores), {k: np.exp(v) for k, v in ood_sets.items()}, seed=0, replicates=50).values
     renamed = bootstrap(id_scores, {"other": ood_sets["set 1"]}, seed=0, replicates=50).values
     reseeded = bootstrap(id_scores, ood_sets, seed=1, replicates=50).values
     for metric in METRICS:

@@ -11,7 +11,7 @@ from oodscope.base.errors import OodscopeError, UnknownNameError
 from oodscope.metrics import METRICS, Ranking, point_metrics
 from oodscope.metrics.walk import least_count, most_count
 
-SHARES = (0.95, 0.05, 0.5, 0.9, 1 / 3, 1.0)
+SHARES = (0.95, 0.05, 0.07, 0.29, 0.5, 0.9, 1 / 3, 1.0)  # 0.07 * 100 > 7 and 0.29 * 100 < 29 in float64
 
 
 def samples(values: st.SearchStrategy[float]) -> st.SearchStrategy[tuple[np.ndarray, np.ndarray]]:

@@ -102,9 +102,7 @@ class Activations(Mapping[str, Tensor]):
         """Consecutive pieces in memory on ``device``, floats as float32; ``only`` these columns if given."""
         columns = {name: self._columns[name] for name in only or self._columns if name in self._columns}
         for start in range(0, len(self), rows):
-            piece = {
-                name: _as_tensor(values[start : start + rows], device=device) for name, values in columns.items()
-            }
+            piece = {name: _as_tensor(values[start : start + rows], device=device) for name, values in columns.items()}
             yield self._with(piece)
 
     def take(self, rows: ArrayLike) -> "Activations":

@@ -44,7 +44,9 @@ class StoredColumn:
                 self._append({"dtype": values.dtype.str, "shape": list(values.shape[1:]), "rows": self.rows})
                 self.dtype, self.shape = values.dtype, values.shape[1:]
             if values.dtype != self.dtype or values.shape[1:] != self.shape:
-                raise ValueError(f"{self.path.name} holds {self.dtype} {self.shape}, not {values.dtype} {values.shape[1:]}")
+                raise ValueError(
+                    f"{self.path.name} holds {self.dtype} {self.shape}, not {values.dtype} {values.shape[1:]}"
+                )
             with self.path.open("r+b" if self.path.exists() else "w+b") as stream:
                 offset = 0
                 for start, stop in _runs(rows):
@@ -97,7 +99,7 @@ class StoredColumn:
         for start, stop in entry["runs"]:
             data.seek(start * self._row_bytes)
             pieces.append(data.read((stop - start) * self._row_bytes))
-        return checksum(b"".join(pieces)) == entry["crc"]
+        return checksum(b"".join(pieces)) == int(entry["crc"])
 
 
 def _runs(rows: NDArray[np.int64]) -> list[list[int]]:

@@ -66,9 +66,7 @@ class ActivationStore:
         if classifier.head is not None:
             names["features"] = "features"
         names.update({probe.column: f"probe-{probe.key[:24]}" for probe in probes})
-        return {
-            name: StoredColumn(folder / f"{file}.bin", len(images.source)) for name, file in names.items()
-        }
+        return {name: StoredColumn(folder / f"{file}.bin", len(images.source)) for name, file in names.items()}
 
     def _fill(
         self,
@@ -103,9 +101,7 @@ class ActivationStore:
         short = {name for name, rows in lacking.items() if np.isin(block, rows).any()}
         plain = bool(short & {"logits", "features"})
         asked = [probe for probe in probes if probe.column in short]
-        computed = run_network(
-            classifier, parent, block, plain=plain, probes=asked, batch_size=batch_size
-        )
+        computed = run_network(classifier, parent, block, plain=plain, probes=asked, batch_size=batch_size)
         self.forwarded += len(block) * (plain + sum(probe.forwards for probe in asked))
         for name, values in computed.items():
             columns[name].write(block, values)

@@ -16,7 +16,7 @@ def fingerprint(*parts: Any) -> str:
     digest = hashlib.sha256()
     for part in parts:
         if isinstance(part, np.ndarray):
-            header, body = f"array:{part.dtype.str}:{part.shape}", memoryview(np.ascontiguousarray(part)).cast("B")
+            header, body = f"array:{part.dtype.str}:{part.shape}", memoryview(np.ascontiguousarray(part).tobytes())
         elif isinstance(part, (bytes, bytearray)):
             header, body = f"bytes:{len(part)}", memoryview(part)
         else:

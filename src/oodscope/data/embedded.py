@@ -16,9 +16,7 @@ RENDERING = 1
 """Raised whenever the same seed draws other pixels, so that no cache serves the old ones."""
 
 
-def open_glyphs(
-    name: str, split: str, *, per_class: int, seed: int = 0, progress: Progress = SILENT
-) -> ImageSet:
+def open_glyphs(name: str, split: str, *, per_class: int, seed: int = 0, progress: Progress = SILENT) -> ImageSet:
     """One split of the glyphs benchmark; see ``oodscope.data.glyphs.render_split`` for the parameters."""
     drawn = _cached(split, per_class, seed, progress)
     return ImageSet.from_arrays(name, drawn.images, drawn.labels, drawn.class_names, drawn.hierarchy)
@@ -35,7 +33,8 @@ def _cached(split: str, per_class: int, seed: int, progress: Progress) -> GlyphS
         advance(1)
     levels = {f"level:{level}": column for level, column in drawn.hierarchy.items()}
     with atomic_path(path) as temporary, temporary.open("wb") as stream:
-        np.savez(stream, images=drawn.images, labels=drawn.labels, class_names=drawn.class_names, **levels)
+        names = np.array(drawn.class_names)
+        np.savez(stream, images=drawn.images, labels=drawn.labels, class_names=names, **levels)  # type: ignore[arg-type]
     return drawn
 
 

@@ -114,9 +114,7 @@ class ImageSet:
         return fingerprint(self.source.key, self.rows, self.labels, list(self.class_names))
 
 
-def _check_labels(
-    name: str, labels: ArrayLike | None, count: int, class_names: Sequence[str]
-) -> NDArray[np.int64]:
+def _check_labels(name: str, labels: ArrayLike | None, count: int, class_names: Sequence[str]) -> NDArray[np.int64]:
     if labels is None:
         return np.full(count, UNLABELLED, dtype=np.int64)
     checked = np.asarray(labels)

@@ -79,9 +79,7 @@ class GlyphsSpec(StrictModel):
         return open_glyphs(name, self.split, per_class=self.per_class, seed=self.seed, progress=progress)
 
 
-SetSpec = Annotated[
-    FolderSpec | ListSpec | NpzSpec | TorchvisionSpec | GlyphsSpec, Field(discriminator="source")
-]
+SetSpec = Annotated[FolderSpec | ListSpec | NpzSpec | TorchvisionSpec | GlyphsSpec, Field(discriminator="source")]
 
 
 class SetsSpec(StrictModel):

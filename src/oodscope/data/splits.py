@@ -31,7 +31,5 @@ class Test(Generic[T]):
     csid: Mapping[str, T] = field(default_factory=dict)
 
     def map(self, function: Callable[[T], U]) -> "Test[U]":
-        groups = (
-            {name: function(item) for name, item in group.items()} for group in (self.near, self.far, self.csid)
-        )
+        groups = ({name: function(item) for name, item in group.items()} for group in (self.near, self.far, self.csid))
         return Test(function(self.id), *groups)

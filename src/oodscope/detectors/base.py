@@ -14,6 +14,7 @@ from torch import Tensor
 
 from oodscope.activations import Activations, Probe
 from oodscope.base.errors import DetectorError
+from oodscope.detectors.precision import precise
 
 
 class Needs(Flag):
@@ -78,7 +79,7 @@ class Detector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is unt
             raise DetectorError(f"{self.name}: not fitted. Call fit(train, val) first")
         self._check(activations)
         chunks = activations.chunks(device=self.device)
-        scores = torch.cat([_real(self._score(chunk)) for chunk in chunks])
+        scores = torch.cat([precise(self._score(chunk)) for chunk in chunks])
         self._refuse_rows(~torch.isfinite(scores), "scores")
         return scores
 
@@ -87,7 +88,7 @@ class Detector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is unt
         self._device = torch.device(device)
         for key, value in self._state().items():
             if isinstance(value, Tensor):
-                vars(self)[key] = value.to(self._device)
+                setattr(self, key, value.to(self._device))
         return self
 
     @property
@@ -201,11 +202,6 @@ class Detector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is unt
 
 
 _COLUMNS = {Needs.LOGITS: "logits", Needs.FEATURES: "features"}
-
-
-def _real(scores: Tensor) -> Tensor:
-    """float64 where the device knows it, so that nothing downstream rounds scores into ties."""
-    return scores.to(torch.float32 if scores.device.type == "mps" else torch.float64)
 
 
 def parameters_json(detector: Detector) -> dict[str, Any]:

@@ -45,12 +45,17 @@ class KNN(Detector):
         order = torch.randperm(len(train), generator=torch.Generator().manual_seed(self.seed))
         chosen = torch.zeros(len(train), dtype=torch.bool)
         chosen[order[:size]] = True
-        chunks = zip(train.chunks(device=self.device, only=("features",)), chosen.split(CHUNK_ROWS))
-        bank = [unit(chunk.features[keep.to(self.device)]) for chunk, keep in chunks]
-        self.bank_ = torch.cat(bank)
+        chunks = zip(train.chunks(device=self.device, only=("features",)), torch.split(chosen, CHUNK_ROWS))
+        bank = torch.cat([unit(chunk.features[keep.to(self.device)]) for chunk, keep in chunks])
+        # distances do not change when both sides move, and around its own mean a tight cloud keeps its digits
+        self.origin_ = bank.mean(dim=0)
+        self.bank_ = bank.sub_(self.origin_)
 
     def _score(self, batch: Activations) -> Tensor:
-        return kth_distances(unit(batch.features), self.bank_, [self.k])[:, 0]
+        return self._distances(batch, [self.k])[:, 0]
+
+    def _distances(self, batch: Activations, ks: list[int]) -> Tensor:
+        return kth_distances(unit(batch.features) - self.origin_, self.bank_, ks)
 
     def search_space(self, train: Activations) -> list[dict[str, Any]]:
         return [point for point in super().search_space(train) if point["k"] <= self.bank_fraction * len(train)]
@@ -66,10 +71,7 @@ class KNN(Detector):
         ks = [int(candidate["k"]) for candidate in candidates]
         largest = clone(self).set_params(k=max(ks)).to(self.device).fit(train, val)
         columns = [
-            torch.cat(
-                [kth_distances(unit(chunk.features), largest.bank_, ks) for chunk in part.chunks(device=self.device)]
-            )
-            for part in judged
+            torch.cat([largest._distances(chunk, ks) for chunk in part.chunks(device=self.device)]) for part in judged
         ]
         for position in range(len(ks)):
             yield [scores[:, position] for scores in columns]

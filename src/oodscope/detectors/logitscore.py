@@ -7,6 +7,7 @@ from torch import Tensor
 
 from oodscope.activations import Activations
 from oodscope.detectors.base import Detector, Needs
+from oodscope.detectors.precision import precise
 
 
 class LogitScore(Detector):
@@ -20,8 +21,3 @@ class LogitScore(Detector):
 
     def _score(self, batch: Activations) -> Tensor:
         return self.of_logits(precise(batch.logits))
-
-
-def precise(values: Tensor) -> Tensor:
-    """float64, where the device has it: float32 softmax saturates at 1 and makes ties."""
-    return values.float() if values.device.type == "mps" else values.double()

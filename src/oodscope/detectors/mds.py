@@ -5,7 +5,7 @@ from torch import Tensor
 
 from oodscope.activations import Activations
 from oodscope.detectors.base import Detector, Needs, Paper
-from oodscope.detectors.logitscore import precise
+from oodscope.detectors.precision import precise
 from oodscope.detectors.spectrum import whitening
 
 

@@ -13,9 +13,7 @@ class MLS(LogitScore):
     """
 
     name = "mls"
-    paper = Paper(
-        "Scaling Out-of-Distribution Detection for Real-World Settings", "Hendrycks et al.", "ICML 2022"
-    )
+    paper = Paper("Scaling Out-of-Distribution Detection for Real-World Settings", "Hendrycks et al.", "ICML 2022")
 
     def of_logits(self, logits: Tensor) -> Tensor:
         return -logits.amax(dim=1)

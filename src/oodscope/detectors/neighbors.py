@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from oodscope.detectors.precision import precise
+
 QUERIES = 1024
 BANK = 16384
 """A tile of similarities holds QUERIES x BANK float32 values, 64 MiB."""
@@ -14,12 +16,12 @@ def unit(vectors: Tensor) -> Tensor:
 
 
 def nearest(queries: Tensor, bank: Tensor, k: int) -> Tensor:
-    """Rows of the ``k`` nearest bank vectors for each query, nearest first; all vectors of equal length.
+    r"""Rows of the ``k`` nearest bank vectors for each query, nearest first.
 
-    For unit vectors the order of distances is the order of inner products, so one product per tile and
-    a running top-k suffice.
+    The order of distances is the order of :math:`q\cdot b - \lVert b\rVert^2/2`, so one product per tile and a
+    running top-k suffice.
     """
-    return torch.cat([_nearest_tile(part, bank, k) for part in queries.split(QUERIES)])
+    return torch.cat([_nearest_tile(part, bank, k) for part in torch.split(queries, QUERIES)])
 
 
 def kth_distances(queries: Tensor, bank: Tensor, ks: list[int]) -> Tensor:
@@ -29,7 +31,7 @@ def kth_distances(queries: Tensor, bank: Tensor, ks: list[int]) -> Tensor:
     because :math:`2-2\\cos` loses half the digits where vectors almost coincide.
     """
     found = nearest(queries, bank, max(ks))
-    columns = [(queries - bank[found[:, k - 1]]).double().norm(dim=1) for k in ks]
+    columns = [torch.linalg.vector_norm(precise(queries - bank[found[:, k - 1]]), dim=1) for k in ks]
     return torch.stack(columns, dim=1)
 
 
@@ -37,7 +39,8 @@ def _nearest_tile(queries: Tensor, bank: Tensor, k: int) -> Tensor:
     best = torch.empty(len(queries), 0, device=queries.device)
     rows = torch.empty(len(queries), 0, dtype=torch.int64, device=queries.device)
     for start in range(0, len(bank), BANK):
-        similar = queries @ bank[start : start + BANK].T
+        tile = bank[start : start + BANK]
+        similar = torch.addmm(tile.square().sum(dim=1) / -2, queries, tile.T)
         top, where = similar.topk(min(k, similar.shape[1]), dim=1)
         best, rows = torch.cat([best, top], dim=1), torch.cat([rows, where + start], dim=1)
         if best.shape[1] > k:

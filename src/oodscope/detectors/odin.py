@@ -4,8 +4,8 @@ from torch import Tensor
 
 from oodscope.activations import Activations, PerturbedLogits, Probe
 from oodscope.detectors.base import Detector, Needs, Paper
-from oodscope.detectors.logitscore import precise
 from oodscope.detectors.msp import MSP
+from oodscope.detectors.precision import precise
 
 
 class ODIN(Detector):

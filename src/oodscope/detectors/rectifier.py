@@ -9,7 +9,8 @@ from torch import Tensor
 from oodscope.activations import Activations
 from oodscope.detectors.base import Detector, Needs
 from oodscope.detectors.ebo import EBO
-from oodscope.detectors.logitscore import LogitScore, precise
+from oodscope.detectors.logitscore import LogitScore
+from oodscope.detectors.precision import precise
 from oodscope.models import Head
 
 

@@ -32,9 +32,7 @@ class Choice:
     validation_auroc: float | None = None
 
 
-def tune(
-    detector: Detector, train: Activations | None, validation: Validation[Activations]
-) -> tuple[Detector, Choice]:
+def tune(detector: Detector, train: Activations | None, validation: Validation[Activations]) -> tuple[Detector, Choice]:
     """The detector with the parameters of its grid that rank ``ood_val`` above ``id_val`` best.
 
     Only a ``Validation`` is accepted: there is no way to hand in a test set by mistake. Ties go to the
@@ -49,9 +47,7 @@ def tune(
         raise DetectorError(f"{detector.name}: no value of its grid fits these activations")
     judged = [validation.id, validation.ood]
     best: tuple[float, dict[str, Any]] | None = None
-    for candidate, (known, foreign) in zip(
-        candidates, detector.score_grid(candidates, train, validation.id, judged)
-    ):
+    for candidate, (known, foreign) in zip(candidates, detector.score_grid(candidates, train, validation.id, judged)):
         auroc = Ranking(known.cpu().numpy(), foreign.cpu().numpy()).auroc
         if best is None or auroc > best[0]:
             best = auroc, dict(candidate)

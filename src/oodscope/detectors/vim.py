@@ -8,7 +8,7 @@ from torch import Tensor
 from oodscope.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.base import Detector, Needs, Paper
-from oodscope.detectors.logitscore import precise
+from oodscope.detectors.precision import precise
 from oodscope.detectors.spectrum import eigenbasis
 
 
@@ -58,7 +58,9 @@ class ViM(Detector):
         return self.alpha_ * self._residual(batch) - precise(batch.logits).logsumexp(dim=1)
 
     def _residual(self, batch: Activations) -> Tensor:
-        return ((precise(batch.features) - self.origin_) @ self.residual_).norm(dim=1)
+        outside = (precise(batch.features) - self.origin_) @ self.residual_
+        lengths: Tensor = torch.linalg.vector_norm(outside, dim=1)
+        return lengths
 
     def search_space(self, train: Activations) -> list[dict[str, Any]]:
         width = train.features.shape[1]

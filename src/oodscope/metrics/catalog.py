@@ -38,21 +38,11 @@ METRICS: dict[str, MetricInfo] = {
     "auroc": MetricInfo(
         True, "probability that an OOD image scores above an ID image, ties counting half", "ood", Walk.auroc
     ),
-    "aupr_in": MetricInfo(
-        True, "average precision with ID as the positive class", "id", Walk.average_precision
-    ),
-    "aupr_out": MetricInfo(
-        True, "average precision with OOD as the positive class", "ood", Walk.average_precision
-    ),
-    "fpr95_ood_positive": MetricInfo(
-        False, "share of ID flagged when 95 % of OOD is caught (OpenOOD)", "ood", _fpr95
-    ),
-    "fpr95_id_positive": MetricInfo(
-        False, "share of OOD kept when 95 % of ID is kept (most papers)", "id", _fpr95
-    ),
-    "tpr5_ood_positive": MetricInfo(
-        True, "share of OOD caught when at most 5 % of ID is flagged", "ood", _tpr5
-    ),
+    "aupr_in": MetricInfo(True, "average precision with ID as the positive class", "id", Walk.average_precision),
+    "aupr_out": MetricInfo(True, "average precision with OOD as the positive class", "ood", Walk.average_precision),
+    "fpr95_ood_positive": MetricInfo(False, "share of ID flagged when 95 % of OOD is caught (OpenOOD)", "ood", _fpr95),
+    "fpr95_id_positive": MetricInfo(False, "share of OOD kept when 95 % of ID is kept (most papers)", "id", _fpr95),
+    "tpr5_ood_positive": MetricInfo(True, "share of OOD caught when at most 5 % of ID is flagged", "ood", _tpr5),
     "tpr5_id_positive": MetricInfo(True, "share of ID kept when at most 5 % of OOD is kept", "id", _tpr5),
 }
 

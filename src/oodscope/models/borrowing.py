@@ -38,19 +38,16 @@ def weights_at_rest(model: nn.Module) -> Iterator[None]:
 
 
 @contextmanager
-def exact_float32(device: torch.device) -> Iterator[None]:
-    """Full float32 products inside the block.
+def full_precision(device: torch.device) -> Iterator[None]:
+    """Products at full precision inside the block.
 
     On CUDA, convolutions use TF32 by default, whose eleven bits would hide whether a 1x1 convolution
-    really yields the logits.
+    really yields the logits; so would autocast on any device.
     """
-    if device.type != "cuda":
-        yield
-        return
     precision = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")
     try:
-        with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+        with torch.autocast(device.type, enabled=False), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
             yield
     finally:
         torch.set_float32_matmul_precision(precision)

@@ -92,7 +92,7 @@ class Classifier:
         return self._preparation().uncached
 
     def with_default_transform(self, transform: Preprocess | None) -> "Classifier":
-        """This classifier if it has a transform; otherwise another one over the same network, with this one."""
+        """This classifier if it has a transform; otherwise another over the same network, with this one."""
         if self._prepared_by is not None or transform is None:
             return self
         twin = copy.copy(self)

@@ -1,5 +1,6 @@
 """Find the head of any network, and believe it only with proof."""
 
+import copy
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -7,12 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from oodscope.base.errors import ModelError, UnknownNameError
+from oodscope.models.evidence import allowed, deviation, uninformative
 from oodscope.models.head import Head
-from oodscope.models.network import NetworkError
-from oodscope.models.reasons import explain, spread, uninformative
-from oodscope.models.trace import LinearCall, Trace, linear_bias, linear_weight, trace
-
-TOLERANCE = 1e-4
+from oodscope.models.network import NetworkError, input_dtype
+from oodscope.models.reasons import explain
+from oodscope.models.trace import LinearCall, linear_bias, linear_weight, trace
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,12 @@ class FoundHead:
 
 
 def locate_head(model: nn.Module, batches: Iterable[Tensor], name: str | None = None) -> FoundHead:
-    """The head (or the one called ``name``), sought on the first of ``batches`` that the network digests."""
+    """The head (or the one called ``name``), sought on the first of ``batches`` that the network digests.
+
+    A half-precision network is searched as a float32 copy, so that rounding hides nothing.
+    """
+    if input_dtype(model).itemsize < 4:
+        model = copy.deepcopy(model).float()
     failures: dict[torch.Size, NetworkError] = {}
     for batch in batches:
         if batch.shape in failures:
@@ -58,10 +63,10 @@ def find_head(model: nn.Module, batch: Tensor) -> FoundHead:
     if problem := uninformative(seen.logits):
         return FoundHead(None, classes, reason=problem)
     for call in reversed(seen.calls):
-        deviation = _deviation(call, seen.logits)
-        if deviation is not None and deviation <= _allowed(seen.logits):
-            return FoundHead(call.path, classes, deviation)
-    return FoundHead(None, classes, reason=explain(seen, TOLERANCE))
+        off = _deviation(call, seen.logits)
+        if off is not None and off <= allowed(seen.logits):
+            return FoundHead(call.path, classes, off)
+    return FoundHead(None, classes, reason=explain(seen))
 
 
 def prove_head(model: nn.Module, batch: Tensor, name: str) -> FoundHead:
@@ -70,18 +75,19 @@ def prove_head(model: nn.Module, batch: Tensor, name: str) -> FoundHead:
     seen = trace(model, batch)
     if problem := uninformative(seen.logits):
         raise ModelError(f"head={name!r} cannot be proved: {problem}")
-    deviation = _deviation_of_module(model, target, seen)
-    if deviation is None:
+    paths = {path for path, module in model.named_modules(remove_duplicate=False) if module is target}
+    off = next((_deviation(call, seen.logits) for call in seen.calls if call.path in paths), None)
+    if off is None:
         raise ModelError(
             f"head={name!r} does not produce the logits: it does not map one feature vector per image to "
             f"{seen.logits.shape[1]} values"
         )
-    if deviation > _allowed(seen.logits):
+    if off > allowed(seen.logits):
         raise ModelError(
             f"head={name!r} does not produce the logits: features · Wᵀ + b deviates from them by "
-            f"{deviation:.2g} times their spread"
+            f"{off:.2g} times their spread"
         )
-    return FoundHead(name, seen.logits.shape[1], deviation)
+    return FoundHead(name, seen.logits.shape[1], off)
 
 
 def named_module(model: nn.Module, name: str) -> nn.Module:
@@ -102,23 +108,11 @@ def read_head(model: nn.Module, path: str) -> Head:
     return Head(weight.flatten(1).cpu().clone(), None if bias is None else bias.cpu().clone())
 
 
-def _deviation_of_module(model: nn.Module, target: nn.Module, seen: Trace) -> float | None:
-    paths = {path for path, module in model.named_modules(remove_duplicate=False) if module is target}
-    return next((_deviation(call, seen.logits) for call in seen.calls if call.path in paths), None)
-
-
 def _deviation(call: LinearCall, logits: Tensor) -> float | None:
     """How far the layer is from producing the logits; ``None`` if its shapes rule it out."""
     if call.features is None or len(call.weight) != logits.shape[1]:
         return None
-    rebuilt = call.features.double().cpu() @ call.weight.double().cpu().T
+    rebuilt = call.features.cpu().double() @ call.weight.cpu().double().T
     if call.bias is not None:
-        rebuilt = rebuilt + call.bias.double().cpu()
-    exact = logits.double().cpu()
-    return float((rebuilt - exact).abs().max() / spread(exact))
-
-
-def _allowed(logits: Tensor) -> float:
-    """The tolerance, plus the rounding of the network's own arithmetic where the spread is small."""
-    rounding = 8 * torch.finfo(logits.dtype).eps * float(logits.abs().max())
-    return TOLERANCE + rounding / float(spread(logits.double()))
+        rebuilt = rebuilt + call.bias.cpu().double()
+    return deviation(rebuilt, logits.cpu())

@@ -14,9 +14,7 @@ def weights_fingerprint(model: nn.Module) -> str:
     """Of all parameters and buffers by name, type, shape and bytes; the same on every device."""
     tensors = [*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False)]
     tensors.sort(key=lambda pair: pair[0])
-    return fingerprint(
-        [[name, str(value.dtype), list(value.shape), _bytes(value)] for name, value in tensors]
-    )
+    return fingerprint([[name, str(value.dtype), list(value.shape), _bytes(value)] for name, value in tensors])
 
 
 def structure_fingerprint(model: nn.Module) -> str:

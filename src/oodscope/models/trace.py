@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from oodscope.models.borrowing import evaluating, exact_float32
+from oodscope.models.borrowing import evaluating, full_precision
 from oodscope.models.network import run_network
 
 
@@ -41,7 +41,7 @@ class Trace:
 def trace(model: nn.Module, batch: Tensor) -> Trace:
     """Run ``model`` once, in evaluation mode and without gradients, with every linear layer watched."""
     recorder = _Recorder(rows=len(batch))
-    with _hooked(model, recorder), evaluating(model), exact_float32(batch.device), torch.no_grad():
+    with _hooked(model, recorder), evaluating(model), full_precision(batch.device), torch.no_grad():
         logits = run_network(model, batch)
     return Trace(logits, tuple(recorder.calls.values()))
 

@@ -38,9 +38,7 @@ class PreparedBy:
 
     def __init__(self, transform: Preprocess | PictureTransform, mode: str | None = None) -> None:
         if not callable(transform):
-            raise ModelError(
-                f"transform must turn a Pillow image into a tensor; {type(transform).__name__} cannot"
-            )
+            raise ModelError(f"transform must turn a Pillow image into a tensor; {type(transform).__name__} cannot")
         self.transform = transform
         self.mode = mode
         self.key, self.uncached = self._identity()

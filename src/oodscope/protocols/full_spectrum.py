@@ -16,6 +16,4 @@ def measure(scores: ScoreTable) -> Measurements:
     """Every ranking metric per set and as near and far means, and the accuracy per ID set and pooled."""
     if not scores.sets("csid"):
         raise DataError("full_spectrum needs a csid set (covariate-shifted ID images); this benchmark has none")
-    return measure_accuracy(scores, "full_spectrum", NEGATIVES) + measure_separation(
-        scores, "full_spectrum", NEGATIVES
-    )
+    return measure_accuracy(scores, "full_spectrum", NEGATIVES) + measure_separation(scores, "full_spectrum", NEGATIVES)

@@ -76,9 +76,7 @@ def _detector_rows(
         for metric in METRICS:
             for name in names:
                 interval = (
-                    auroc_interval(rankings[name], LEVEL)
-                    if metric == "auroc"
-                    else draws.interval(metric, name, LEVEL)
+                    auroc_interval(rankings[name], LEVEL) if metric == "auroc" else draws.interval(metric, name, LEVEL)
                 )
                 yield _row(shared, group, name, metric, points[name][metric], interval, rankings[name])
             mean = float(np.mean([points[name][metric] for name in names]))

@@ -60,9 +60,9 @@ def roc(id_scores: Numbers, ood_sets: Mapping[str, Numbers], styles: Mapping[str
         polyline(plot, ends, ends, "chance"),
         *curves,
         caption(plot.width - plot.right, plot.height - 6, "% of ID flagged by mistake", "end"),
-        Markup(
-            '<text transform="translate(11 {}) rotate(-90)" text-anchor="middle">% of OOD caught</text>'
-        ).format((plot.height - plot.bottom + plot.top) // 2),
+        Markup('<text transform="translate(11 {}) rotate(-90)" text-anchor="middle">% of OOD caught</text>').format(
+            (plot.height - plot.bottom + plot.top) // 2
+        ),
     ]
     return drawing(plot, title, marks)
 

@@ -24,19 +24,20 @@ class Headline:
 def headlines(grid: Grid) -> list[Headline]:
     """One for each tuning track of a grid, judged by its first column: the near mean where there is one."""
     column = grid.columns[0]
-    what = f"leads {column.group}-OOD {LABELS.get(grid.metric, grid.metric)}"
+    measured = f"{column.group}-OOD {LABELS[grid.metric]}"
     found = []
     for track, rows in grid.tracks():
         ranked = [(row.detector, cell) for row in rows if (cell := row.cells[0]) is not None]
         if ranked:
             (leader, best), rest = ranked[0], ranked[1:]
+            what = f"leads {measured} with" if rest else f"has a {measured} of"
             found.append(Headline(grid.protocol, track, leader, best, what, _comparison(best, rest)))
     return found
 
 
 def _comparison(best: Cell, rest: Sequence[tuple[str, Cell]]) -> str:
     if not rest:
-        return "It is the only detector here, so nothing is compared."
+        return "It is the only detector of this track, so nothing is compared."
     second, runner_up = rest[0]
     follows = f"{second} follows at {runner_up.percent}"
     if not best.interval or not runner_up.interval:
@@ -45,8 +46,8 @@ def _comparison(best: Cell, rest: Sequence[tuple[str, Cell]]) -> str:
     if second not in close:
         clear = f"{follows}, and its interval lies clear of the leader's"
         return f"{clear}." if not close else f"{clear}, unlike {_listed(close)}."
-    overlap = "interval overlaps" if len(close) == 1 else "intervals overlap"
-    return f"{follows}. Within noise, because the {overlap} the leader's: {_listed(close)}."
+    intervals = f"The intervals of {_listed(close)} overlap" if close[1:] else f"The interval of {second} overlaps"
+    return f"{follows}. {intervals} the leader's: within noise."
 
 
 def _listed(names: Sequence[str]) -> str:

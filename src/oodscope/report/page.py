@@ -1,7 +1,7 @@
 """The report: one HTML file that needs nothing but a browser."""
 
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -55,17 +55,18 @@ def render(result: Result, title: str) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["json"] = canonical_json
+    environment.filters |= {"json": canonical_json, "headlines": headlines, "settings": _settings}
     script = environment.get_template("sort.js").render()
-    protocols = {name: list(_tables(result, name)) for name in result.record.protocols}
+    tables = {name: list(_tables(result, name)) for name in result.record.protocols}
+    protocols = {name: found for name, found in tables.items() if found}
+    detectors = _detectors(result, [row.detector for found in protocols.values() for row in found[0].grid.rows])
     return environment.get_template("report.html").render(
         title=title,
         record=result.record,
         protocols=protocols,
-        headlines=[line for tables in protocols.values() for line in headlines(tables[0].grid)],
-        detectors=_detectors(result),
+        detectors=detectors,
         legend=legend(result.scores),
-        panels=[panels(result.scores, row["id"]) for row in _detectors(result)],
+        panels=[panels(result.scores, detector["id"]) for detector in detectors],
         script=Markup(script),
         script_hash=b64encode(sha256(script.encode()).digest()).decode(),
     )
@@ -79,9 +80,12 @@ def _tables(result: Result, protocol: str) -> Iterator[MetricTable]:
         yield MetricTable(grid, heading(metric), Markup(table_html.table(grid)))
 
 
-def _detectors(result: Result) -> list[dict[str, Any]]:
-    """Each detector as it was run, those that lead the first table first."""
+def _detectors(result: Result, leading: Iterable[str]) -> list[dict[str, Any]]:
+    """Each detector as it was run, in the order in which the first table ranks them."""
     described = result.scores.metadata["detectors"]
-    leading = [row.detector for row in result.table().grid.rows]
-    order = dict.fromkeys([*(name for name in leading if name in described), *result.scores.detectors])
+    order = dict.fromkeys(name for name in (*leading, *result.scores.detectors) if name in described)
     return [{"id": name, **described[name]} for name in order]
+
+
+def _settings(params: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={canonical_json(value)}" for name, value in params.items()) or "–"

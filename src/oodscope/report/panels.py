@@ -61,7 +61,5 @@ def panels(scores: ScoreTable, detector: str) -> DetectorPanels:
         curves.append(Panel(roc(id_scores, ood, styles, f"{detector}: ROC"), "ID: id_test"))
     if ood and shifted:
         pooled = np.concatenate([id_scores, *shifted])
-        curves.append(
-            Panel(roc(pooled, ood, styles, f"{detector}: ROC, csid as ID"), "ID: id_test and csid, pooled")
-        )
+        curves.append(Panel(roc(pooled, ood, styles, f"{detector}: ROC, csid as ID"), "ID: id_test and csid, pooled"))
     return DetectorPanels(detector, histograms, curves)

@@ -4,7 +4,7 @@ from html import escape
 
 from oodscope.results.grid import Cell, Grid
 from oodscope.results.measurement import MEAN
-from oodscope.results.wording import heading
+from oodscope.results.wording import CLOSE, heading
 
 _NOTEBOOK_STYLE = """<style>
 .oodscope th, .oodscope td { text-align: right; white-space: nowrap; }
@@ -27,12 +27,9 @@ def notebook(grid: Grid) -> str:
 
 def table(grid: Grid) -> str:
     """The bare table. Every number is also there in full, as ``data-value``, for sorting and for programs."""
-    groups = "".join(
-        f'<th colspan="{count}" class="group">{escape(group)}</th>' for group, count in grid.groups()
-    )
+    groups = "".join(f'<th colspan="{count}" class="group">{escape(group)}</th>' for group, count in grid.groups())
     names = "".join(
-        f'<th scope="col">{escape(MEAN if column.set == MEAN else column.set)}</th>'
-        for column in grid.columns
+        f'<th scope="col">{escape(MEAN if column.set == MEAN else column.set)}</th>' for column in grid.columns
     )
     head = f'<tr><th></th>{groups}</tr><tr><th scope="col">detector</th>{names}</tr>'
     bodies = []
@@ -40,8 +37,7 @@ def table(grid: Grid) -> str:
     for words, rows in tracks:
         title = f'<tr class="track"><th colspan="{len(grid.columns) + 1}">{escape(words)}</th></tr>'
         lines = (
-            f'<tr><th scope="row">{escape(row.detector)}</th>{"".join(map(_cell, row.cells))}</tr>'
-            for row in rows
+            f'<tr><th scope="row">{escape(row.detector)}</th>{"".join(map(_cell, row.cells))}</tr>' for row in rows
         )
         bodies.append(f"<tbody>{title if len(tracks) > 1 else ''}{''.join(lines)}</tbody>")
     return (
@@ -63,5 +59,6 @@ def _cell(cell: Cell | None) -> str:
 
 
 def _number(cell: Cell) -> str:
-    value = f"<b>{cell.text}</b>" if cell.best else cell.text
+    mark = f"<sup>{CLOSE}</sup>" if cell.close else ""
+    value = f"<b>{cell.percent}</b>" if cell.best else cell.percent + mark
     return f"{value}<small>{cell.interval}</small>" if cell.interval else value

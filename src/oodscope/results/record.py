@@ -48,7 +48,7 @@ class RunRecord(StrictModel):
     precision: str
     device: str
     environment: dict[str, str | int]
-    protocols: list[str]
+    protocols: list[str] = Field(min_length=1)
     skipped: dict[str, str] = Field(default_factory=dict)
     notes: list[str] = Field(default_factory=list)
     costs: dict[str, Any] = Field(default_factory=dict)

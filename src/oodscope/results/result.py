@@ -48,9 +48,7 @@ class Result:
         """
         folder = Path(folder)
         if (folder / _RECORD).exists():
-            raise StorageError(
-                f"{folder} holds a result, and results are never overwritten; choose another folder"
-            )
+            raise StorageError(f"{folder} holds a result, and results are never overwritten; choose another folder")
         frame = self.to_dataframe()
         with atomic_path(folder / _MEASUREMENTS) as temporary:
             frame.to_parquet(temporary, compression="zstd", index=False)

@@ -85,7 +85,5 @@ class Streams:
             yield batch._replace(ood=ood)
 
     def _shuffled(self, stream: Stream, role: str, epoch: int) -> Rows:
-        order: Rows = torch.randperm(
-            len(stream), generator=generator("order", role, self.recipe.seed, epoch)
-        ).numpy()
+        order: Rows = torch.randperm(len(stream), generator=generator("order", role, self.recipe.seed, epoch)).numpy()
         return order

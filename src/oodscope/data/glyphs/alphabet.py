@@ -12,19 +12,19 @@ legible picture of an ID class.
 import unicodedata
 
 ID = {
-    "latin": "gkRW",
-    "greek": "ΩΔλξ",
-    "cyrillic": "ЖЩЯд",
-    "armenian": "ԱՖԽՃ",
-    "georgian": "ქდჟჯ",
+    "latin": "gqRK",
+    "greek": "ΔζξΩ",
+    "cyrillic": "ЖШЩЯ",
+    "armenian": "ԱՄՖԽ",
+    "georgian": "ქდღჟ",
 }
 
 NEAR_SAME_SCRIPTS = {
-    "latin": "PqhMX",
-    "greek": "ΨΣζθβ",
-    "cyrillic": "ШИЮБЧ",
-    "armenian": "ՄԹՊՋՇ",
-    "georgian": "ფღწბყ",
+    "latin": "PkBpX",
+    "greek": "ΛλςΨΣ",
+    "cyrillic": "ЦИЮБЧ",
+    "armenian": "ՍԹՊՋՃ",
+    "georgian": "ლჰჯბყ",
 }
 
 NEAR_NEW_SCRIPTS = {
@@ -33,14 +33,14 @@ NEAR_NEW_SCRIPTS = {
     "tifinagh": "ⴳⴼⵋⵌⵐ",
 }
 
-OOD_VAL = {"latin": "Fa", "greek": "Γμ", "cyrillic": "ЫЛ", "armenian": "ՔԿ", "georgian": "ლხ"}
+OOD_VAL = {"latin": "Fa", "greek": "Γμ", "cyrillic": "ЫЛ", "armenian": "ՔԿ", "georgian": "ფხ"}
 
 OOD_TRAIN = {
     "latin": "eDYJ",
     "greek": "γΞωδ",
-    "cyrillic": "ФЦЭЪ",
+    "cyrillic": "ФДЭЪ",
     "armenian": "ԶՌԳՂ",
-    "georgian": "გტშჰ",
+    "georgian": "გტშწ",
 }
 
 

@@ -17,6 +17,7 @@ SCALE = (0.5, 0.8)
 SHEAR = 0.15
 SHIFT = 4.0
 FAINTEST_INK = 0.35
+TINT = 0.6
 SHADE = 0.35
 NOISE = (0.02, 0.12)
 
@@ -50,7 +51,7 @@ def paint(masks: Masks, streams: Streams) -> Images:
     paper = draws[..., :3]
     # Light ink on dark paper or dark on light: two random colours of equal brightness would not be legible.
     room = np.where(paper.mean(axis=-1, keepdims=True) < 0.5, 1 - paper, -paper)
-    ink = paper + room * (FAINTEST_INK + (1 - FAINTEST_INK) * draws[..., 3:4]) * (0.4 + 0.6 * draws[..., 4:7])
+    ink = paper + room * (FAINTEST_INK + (1 - FAINTEST_INK) * draws[..., 3:4]) * (1 - TINT * draws[..., 4:7])
     x, y = np.meshgrid(*[np.linspace(-1, 1, SIDE, dtype=np.float32)] * 2)
     slope = 2 * draws[..., 7:9] - 1
     shade = SHADE * (x * slope[..., 0] + y * slope[..., 1])[..., None] * draws[..., 9:12]

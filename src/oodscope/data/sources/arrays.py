@@ -25,7 +25,8 @@ class ArraySource(ImageSource):
         return len(self.images)
 
     def read(self, index: int) -> NDArray[np.uint8]:
-        return self.images[index]
+        image: NDArray[np.uint8] = self.images[index]
+        return image
 
     def name(self, index: int) -> str:
         return f"{self.label}/{index}"

@@ -1,0 +1,65 @@
+"""Every detector agrees with a slow twin written from its paper."""
+
+import numpy as np
+import pytest
+
+from oodscope import create_detector
+from oodscope.detectors import DETECTORS
+
+from . import slow_twins
+from .worlds import activations, world
+
+TWINS = {
+    "msp": [{}],
+    "mls": [{}],
+    "ebo": [{}, {"temperature": 0.5}],
+    "knn": [{}, {"k": 1}, {"k": 100}],
+    "mds": [{}],
+    "vim": [{"dim": 6}, {"dim": 11}],
+    "react": [{}, {"percentile": 70}],
+    "odin": [{}, {"temperature": 10.0}],
+}
+
+WORLDS = {
+    "random": {},
+    "tied": {"ties": True},
+    "zero rows": {"zeros": True},
+    "huge": {"scale": 1e3},
+    "tiny": {"scale": 1e-3},
+    "far from the origin": {"offset": 100.0},
+    "two classes": {"classes": 2},
+    "many classes": {"classes": 60, "n": 600},
+}
+
+
+def test_every_detector_has_a_twin():
+    assert sorted(TWINS) == DETECTORS.names()
+
+
+@pytest.mark.parametrize("kind", WORLDS)
+@pytest.mark.parametrize(("name", "params"), [(n, p) for n, cases in TWINS.items() for p in cases])
+def test_agrees_with_its_twin(name, params, kind):
+    train, val, test = world(**WORLDS[kind])
+    detector = create_detector(name, **params)
+    probes = detector.probes
+    detector.fit(activations(train, probes), activations(val, probes))
+    ours = detector.score(activations(test, probes)).numpy()
+    theirs = getattr(slow_twins, name)(train, test, **params)
+    tolerance = 1e-4 * np.maximum(np.abs(theirs), theirs.std())
+    assert np.all(np.abs(ours - theirs) <= tolerance), np.abs(ours - theirs).max()
+
+
+def test_vim_takes_the_papers_rule_for_its_dimension():
+    train, val, test = world(width=12)
+    by_rule = create_detector("vim").fit(activations(train)).score(activations(test))
+    by_hand = create_detector("vim", dim=6).fit(activations(train)).score(activations(test))
+    assert by_rule.equal(by_hand)
+
+
+def test_mds_ignores_a_class_without_images():
+    train, _, test = world()
+    kept = train["labels"] != 3
+    partial = {**train, **{key: train[key][kept] for key in ("features", "logits", "labels", "perturbed")}}
+    ours = create_detector("mds").fit(activations(partial)).score(activations(test)).numpy()
+    theirs = slow_twins.mds(partial, test)
+    assert np.allclose(ours, theirs, rtol=1e-6)
