@@ -102,21 +102,21 @@ def test_a_process_killed_in_the_middle_leaves_nothing(tmp_path):
 
 
 def write_many(path: str, writer: int) -> None:
-    for number in range(5):
+    for number in range(4):
         ResultStore(path).add(small(f"writer {writer}, run {number}"))
 
 
 def test_processes_write_at_the_same_time_from_the_first_moment(tmp_path):
     path = str(tmp_path / "results.db")
     make_result()  # computed once, before the fork
-    writers = [get_context("fork").Process(target=write_many, args=(path, writer)) for writer in range(4)]
+    writers = [get_context("fork").Process(target=write_many, args=(path, writer)) for writer in range(3)]
     for writer in writers:
         writer.start()
     for writer in writers:
         writer.join(60)
-    assert [writer.exitcode for writer in writers] == [0, 0, 0, 0]
+    assert [writer.exitcode for writer in writers] == [0, 0, 0]
     store = ResultStore(path)
-    assert len(store.runs()) == 20
+    assert len(store.runs()) == 12
     for record in store.runs():
         assert store.measurements(run=record.id) == small(record.id).measurements
 
@@ -165,4 +165,6 @@ def test_a_password_is_never_shown():
 
 def test_tables_need_no_torch():
     code = "import sys, oodscope.results, oodscope.report; sys.exit('torch' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    subprocess.run(
+        [sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    )

@@ -34,7 +34,7 @@ detector_ids = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.dictionaries(
         detector_ids,
@@ -160,5 +160,3 @@ def test_names_cost_next_to_nothing_beside_the_scores(tmp_path):
     big.save(tmp_path / "scores.parquet")
     assert (tmp_path / "scores.parquet").stat().st_size < 8 * n * len(detectors)
     assert big.frame["set"].memory_usage() < 2 * n
-
-

@@ -72,5 +72,5 @@ def test_a_walk_shows_images_as_evaluation_will():
 def test_large_and_grey_images_are_fitted_first():
     grey = np.random.default_rng(0).integers(0, 256, (6, 30, 24), dtype=np.uint8)
     images = ImageSet.from_arrays("grey", grey, [0, 1] * 3)
-    (batch,) = Streams(CrossEntropy(), Sets(images, None, None), PREPROCESS, CPU).train.walk()
+    (batch,) = Streams(CrossEntropy(), Sets(images, None, None), PREPROCESS, CPU).train.walk(batch_size=9)
     assert torch.equal(batch.images, PREPROCESS(images.images(range(6))))

@@ -1,6 +1,8 @@
 """Learning happens, is reproducible, and fails in one line."""
 
+import ast
 import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -78,6 +80,12 @@ def test_progress_counts_every_step():
     run(progress=listener)
     assert listener.description == "train TinyNet"
     assert sum(listener.calls) == listener.total == 3 * 6
+
+
+def test_lightning_is_imported_only_to_train():
+    for source in Path(pixels.__file__).parent.glob("*.py"):
+        for node in ast.parse(source.read_text()).body:
+            assert "lightning" not in ast.unparse(node).splitlines()[0], source
 
 
 def test_signal_handlers_stay_ours():

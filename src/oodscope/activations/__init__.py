@@ -1,9 +1,9 @@
 """Activations: one pass per image, kept by content, read by every detector."""
 
-from oodscope.activations.activations import CHUNK_ROWS, Activations
+from oodscope.activations.activations import Activations
 from oodscope.activations.moments import Moments
 from oodscope.activations.odin import PerturbedLogits
 from oodscope.activations.probe import Probe
 from oodscope.activations.store import ActivationStore
 
-__all__ = ["CHUNK_ROWS", "ActivationStore", "Activations", "Moments", "PerturbedLogits", "Probe"]
+__all__ = ["ActivationStore", "Activations", "Moments", "PerturbedLogits", "Probe"]

@@ -1,5 +1,6 @@
 """Activations: what a network said about some images, as columns of equal length."""
 
+import math
 import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -14,8 +15,8 @@ from oodscope.base.errors import ActivationError, did_you_mean
 from oodscope.models.head import Head
 
 Column = Tensor | np.ndarray[Any, np.dtype[Any]]
-CHUNK_ROWS = 4096
-"""Rows per chunk: 32 MiB of float32 at 2,048 features."""
+CHUNK_NUMBERS = 2**20
+"""Numbers in the widest column of a chunk: 8 MiB in float64, large enough for fast products."""
 
 
 class Activations(Mapping[str, Tensor]):
@@ -97,10 +98,15 @@ class Activations(Mapping[str, Tensor]):
         return f"Activations({len(self)} rows: {shapes}{', head' if self.head else ''})"
 
     def chunks(
-        self, rows: int = CHUNK_ROWS, device: torch.device | str = "cpu", only: tuple[str, ...] | None = None
+        self, rows: int | None = None, device: torch.device | str = "cpu", only: tuple[str, ...] | None = None
     ) -> Iterator["Activations"]:
-        """Consecutive pieces in memory on ``device``, floats as float32; ``only`` these columns if given."""
+        """Consecutive pieces in memory on ``device``, floats as float32; ``only`` these columns if given.
+
+        Pieces have as many ``rows`` as bounded memory allows, unless told otherwise.
+        """
         columns = {name: self._columns[name] for name in only or self._columns if name in self._columns}
+        widest = max(math.prod(values.shape[1:]) for values in columns.values())
+        rows = rows or max(1, CHUNK_NUMBERS // widest)
         for start in range(0, len(self), rows):
             piece = {name: _as_tensor(values[start : start + rows], device=device) for name, values in columns.items()}
             yield self._with(piece)

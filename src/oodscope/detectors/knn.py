@@ -7,7 +7,7 @@ import torch
 from sklearn.base import clone
 from torch import Tensor
 
-from oodscope.activations import CHUNK_ROWS, Activations
+from oodscope.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.base import Detector, Needs, Paper
 from oodscope.detectors.neighbors import kth_distances, unit
@@ -43,10 +43,13 @@ class KNN(Detector):
         if not 1 <= self.k <= size:
             raise DetectorError(f"knn: k={self.k} needs at least {self.k} remembered training images, there are {size}")
         order = torch.randperm(len(train), generator=torch.Generator().manual_seed(self.seed))
+        pieces, start = [], 0
         chosen = torch.zeros(len(train), dtype=torch.bool)
         chosen[order[:size]] = True
-        chunks = zip(train.chunks(device=self.device, only=("features",)), torch.split(chosen, CHUNK_ROWS))
-        bank = torch.cat([unit(chunk.features[keep.to(self.device)]) for chunk, keep in chunks])
+        for chunk in train.chunks(device=self.device, only=("features",)):
+            pieces.append(unit(chunk.features[chosen[start : start + len(chunk)].to(self.device)]))
+            start += len(chunk)
+        bank = torch.cat(pieces)
         # distances do not change when both sides move, and around its own mean a tight cloud keeps its digits
         self.origin_ = bank.mean(dim=0)
         self.bank_ = bank.sub_(self.origin_)

@@ -67,7 +67,7 @@ class Classifier:
             named_module(self.model, head)
         elif isinstance(head, Head):
             self._wanted = head.to(self.device)
-            self._found = FoundHead(None, head.num_classes, reason="the head was given, not found")
+            self._found = FoundHead(None, head.num_classes)
 
     def __repr__(self) -> str:
         return f"Classifier({self.name!r}, device={str(self.device)!r})"
@@ -143,7 +143,7 @@ class Classifier:
 
     @property
     def head_reason(self) -> str:
-        """Why there is no head, in words; empty if one was found."""
+        """Why there is no head, in words; empty if there is one."""
         return self._search().reason
 
     @property

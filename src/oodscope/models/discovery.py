@@ -115,4 +115,4 @@ def _deviation(call: LinearCall, logits: Tensor) -> float | None:
     rebuilt = call.features.cpu().double() @ call.weight.cpu().double().T
     if call.bias is not None:
         rebuilt = rebuilt + call.bias.cpu().double()
-    return deviation(rebuilt, logits.cpu())
+    return deviation(rebuilt, logits)

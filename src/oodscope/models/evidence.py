@@ -8,7 +8,7 @@ TOLERANCE = 1e-4  # of the logits' spread: float32 layers reach 1e-5, a layer th
 
 def deviation(candidate: Tensor, logits: Tensor) -> float:
     """The largest difference between two ``[N, C]`` tensors, as a fraction of the logits' spread."""
-    return float((candidate.double() - logits.double()).abs().max()) / _spread(logits)
+    return float((_wide(candidate) - _wide(logits)).abs().max()) / _spread(logits)
 
 
 def allowed(logits: Tensor) -> float:
@@ -30,10 +30,15 @@ def uninformative(logits: Tensor) -> str:
 
 def _spread(logits: Tensor) -> float:
     """The widest range that one logit covers over the images of a batch."""
-    wide = logits.double()
+    wide = _wide(logits)
     return float((wide.amax(0) - wide.amin(0)).max())
 
 
 def _resolution(logits: Tensor) -> float:
     """One rounding step of the largest logit, as a fraction of the spread."""
     return torch.finfo(logits.dtype).eps * float(logits.abs().max()) / _spread(logits)
+
+
+def _wide(values: Tensor) -> Tensor:
+    """In float64, on the CPU because MPS has none."""
+    return values.cpu().double()

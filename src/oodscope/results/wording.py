@@ -29,7 +29,7 @@ CLOSE = "†"
 def higher_is_better(metric: str) -> bool:
     """Direction of a good detector."""
     if metric not in METRICS:
-        raise UnknownNameError("metric", metric, METRICS)
+        raise UnknownNameError("metric", metric, METRICS, f"Known: {', '.join(METRICS)}")
     return METRICS[metric].higher_is_better
 
 

@@ -47,7 +47,7 @@ def open_fabric(device: torch.device, precision: Precision) -> "Fabric":
 def _quiet() -> Iterator[None]:
     """Fabric announces its precision and advises on hardware; a progress bar is no place for that."""
     disabled = logging.root.manager.disable
-    logging.disable(logging.INFO)
+    logging.disable(max(disabled, logging.INFO))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

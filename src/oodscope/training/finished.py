@@ -3,12 +3,13 @@
 import json
 import logging
 import platform
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import safetensors.torch
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from oodscope.base.errors import StorageError
 from oodscope.base.files import atomic_path, checksum, write_text
@@ -17,6 +18,14 @@ from oodscope.training.identity import Identity, difference
 
 _LOG = logging.getLogger(__name__)
 _ADVICE = "delete it or choose another folder"
+
+
+def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Fill ``model`` from ``path``; a recipe whose code changed since may have built another network."""
+    try:
+        model.load_state_dict(tensors)
+    except RuntimeError as error:
+        raise StorageError(f"{path} does not fit the network that the recipe builds; {_ADVICE}") from error
 
 
 def write_finished(folder: Path, model: nn.Module, identity: Identity, history: list[Epoch]) -> None:
@@ -54,7 +63,7 @@ def read_finished(folder: Path, model: nn.Module, identity: Identity) -> list[Ep
     if checksum(content) != expected:
         _LOG.warning("%s is damaged; training anew", folder / "model.safetensors")
         return None
-    model.load_state_dict(safetensors.torch.load(content))
+    load_weights(model, safetensors.torch.load(content), folder / "model.safetensors")
     return history
 
 

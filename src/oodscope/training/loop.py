@@ -6,12 +6,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from oodscope.base.errors import StorageError
 from oodscope.data.preprocess import Preprocess
 from oodscope.execution import Advance
 from oodscope.training.batch import Batch
 from oodscope.training.checkpoint import Checkpoints
 from oodscope.training.fabric import open_fabric
+from oodscope.training.finished import load_weights
 from oodscope.training.history import Epoch, Meter
 from oodscope.training.logits import logits_of
 from oodscope.training.randomness import restore_rng, rng_state
@@ -20,7 +20,10 @@ from oodscope.training.sets import Sets
 from oodscope.training.streams import Stream, Streams
 
 CHECKPOINT_SECONDS = 10.0
-"""The most work that a kill can lose."""
+"""The most work that a kill can lose, unless saving is so slow that this would waste time."""
+
+SAVING_SHARE = 0.05
+"""The most time, of all, that goes into checkpoints within an epoch."""
 
 
 class Objective(nn.Module):
@@ -62,6 +65,7 @@ class Loop:
         self.epoch, self.step = 0, 0
         self.history: list[Epoch] = []
         self.meter = Meter(epoch=0)
+        self.next_save = time.perf_counter() + CHECKPOINT_SECONDS
 
     def run(self, advance: Advance) -> list[Epoch]:
         """Train from the last checkpoint, or from the start, to the end."""
@@ -70,24 +74,22 @@ class Loop:
         advance(self.epoch * self.streams.steps + self.step)
         while self.epoch < self.recipe.epochs:
             self._run_epoch(advance)
-            if self.checkpoints:
-                self.checkpoints.save(self._state())
+            self._save()
         self.model.to("cpu").to(memory_format=torch.contiguous_format)
         return self.history
 
     def _run_epoch(self, advance: Advance) -> None:
         self.clock = time.perf_counter()
-        saved = self.clock
         if self.step == 0:
+            self.objective.eval()
             self.recipe.start_epoch(self.model, self.epoch, self.streams)
         self.objective.train()
         for batch in self.streams.batches(self.epoch, self.step):
             self._descend(batch)
             self.step += 1
             advance(1)
-            if self.checkpoints and time.perf_counter() - saved >= CHECKPOINT_SECONDS:
-                self.checkpoints.save(self._state())
-                saved = time.perf_counter()
+            if time.perf_counter() >= self.next_save:
+                self._save()
         accuracy = self._accuracy(self.streams.val) if self.streams.val else None
         self._tick()
         self.history.append(self.meter.close(accuracy))
@@ -109,7 +111,7 @@ class Loop:
     def _accuracy(self, stream: Stream) -> float:
         self.objective.eval()
         correct = 0
-        for batch in stream.walk():
+        for batch in stream.walk(self.recipe.batch_size):
             with self.fabric.autocast():
                 predicted = logits_of(self.model(batch.images)).argmax(1)
             correct += int((predicted == batch.labels).sum())
@@ -120,6 +122,14 @@ class Loop:
         now = time.perf_counter()
         self.meter.sums["seconds"] += now - self.clock
         self.clock = now
+
+    def _save(self) -> None:
+        if self.checkpoints is None:
+            return
+        begin = time.perf_counter()
+        self.checkpoints.save(self._state())
+        end = time.perf_counter()
+        self.next_save = end + max(CHECKPOINT_SECONDS, (end - begin) / SAVING_SHARE)
 
     def _state(self) -> dict[str, Any]:
         self._tick()
@@ -135,13 +145,8 @@ class Loop:
         }
 
     def _restore(self, state: dict[str, Any], checkpoints: Checkpoints) -> None:
-        try:
-            self.model.load_state_dict(state["model"])
-            self.optimizer.load_state_dict(state["optimizer"])
-        except (RuntimeError, ValueError) as error:
-            raise StorageError(
-                f"{checkpoints.latest} does not fit the recipe's network; delete it to train anew"
-            ) from error
+        load_weights(self.model, state["model"], checkpoints.latest)
+        self.optimizer.load_state_dict(state["optimizer"])
         self.fabric.strategy.precision.load_state_dict(state["precision"])
         self.epoch, self.step = state["epoch"], state["step"]
         self.history = [Epoch.model_validate(epoch) for epoch in state["history"]]

@@ -1,5 +1,6 @@
 """The pixels of an image set, resized and cropped: in memory if they fit, otherwise read ahead by threads."""
 
+import math
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -17,7 +18,7 @@ from oodscope.data.preprocess import Preprocess
 RESIDENT_BYTES = 2 * 1024**3
 """Sets up to this size after preprocessing are kept in memory."""
 
-_CHUNK = 1024
+_CHUNK_BYTES = 4 * 1024**2
 
 Rows = NDArray[np.int64]
 
@@ -38,8 +39,12 @@ class Resident:
     """Every image read once, before the first epoch."""
 
     def __init__(self, images: ImageSet, preprocess: Preprocess) -> None:
-        chunks = np.array_split(np.arange(len(images)), -(-len(images) // _CHUNK))
-        self.pixels = torch.cat(list(Streamed(images, preprocess).batches(chunks)))
+        shape = (len(preprocess.mean), preprocess.size, preprocess.size)
+        self.pixels = torch.empty((len(images), *shape), dtype=torch.uint8)
+        size = max(1, _CHUNK_BYTES // math.prod(shape))
+        chunks = [np.arange(start, min(start + size, len(images))) for start in range(0, len(images), size)]
+        for rows, pixels in zip(chunks, Streamed(images, preprocess).batches(chunks)):
+            self.pixels[rows[0] : rows[-1] + 1] = pixels
 
     def batches(self, orders: Iterable[Rows]) -> Iterator[Tensor]:
         for rows in orders:

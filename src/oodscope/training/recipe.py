@@ -22,7 +22,7 @@ _LAST_RATE = 1e-6
 
 
 class Step(NamedTuple):
-    """What one step gives back: the loss to descend and, if there are any, logits that tell the accuracy."""
+    """The loss to descend and, for the training accuracy, logits with a row for every label, if there are any."""
 
     loss: Tensor
     logits: Tensor | None = None
@@ -96,7 +96,10 @@ class Recipe(StrictModel, ABC):
         return last + (1.0 - last) * 0.5 * (1.0 + math.cos(math.pi * done))
 
     def start_epoch(self, model: nn.Module, epoch: int, streams: "Streams") -> None:
-        """Work over whole sets before an epoch, such as prototypes or clusters; results go to buffers."""
+        """Work over whole sets before an epoch, such as prototypes or clusters; results go to buffers.
+
+        The network is in evaluation mode; ``streams.train.walk`` shows every image once, unchanged.
+        """
 
     def describe(self) -> dict[str, Any]:
         """The method and all its hyper-parameters, as JSON."""

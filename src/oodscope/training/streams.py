@@ -30,7 +30,7 @@ class Stream:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def walk(self, batch_size: int = 500) -> Iterator[Batch]:
+    def walk(self, batch_size: int) -> Iterator[Batch]:
         """Every image once, in stored order, as it is."""
         orders = np.array_split(np.arange(len(self)), -(-len(self) // batch_size))
         for rows, pixels in zip(orders, self.pixels.batches(orders)):

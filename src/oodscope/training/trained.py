@@ -66,7 +66,7 @@ def train(
     sets = check_sets(recipe, train, val, ood_train)
     with torch.random.fork_rng(devices=[place.index] if place.type == "cuda" else []):
         torch.manual_seed(recipe.seed)
-        network = copy.deepcopy(model) if isinstance(model, nn.Module) else model()
+        network = copy.deepcopy(model).cpu() if isinstance(model, nn.Module) else model()
         identity = identify(network, recipe, sets, preprocess)
         prepared = recipe.prepare(network, len(train.class_names))
         check_logits(prepared, preprocess, len(train.class_names))
@@ -74,7 +74,8 @@ def train(
         if history is None:
             checkpoints = Checkpoints(folder, fingerprint(identity)) if folder else None
             loop = Loop(prepared, recipe, sets, preprocess, checkpoints, place)
-            name = getattr(model, "__name__", type(network).__name__)
+            name = getattr(model, "__name__", "")
+            name = name if name.isidentifier() else type(network).__name__
             with progress.stage(f"train {name}", recipe.epochs * loop.streams.steps) as advance:
                 history = loop.run(advance)
             if folder and checkpoints:

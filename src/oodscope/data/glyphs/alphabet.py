@@ -12,35 +12,25 @@ legible picture of an ID class.
 import unicodedata
 
 ID = {
-    "latin": "gqRK",
+    "latin": "gqKk",
     "greek": "ΔζξΩ",
-    "cyrillic": "ЖШЩЯ",
-    "armenian": "ԱՄՖԽ",
-    "georgian": "ქდღჟ",
+    "cyrillic": "ШЩИЙ",
+    "armenian": "ԱՍԴՂ",
+    "georgian": "მშნხ",
 }
 
-NEAR_SAME_SCRIPTS = {
-    "latin": "PkBpX",
-    "greek": "ΛλςΨΣ",
-    "cyrillic": "ЦИЮБЧ",
-    "armenian": "ՍԹՊՋՃ",
-    "georgian": "ლჰჯბყ",
-}
+NEAR_SAME_SCRIPTS = {'latin': 'ABCDEFGHIJLMNOPQRSTUVWXYZabcdefhijlmnoprstuvwxyz', 'greek': 'ΑΒΓΕΖΗΘΙΚΛΜΝΞΟΠΡΣΤΥΦΧΨαβγδεηθικλμνοπρςστυφχψω', 'cyrillic': 'АБВГДЕЖЗКЛМНОПРСТУФХЦЧЪЫЬЭЮЯабвгдежзийклмнопрстуфхцчшщъыьэюя', 'armenian': 'ԲԳԵԶԷԸԹԺԻԼԽԾԿՀՁՃՄՅՆՇՈՉՊՋՌՎՏՐՑՒՓՔՕՖաբգդեզէըթժիլխծկհձղճմյնշոչպջռսվտրցւփքօֆ', 'georgian': 'აბგდევზთიკლოპჟრსტუფქღყჩცძწჭჯჰ'}
 
-NEAR_NEW_SCRIPTS = {
-    "hebrew": "אלמצש",
-    "arabic": "سعطقك",
-    "tifinagh": "ⴳⴼⵋⵌⵐ",
-}
+NEAR_NEW_SCRIPTS = {'hebrew': 'אבגדהוזחטיךכלםמןנסעףפץצקרשת', 'tifinagh': 'ⴰⴱⴲⴳⴴⴵⴶⴷⴸⴹⴺⴻⴼⴽⴾⴿⵀⵁⵂⵃⵄⵅⵆⵇⵈⵉⵊⵋⵌⵍⵎⵏⵐⵑⵒⵓⵔⵕⵖ', 'nko': 'ߊߋߌߍߎߏߐߑߒߓߔߕߖߗߘߙߚߛߜߝߞߟߠߡߢߣߤߥߦߧ'}
 
-OOD_VAL = {"latin": "Fa", "greek": "Γμ", "cyrillic": "ЫЛ", "armenian": "ՔԿ", "georgian": "ფხ"}
+OOD_VAL = {"latin": "Fa", "greek": "Γμ", "cyrillic": "ЫЛ", "armenian": "ՔԿ", "georgian": "ფქ"}
 
 OOD_TRAIN = {
     "latin": "eDYJ",
     "greek": "γΞωδ",
     "cyrillic": "ФДЭЪ",
-    "armenian": "ԶՌԳՂ",
-    "georgian": "გტშწ",
+    "armenian": "ԶՌԳՖ",
+    "georgian": "გტდწ",
 }
 
 

@@ -22,7 +22,7 @@ EM = 32
 CANVAS = 64
 """Side of the square around that glyph: room for the widest letter at any rotation."""
 
-_ONLY_SANS = ("hebrew", "arabic", "tifinagh")
+_ONLY_SANS = ("hebrew", "arabic", "tifinagh", "nko")
 _IN_STIX = ("latin", "greek", "cyrillic")
 
 

@@ -1,0 +1,189 @@
+"""The page shows the measurements, needs nothing from outside, and lets no name act as markup."""
+
+import base64
+import hashlib
+import re
+import shutil
+import subprocess
+
+import pytest
+from factory import make_record, make_result, make_scores
+from reading import read
+
+from oodscope.report import write_report
+from oodscope.results import Measurements, Result, ScoreTable
+from oodscope.results.wording import span
+
+EVIL = """<script>alert("1")</script>'"><img src=x onerror=alert(2)>{{ 7*7 }}"""
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return write_report(make_result(), tmp_path_factory.mktemp("report") / "deep" / "report.html")
+
+
+@pytest.fixture(scope="module")
+def page(path):
+    return read(path.read_text(encoding="utf-8"))
+
+
+def test_every_number_of_every_table_is_the_measurement(page):
+    shown = {}
+    for table in page.all("table"):
+        if metric := table.attributes.get("data-metric"):
+            groups = [(th.text, int(th.attributes["colspan"])) for th in table.all("th", **{"class": "group"})]
+            columns = [group for group, count in groups for _ in range(count)]
+            names = [th.text for th in table.all("thead")[0].all("tr")[-1].all("th")][1:]
+            for line in table.all("tr"):
+                cells = line.all("td")
+                for group, name, cell in zip(columns, names, cells):
+                    detector = line.all("th", scope="row")[0].text
+                    shown[table.attributes["data-protocol"], metric, detector, group, name] = cell
+    measured = {(m.protocol, m.metric, m.detector, m.group, m.set): m for m in make_result().measurements if m.detector}
+    assert shown.keys() == measured.keys()
+    for key, m in measured.items():
+        assert float(shown[key].attributes["data-value"]) == m.value
+        assert shown[key].text.replace("†", "") == f"{100 * m.value:.2f}{span(m.low, m.high)}"
+
+
+def test_the_accuracy_is_the_measurement(page):
+    shown = [
+        (b.attributes["data-accuracy"], float(b.attributes["data-value"]), b.text)
+        for b in page.all("b")
+        if "data-accuracy" in b.attributes
+    ]
+    measured = [(m.set, m.value, f"{100 * m.value:.2f}") for m in make_result().measurements.filter(metric="accuracy")]
+    assert shown == measured
+
+
+def test_the_best_of_the_near_mean_is_marked_and_headlined(page):
+    for protocol in ("standard", "full_spectrum"):
+        near = make_result().measurements.filter(protocol=protocol, metric="auroc", group="near", set="mean")
+        best = max(near.filter(tuning="default"), key=lambda m: m.value)
+        table = page.all("table", data_protocol=protocol, data_metric="auroc")[0]
+        first = next(line for line in table.all("tr") if line.all("td"))
+        assert first.all("th")[0].text == best.detector
+        assert first.all("td")[0].attributes["class"] == "best"
+        (card,) = [c for c in page.all("div", **{"class": "card"}) if f"{protocol}, default" in c.text]
+        assert (
+            f"{best.detector} leads near-OOD AUROC with {100 * best.value:.2f} {span(best.low, best.high)}" in card.text
+        )
+
+
+def test_record_notes_and_reasons_are_there(page):
+    record = make_result().record
+    said = page.all("main")[0].text
+    for text in (
+        *record.skipped.values(),
+        *record.notes,
+        record.model_fingerprint,
+        record.transform,
+        record.head,
+        *(s.fingerprint for s in record.sets.values()),
+        *map(str, record.environment.values()),
+        "12000",
+    ):
+        assert text in said
+    assert "gamma=0.1, top=10" in said
+
+
+def test_the_page_asks_for_nothing_from_outside(path, page):
+    for element in page.every():
+        assert element.tag not in {"link", "img", "iframe", "object", "embed", "base"}
+        assert "src" not in element.attributes
+        assert (element.attributes.get("href") or "#").startswith("#")
+    text = path.read_text(encoding="utf-8")
+    assert not re.search(r"https?:|url\(|@import|fetch\(", text)
+    assert path.stat().st_size < 1_500_000
+
+
+def test_links_lead_somewhere(page):
+    ids = {element.attributes.get("id") for element in page.every()}
+    for link in page.all("a"):
+        assert link.attributes["href"].removeprefix("#") in ids
+
+
+def test_only_our_own_script_may_run(page):
+    (script,) = page.all("script")
+    (policy,) = [m.attributes["content"] for m in page.all("meta") if "http-equiv" in m.attributes]
+    digest = base64.b64encode(hashlib.sha256(script.text.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in policy and "default-src 'none'" in policy
+
+
+def test_no_name_acts_as_markup(tmp_path):
+    clean = make_scores()
+    frame = clean.frame.rename(columns={"knn": EVIL})
+    frame["set"] = frame["set"].astype(str).replace({"held_out": EVIL, "unseen_fonts": EVIL + "2"})
+    described = {EVIL if k == "knn" else k: v for k, v in clean.metadata["detectors"].items()}
+    described[EVIL] |= {"params": {EVIL: EVIL}}
+    scores = ScoreTable(frame, {"detectors": described})
+    renamed = {"held_out": EVIL, "unseen_fonts": EVIL + "2"}
+    rows = [
+        {**vars(m)}
+        | {
+            "set": renamed.get(m.set, m.set),
+            "detector": EVIL if m.detector == "knn" else m.detector,
+            "protocol": EVIL if m.protocol == "standard" else m.protocol,
+            "interval": EVIL,
+        }
+        for m in make_result().measurements
+    ]
+    record = make_record(
+        skipped={EVIL: EVIL},
+        notes=[EVIL],
+        transform=EVIL,
+        head=EVIL,
+        model=EVIL,
+        environment={EVIL: EVIL},
+        protocols=[EVIL, "full_spectrum"],
+        costs={EVIL: EVIL},
+        device=EVIL,
+    )
+    result = Result(record, Measurements.from_rows(rows), scores)
+    page = read(write_report(result, tmp_path / "report.html", title=EVIL).read_text(encoding="utf-8"))
+    assert len(page.all("script")) == 1
+    assert page.all("img") == []
+    assert not any(name.startswith("on") for element in page.every() for name in element.attributes)
+    assert page.all("title")[0].text == page.all("h1")[0].text == EVIL
+    assert EVIL in [li.text for li in page.all("li")]
+    assert EVIL in [th.text for th in page.all("th", scope="row")]
+    assert EVIL in [th.text for th in page.all("th", scope="col")]
+    assert f"{EVIL}: ID and {EVIL}" in [svg.attributes["aria-label"] for svg in page.all("svg")]
+
+
+def test_a_result_without_shifted_sets_or_costs_or_notes(tmp_path):
+    full = make_scores()
+    bare = {name: {"params": {}, "tuning": "default"} for name in full.detectors}
+    scores = ScoreTable(full.frame[full.frame["role"] != "csid"], {"detectors": bare})
+    numbers = make_result().measurements.filter(protocol="standard")
+    record = make_record(protocols=["standard"], skipped={}, notes=[], forward_images=None)
+    text = write_report(Result(record, numbers, scores), tmp_path / "report.html").read_text(encoding="utf-8")
+    page = read(text)
+    assert {section.attributes.get("id") for section in page.all("section")} == {
+        "headlines",
+        "protocol-1",
+        "scores",
+        "costs",
+        "provenance",
+    }
+    assert "not counted" in page.text
+    assert len(page.all("svg")) == 8 * (4 + 1)
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
+def test_a_browser_runs_the_script_under_its_own_policy(path, tmp_path):
+    command = [
+        "chromium",
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        f"--user-data-dir={tmp_path}",
+        "--dump-dom",
+        path.as_uri(),
+    ]
+    dom = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert dom.count('title="Sort by this column"') == 2 * 7 * 7 + 5 + 4
