@@ -21,7 +21,7 @@ TRAIN_PER_CLASS = 500
 TEST_PER_CLASS = {"photographs": 500}
 DETECTORS = ("msp", "mls", "ebo", "knn", "mds", "vim")
 GROUPS = {
-    "near": ("near_same_scripts", "near_new_scripts"),
+    "near": ("near_letters",),
     "far": ("photographs", "digits", "textures"),
 }
 SHIFTED = ("unseen_fonts", "corrupted")

@@ -48,7 +48,7 @@ def made_scores(kind, n_id, sizes):
 def test_replicates_are_those_of_naive_resampling(kind, n_id, sizes, block, monkeypatch):
     monkeypatch.setattr("oodscope.metrics.resampling._BLOCK", block)
     id_scores, ood_sets = made_scores(kind, n_id, sizes)
-    replicates = 25
+    replicates = 12
     values = bootstrap(id_scores, ood_sets, seed=9, replicates=replicates).values
     for name, ood in ood_sets.items():
         id_rows = islice(resamples(n_id, seed=9), replicates)

@@ -48,7 +48,7 @@ def labelled(id_scores, ood_scores, positive):
 def on_scores(test):
     for case in CASES.values():
         test = example(case)(test)
-    return settings(max_examples=150, deadline=None)(given(scores)(test))
+    return settings(max_examples=100, deadline=None)(given(scores)(test))
 
 
 @on_scores

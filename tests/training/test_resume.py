@@ -58,7 +58,7 @@ def undisturbed(tmp_path_factory) -> bytes:
 
 def test_killed_at_random_moments_and_resumed_is_byte_equal(tmp_path):
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["lightning_fabric", "torchvision"])
+    context.set_forkserver_preload(["lightning_fabric", "oodscope.training"])
 
     def start(name: str, diary: Path):
         child = context.Process(target=train_slowly, args=(tmp_path / name, diary))

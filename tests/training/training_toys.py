@@ -102,5 +102,5 @@ def train_slowly(folder: Path, diary: Path) -> None:
             stream.write(f"{done}\n")
         time.sleep(0.01)
 
-    train(TinyNet, RECIPE.model_copy(update={"epochs": 8}), colours(320), PREPROCESS, folder=folder, device="cpu",
+    train(TinyNet, RECIPE.model_copy(update={"epochs": 6}), colours(320), PREPROCESS, folder=folder, device="cpu",
           val=colours(32, seed=1), progress=Listener(note))  # fmt: skip

@@ -23,7 +23,8 @@ def parse(model: type[M], data: Any, where: str) -> M:
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        problem = error.errors()[0]
+        # a misspelt key also leaves a required one missing; the misspelling is what helps
+        problem = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
         path = ".".join(str(step) for step in problem["loc"])
         if problem["type"] == "extra_forbidden":
             key = str(problem["loc"][-1])

@@ -12,25 +12,29 @@ legible picture of an ID class.
 import unicodedata
 
 ID = {
-    "latin": "gqKk",
+    "latin": "KkPR",
     "greek": "ΔζξΩ",
     "cyrillic": "ШЩИЙ",
     "armenian": "ԱՍԴՂ",
     "georgian": "მშნხ",
 }
 
-NEAR_SAME_SCRIPTS = {'latin': 'ABCDEFGHIJLMNOPQRSTUVWXYZabcdefhijlmnoprstuvwxyz', 'greek': 'ΑΒΓΕΖΗΘΙΚΛΜΝΞΟΠΡΣΤΥΦΧΨαβγδεηθικλμνοπρςστυφχψω', 'cyrillic': 'АБВГДЕЖЗКЛМНОПРСТУФХЦЧЪЫЬЭЮЯабвгдежзийклмнопрстуфхцчшщъыьэюя', 'armenian': 'ԲԳԵԶԷԸԹԺԻԼԽԾԿՀՁՃՄՅՆՇՈՉՊՋՌՎՏՐՑՒՓՔՕՖաբգդեզէըթժիլխծկհձղճմյնշոչպջռսվտրցւփքօֆ', 'georgian': 'აბგდევზთიკლოპჟრსტუფქღყჩცძწჭჯჰ'}
-
-NEAR_NEW_SCRIPTS = {'hebrew': 'אבגדהוזחטיךכלםמןנסעףפץצקרשת', 'tifinagh': 'ⴰⴱⴲⴳⴴⴵⴶⴷⴸⴹⴺⴻⴼⴽⴾⴿⵀⵁⵂⵃⵄⵅⵆⵇⵈⵉⵊⵋⵌⵍⵎⵏⵐⵑⵒⵓⵔⵕⵖ', 'nko': 'ߊߋߌߍߎߏߐߑߒߓߔߕߖߗߘߙߚߛߜߝߞߟߠߡߢߣߤߥߦߧ'}
+NEAR = {
+    "latin": "WeSQA",
+    "greek": "δεςθΣ",
+    "cyrillic": "бЦЭЖЧ",
+    "armenian": "պէՆԽԶ",
+    "georgian": "წგრყლ",
+}
 
 OOD_VAL = {"latin": "Fa", "greek": "Γμ", "cyrillic": "ЫЛ", "armenian": "ՔԿ", "georgian": "ფქ"}
 
 OOD_TRAIN = {
-    "latin": "eDYJ",
-    "greek": "γΞωδ",
-    "cyrillic": "ФДЭЪ",
-    "armenian": "ԶՌԳՖ",
-    "georgian": "გტდწ",
+    "latin": "GDYJ",
+    "greek": "γΞωψ",
+    "cyrillic": "ФДЮЪ",
+    "armenian": "ԹՌԳՖ",
+    "georgian": "ტდთღ",
 }
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from oodscope.data.glyphs.alphabet import class_name
 from oodscope.data.glyphs.corruptions import corrupt
 from oodscope.data.glyphs.drawing import paint, pose
-from oodscope.data.glyphs.fonts import glyph_mask, training_fonts, unseen_fonts
+from oodscope.data.glyphs.fonts import TRAIN_FONTS, glyph_mask, unseen_fonts
 from oodscope.data.glyphs.randomness import Streams
 from oodscope.data.glyphs.source import Drawn, Source
 
@@ -16,7 +16,7 @@ def character_source(alphabet: dict[str, str], *, unseen: bool = False, corrupte
 
     def draw(name: str, count: int, streams: Streams) -> Drawn:
         script, character = characters[name]
-        fonts = unseen_fonts(script) if unseen else training_fonts(script)
+        fonts = unseen_fonts(script) if unseen else TRAIN_FONTS
         chosen = [fonts[i] for i in streams.leaf.integers(len(fonts), size=count)]
         images = paint(pose([glyph_mask(character, font) for font in chosen], streams.shape), streams)
         if corrupted:

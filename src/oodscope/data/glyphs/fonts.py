@@ -22,13 +22,7 @@ EM = 32
 CANVAS = 64
 """Side of the square around that glyph: room for the widest letter at any rotation."""
 
-_ONLY_SANS = ("hebrew", "arabic", "tifinagh", "nko")
 _IN_STIX = ("latin", "greek", "cyrillic")
-
-
-def training_fonts(script: str) -> tuple[str, ...]:
-    """The training fonts that hold every character used of ``script``."""
-    return TRAIN_FONTS[:2] if script in _ONLY_SANS else TRAIN_FONTS
 
 
 def unseen_fonts(script: str) -> tuple[str, ...]:

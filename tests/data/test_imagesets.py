@@ -1,0 +1,226 @@
+"""ImageSets from arrays, folders, lists, npz files and datasets."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from oodscope import ImageSet
+from oodscope.base.errors import DataError
+from oodscope.data import open_folder, open_list, open_npz
+from oodscope.data.filehashes import FileHashes
+from oodscope.data.loading import readable
+
+RNG = np.random.default_rng(0)
+
+
+def picture(path, mode="RGB", size=(9, 7)):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shape = (size[1], size[0]) if mode in ("L", "I;16") else (size[1], size[0], len(mode))
+    pixels = RNG.integers(0, 256, size=shape)
+    if mode == "I;16":
+        Image.fromarray((pixels * 257).astype(np.uint16)).save(path)
+    else:
+        Image.fromarray(pixels.astype(np.uint8), mode).save(path)
+    return pixels.astype(np.uint8)
+
+
+class TestArrays:
+    def test_holds_what_it_was_given(self):
+        pixels = RNG.integers(0, 256, size=(5, 4, 4, 3)).astype(np.uint8)
+        made = ImageSet.from_arrays("a", pixels, [0, 1, 0, 1, 1], ["x", "y"])
+        assert len(made) == 5
+        assert np.array_equal(made.images([3])[0], pixels[3])
+        assert made.sample_ids()[3] == "a/3"
+        assert repr(made) == "ImageSet('a', 5 images, 2 classes)"
+
+    @pytest.mark.parametrize(
+        ("pixels", "labels", "names", "message"),
+        [
+            (np.zeros((0, 4, 4), np.uint8), None, (), "set 'a' is empty"),
+            (np.zeros((2, 4, 4), np.float32), None, (), "must be uint8"),
+            (np.zeros((2, 4), np.uint8), None, (), r"must have shape \[N, H, W\]"),
+            (np.zeros((2, 4, 4), np.uint8), [0], (), "2 images need 2 labels"),
+            (np.zeros((2, 4, 4), np.uint8), [0, 2], ["x", "y"], r"label 2 of image 1 is out of range 0\.\.1"),
+            (np.zeros((2, 4, 4), np.uint8), [-2, 0], ["x", "y"], "label -2 of image 0 is out of range"),
+            (np.zeros((2, 4, 4), np.uint8), [0.5, 1], (), "labels must be integers"),
+        ],
+    )
+    def test_bad_input(self, pixels, labels, names, message):
+        with pytest.raises(DataError, match=message):
+            ImageSet.from_arrays("a", pixels, labels, names)
+
+    def test_fingerprint_follows_content_order_and_labels(self):
+        pixels = RNG.integers(0, 256, size=(4, 4, 4, 3)).astype(np.uint8)
+        base = ImageSet.from_arrays("a", pixels, [0, 1, 0, 1])
+        changed = pixels.copy()
+        changed[2, 0, 0, 0] ^= 1
+        prints = [
+            base.fingerprint,
+            ImageSet.from_arrays("a", changed, [0, 1, 0, 1]).fingerprint,
+            ImageSet.from_arrays("a", pixels[::-1], [0, 1, 0, 1]).fingerprint,
+            ImageSet.from_arrays("a", pixels, [0, 1, 1, 1]).fingerprint,
+            base.take([0, 1, 2]).fingerprint,
+        ]
+        assert len(set(prints)) == 5
+        assert ImageSet.from_arrays("other name", pixels.copy(), [0, 1, 0, 1]).fingerprint == base.fingerprint
+
+    def test_a_subset_of_a_subset_keeps_the_source(self):
+        pixels = RNG.integers(0, 256, size=(6, 4, 4)).astype(np.uint8)
+        levels = {"group": list("aabbcc")}
+        whole = ImageSet.from_arrays("a", pixels, list(range(6)), hierarchy=levels)
+        part = whole.take([5, 3, 1]).take([2, 0])
+        assert part.source is whole.source
+        assert part.labels.tolist() == [1, 5]
+        assert part.hierarchy["group"].tolist() == ["a", "c"]
+        assert np.array_equal(part.images([1])[0], pixels[5])
+
+
+class TestFolders:
+    def test_subfolders_are_classes_in_sorted_order(self, tmp_path):
+        for name in ("zebra/1.png", "ant/2.JPG", "ant/deep/3.png", "ant/notes.txt"):
+            if name.endswith("txt"):
+                (tmp_path / name).write_text("no image")
+            else:
+                picture(tmp_path / name)
+        opened = open_folder("animals", tmp_path)
+        assert opened.class_names == ("ant", "zebra")
+        assert opened.sample_ids() == ["ant/2.JPG", "ant/deep/3.png", "zebra/1.png"]
+        assert opened.labels.tolist() == [0, 0, 1]
+
+    def test_a_flat_folder_has_no_classes(self, tmp_path):
+        pixels = picture(tmp_path / "1.png")
+        opened = open_folder("flat", tmp_path)
+        assert opened.labels.tolist() == [-1]
+        assert np.array_equal(opened.images([0])[0], pixels)
+
+    @pytest.mark.parametrize(
+        ("make", "message"),
+        [
+            (lambda p: None, r"no image under .*looked for .*\.png"),
+            (lambda p: (picture(p / "a" / "1.png"), picture(p / "2.png")), "class folders and 1 images beside them"),
+        ],
+    )
+    def test_bad_folders(self, tmp_path, make, message):
+        make(tmp_path)
+        with pytest.raises(DataError, match=message):
+            open_folder("x", tmp_path)
+
+    def test_no_folder(self, tmp_path):
+        with pytest.raises(DataError, match="is not a folder"):
+            open_folder("x", tmp_path / "nowhere")
+
+    def test_a_link_loop_ends(self, tmp_path):
+        picture(tmp_path / "a" / "1.png")
+        (tmp_path / "a" / "again").symlink_to(tmp_path)
+        assert len(open_folder("x", tmp_path)) == 1
+
+    @pytest.mark.parametrize("mode", ["L", "RGB", "RGBA", "CMYK", "I;16"])
+    def test_every_mode_is_read(self, tmp_path, mode):
+        suffix = {"CMYK": "jpg"}.get(mode, "png")
+        pixels = picture(tmp_path / f"1.{suffix}", mode)
+        read = open_folder("x", tmp_path).images([0])[0]
+        assert read.dtype == np.uint8
+        if mode in ("L", "RGB"):
+            assert np.array_equal(read, pixels)
+        elif mode == "I;16":
+            assert np.array_equal(read[:, :, 0], pixels)
+        else:
+            assert read.shape == (7, 9, 3)
+
+    def test_an_unreadable_image_is_named_and_can_be_skipped(self, tmp_path):
+        picture(tmp_path / "a" / "good.png")
+        picture(tmp_path / "b" / "good.png")
+        (tmp_path / "a" / "empty.png").write_bytes(b"")
+        whole = (tmp_path / "b" / "good.png").read_bytes()
+        (tmp_path / "b" / "torn.png").write_bytes(whole[: len(whole) // 2])
+        opened = open_folder("x", tmp_path)
+        with pytest.raises(DataError, match=r"unreadable image .*a/empty\.png.*--skip-unreadable"):
+            opened.images(range(4))
+        kept = readable(opened)
+        assert kept.sample_ids() == ["a/good.png", "b/good.png"]
+        assert kept.skipped == ("a/empty.png", "b/torn.png")
+        assert kept.labels.tolist() == [0, 1]
+
+
+class TestLists:
+    def test_paths_may_contain_spaces(self, tmp_path):
+        picture(tmp_path / "images" / "my cat 1.png")
+        picture(tmp_path / "images" / "dog.png")
+        (tmp_path / "list.txt").write_text("my cat 1.png 3\n\ndog.png -1\n")
+        opened = open_list("x", tmp_path / "list.txt", tmp_path / "images")
+        assert opened.sample_ids() == ["my cat 1.png", "dog.png"]
+        assert opened.labels.tolist() == [3, -1]
+
+    @pytest.mark.parametrize("line", ["just-a-path.png", "a.png cat", "7"])
+    def test_a_bad_line_is_named(self, tmp_path, line):
+        (tmp_path / "list.txt").write_text(f"ok.png 1\n{line}\n")
+        with pytest.raises(DataError, match="list.txt, line 2: expected 'path label'"):
+            open_list("x", tmp_path / "list.txt")
+
+    def test_missing_list_and_missing_image(self, tmp_path):
+        with pytest.raises(DataError, match="cannot read the list"):
+            open_list("x", tmp_path / "list.txt")
+        (tmp_path / "list.txt").write_text("gone.png 1\n")
+        with pytest.raises(DataError, match=r"unreadable image .*gone\.png: no such file"):
+            open_list("x", tmp_path / "list.txt").images([0])
+        with pytest.raises(DataError, match=r"cannot read .*gone\.png: No such file"):
+            open_list("x", tmp_path / "list.txt").digests()
+
+
+class TestNpz:
+    def test_reads_arrays_labels_and_names(self, tmp_path):
+        pixels = RNG.integers(0, 256, size=(3, 4, 4)).astype(np.uint8)
+        np.savez(tmp_path / "x.npz", images=pixels, labels=[0, 1, 1], class_names=["p", "q"])
+        opened = open_npz("x", tmp_path / "x.npz")
+        assert opened.class_names == ("p", "q")
+        assert np.array_equal(opened.images([1])[0], pixels[1])
+
+    def test_bad_files(self, tmp_path):
+        np.savez(tmp_path / "x.npz", image=np.zeros((1, 2, 2), np.uint8))
+        with pytest.raises(DataError, match="no array 'images'. Did you mean 'image'"):
+            open_npz("x", tmp_path / "x.npz")
+        np.savez(tmp_path / "evil.npz", images=np.array([{}], dtype=object))
+        with pytest.raises(DataError, match="cannot read"):
+            open_npz("x", tmp_path / "evil.npz")
+        (tmp_path / "torn.npz").write_bytes((tmp_path / "x.npz").read_bytes()[:50])
+        with pytest.raises(DataError, match="cannot read"):
+            open_npz("x", tmp_path / "torn.npz")
+
+
+class TestDatasets:
+    def test_a_torchvision_style_dataset(self, tmp_path):
+        from torchvision.datasets import ImageFolder
+
+        pixels = picture(tmp_path / "b" / "1.png")
+        picture(tmp_path / "a" / "1.png")
+        made = ImageSet.from_dataset("d", ImageFolder(tmp_path))
+        assert made.class_names == ("a", "b")
+        assert made.labels.tolist() == [0, 1]
+        assert np.array_equal(made.images([1])[0], pixels)
+
+    def test_normalised_tensors_are_refused(self):
+        import torch
+
+        made = ImageSet.from_dataset("d", [(torch.zeros(3, 4, 4), 0), (torch.zeros(3, 4, 4), 1)])
+        with pytest.raises(DataError, match="build it without a transform"):
+            made.images([0])
+
+
+class TestFileHashes:
+    def test_remembered_until_the_file_changes(self, tmp_path):
+        file = tmp_path / "x"
+        file.write_bytes(b"one")
+        with FileHashes() as hashes:
+            first = hashes.digest(file)
+        file.write_bytes(b"two!")
+        with FileHashes() as hashes:
+            assert hashes.digest(file) != first
+
+    def test_an_unchanged_file_is_not_read_again(self, tmp_path, monkeypatch):
+        file = tmp_path / "x"
+        file.write_bytes(b"one")
+        with FileHashes() as hashes:
+            first = hashes.digest(file)
+        monkeypatch.setattr("hashlib.file_digest", None)
+        with FileHashes() as hashes:
+            assert hashes.digest(file) == first
