@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from oodscope.data.glyphs import SPLITS, render_split
 from oodscope.models.small import small_cnn
 
-EPOCHS, BATCH, LEARNING_RATE, WEIGHT_DECAY = 10, 64, 0.1, 5e-4
+EPOCHS, BATCH, LEARNING_RATE, WEIGHT_DECAY = 10, 64, 0.1, 1e-3
 TRAIN_PER_CLASS = 500
 TEST_PER_CLASS = {"photographs": 500}
 DETECTORS = ("msp", "mls", "ebo", "knn", "mds", "vim")

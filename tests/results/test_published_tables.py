@@ -16,7 +16,8 @@ from oodscope.base.errors import DataError, UnknownNameError
 from oodscope.results import Measurement, Measurements, pivot
 from oodscope.results.wording import span
 
-names = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1, max_size=10)
+special = st.sampled_from("\\{}[]()$&#%_^~|<>*`'\"-–†")
+names = st.text(special | st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1, max_size=10)
 
 
 def row(detector="a", value=0.5, low=None, high=None, **changes) -> Measurement:

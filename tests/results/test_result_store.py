@@ -121,6 +121,19 @@ def test_processes_write_at_the_same_time_from_the_first_moment(tmp_path):
         assert store.measurements(run=record.id) == small(record.id).measurements
 
 
+def test_a_reader_does_not_hold_up_a_writer(tmp_path, monkeypatch):
+    monkeypatch.setattr("oodscope.results.store._WAIT_SECONDS", 0.1)
+    store = ResultStore(tmp_path / "results.db")
+    store.add(small("before"))
+    reader = sqlite3.connect(tmp_path / "results.db", isolation_level=None)
+    reader.execute("BEGIN")
+    assert reader.execute("SELECT count(*) FROM runs").fetchone() == (1,)
+    store.add(small("after"))
+    assert reader.execute("SELECT count(*) FROM runs").fetchone() == (1,), "the reader sees one moment"
+    reader.close()
+    assert len(store.runs()) == 2
+
+
 def test_reading_a_store_that_is_not_there_creates_nothing(tmp_path):
     with pytest.raises(StorageError, match=r"typo.db: no such result store"):
         ResultStore(tmp_path / "typo.db").runs()

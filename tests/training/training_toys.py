@@ -95,7 +95,7 @@ def train_slowly(folder: Path, diary: Path) -> None:
     import oodscope.training.loop as loop
 
     loop.CHECKPOINT_SECONDS, loop.SAVING_SHARE = 0.05, float("inf")
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)
 
     def note(done: int) -> None:
         with diary.open("a") as stream:

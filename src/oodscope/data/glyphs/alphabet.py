@@ -1,12 +1,12 @@
 """Which characters play which role.
 
-Five scripts hold the in-distribution classes, four characters each. The held-out characters of the same
-scripts are near-OOD: a detector has to notice a new letter, not a new alphabet. Three further scripts share no
-character with training at all. The characters behind ``ood_val`` and ``ood_train`` appear nowhere else, so that
-tuning and outlier exposure learn nothing about the sets a detector is judged on.
+Five scripts hold the in-distribution classes, four characters each, some of them easily confused (Ш and Щ, მ
+and შ). Held-out characters of the same scripts are near-OOD: a detector has to notice a new letter, not a new
+alphabet. The characters behind ``ood_val`` and ``ood_train`` appear nowhere else, so that tuning and outlier
+exposure learn nothing about the letters a detector is judged on.
 
-Letters that look alike across scripts (Latin A, Greek Α, Cyrillic А) are left out: an OOD image must not be a
-legible picture of an ID class.
+Twins across scripts (Latin A, Greek Α, Cyrillic А) never stand on both sides: a held-out letter must not be a
+picture of an ID class.
 """
 
 import unicodedata
@@ -22,9 +22,9 @@ ID = {
 NEAR = {
     "latin": "WeSQA",
     "greek": "δεςθΣ",
-    "cyrillic": "бЦЭЖЧ",
-    "armenian": "պէՆԽԶ",
-    "georgian": "წგრყლ",
+    "cyrillic": "бЦЭЖЮ",
+    "armenian": "ՀէՆՅԶ",
+    "georgian": "წთრყლ",
 }
 
 OOD_VAL = {"latin": "Fa", "greek": "Γμ", "cyrillic": "ЫЛ", "armenian": "ՔԿ", "georgian": "ფქ"}
@@ -32,9 +32,9 @@ OOD_VAL = {"latin": "Fa", "greek": "Γμ", "cyrillic": "ЫЛ", "armenian": "ՔԿ
 OOD_TRAIN = {
     "latin": "GDYJ",
     "greek": "γΞωψ",
-    "cyrillic": "ФДЮЪ",
+    "cyrillic": "ФДЧЪ",
     "armenian": "ԹՌԳՖ",
-    "georgian": "ტდთღ",
+    "georgian": "ტდღო",
 }
 
 

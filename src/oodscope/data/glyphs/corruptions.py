@@ -4,20 +4,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
-from oodscope.data.glyphs.drawing import SIDE, Images, as_bytes
+from oodscope.data.glyphs.drawing import SIDE, Images, as_bytes, as_floats
 
 CORRUPTIONS = ("blur", "noise", "contrast", "pixelate")
-BLUR = (0.7, 1.0, 1.4)
-NOISE = (0.12, 0.17, 0.24)
+BLUR = (0.6, 0.9, 1.2)
+NOISE = (0.10, 0.15, 0.20)
 CONTRAST = (0.5, 0.4, 0.3)
-CELLS = (20, 16, 12)
+CELLS = (22, 18, 14)
 
 Scene = NDArray[np.float32]
 
 
 def corrupt(images: Images, rng: np.random.Generator) -> Images:
     """Corrupt image ``i`` by kind ``i mod 4`` at severity ``i // 4 mod 3``, so that any prefix is balanced."""
-    scene = images.astype(np.float32) / 255
+    scene = as_floats(images)
     grain = rng.standard_normal(scene.shape, dtype=np.float32)
     index = np.arange(len(images))
     for kind, name in enumerate(CORRUPTIONS):
@@ -35,7 +35,7 @@ def _damaged(scene: Scene, corruption: str, severity: int, grain: Scene) -> Scen
     if corruption == "noise":
         return scene + NOISE[severity] * grain
     if corruption == "contrast":
-        mean = scene.mean(axis=(1, 2, 3), keepdims=True)
+        mean: Scene = scene.mean(axis=(1, 2, 3), keepdims=True)
         return mean + CONTRAST[severity] * (scene - mean)
     return _pixelated(scene, CELLS[severity])
 

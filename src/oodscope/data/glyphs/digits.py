@@ -1,4 +1,4 @@
-"""Far-OOD: the handwritten digits of scikit-learn, in the colours and noise of the characters."""
+"""Far-OOD: the handwritten digits of scikit-learn, white on black."""
 
 from functools import cache
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from oodscope.data.glyphs.drawing import SIDE, paint
+from oodscope.data.glyphs.drawing import SIDE, as_bytes
 from oodscope.data.glyphs.randomness import Streams
 from oodscope.data.glyphs.source import Drawn, Source
 
@@ -20,17 +20,18 @@ def _strokes(name: str) -> NDArray[np.float32]:
     from sklearn.datasets import load_digits
 
     pixels, labels = load_digits(return_X_y=True)
-    mine = pixels[labels == NAMES.index(name)].reshape(-1, 8, 8).astype(np.float32) / 16
-    resized = [Image.fromarray(m).resize((SIDE, SIDE), Image.Resampling.BICUBIC) for m in mine]
-    return np.clip(np.stack([np.asarray(r) for r in resized]), 0, 1)
+    small = (pixels[labels == NAMES.index(name)] / 16).reshape(-1, 8, 8).astype(np.float32)
+    large = [Image.fromarray(drawing).resize((SIDE, SIDE), Image.Resampling.BICUBIC) for drawing in small]
+    return np.stack([np.asarray(drawing, np.float32) for drawing in large]).clip(0, 1)
 
 
 def _draw(name: str, count: int, streams: Streams) -> Drawn:
-    """Each drawing once, in random order, before any comes again in other colours."""
+    """Every drawing once, in random order, before any returns; each time with ink of another strength."""
     strokes = _strokes(name)
-    order = streams.shape.permutation(len(strokes))
-    masks = strokes[np.resize(order, count)]
-    return Drawn(paint(masks, streams), np.full(count, name))
+    order = np.resize(streams.shape.permutation(len(strokes)), count)
+    strength = 0.6 + 0.4 * streams.colour.random((count, 1, 1), dtype=np.float32)
+    grey = as_bytes(strokes[order] * strength)
+    return Drawn(np.repeat(grey[..., None], 3, axis=-1), np.full(count, name))
 
 
 DIGITS = Source(dict.fromkeys(NAMES, "handwriting"), _draw)

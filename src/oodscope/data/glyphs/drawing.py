@@ -12,17 +12,27 @@ from oodscope.data.glyphs.randomness import Streams
 SIDE = 32
 """Side of every image, in pixels."""
 
+# The pose and the palette set the difficulty: docs/results/glyphs-difficulty.md shows what they lead to.
 ROTATION = 20.0
-SCALE = (0.5, 0.8)
+"""Largest rotation, degrees either way."""
+SCALE = (0.42, 0.72)
+"""Smallest and largest size, as a share of the rasterised glyph."""
 SHEAR = 0.15
 SHIFT = 4.0
-FAINTEST_INK = 0.35
-TINT = 0.6
+"""Largest shift, pixels either way."""
+FAINTEST_INK = 0.4
+"""Contrast of the faintest ink, as a share of what the paper allows."""
+TINT = 0.5
+"""How far one colour channel of the ink may lag behind the others."""
 SHADE = 0.35
-NOISE = (0.02, 0.12)
+"""Largest change of the paper from the centre of the image to an edge."""
+NOISE = (0.02, 0.14)
+"""Smallest and largest standard deviation of the pixel noise; 1 is the distance from black to white."""
 
 Images = NDArray[np.uint8]
 Masks = NDArray[np.float32]
+
+_X, _Y = (axis[..., None] for axis in np.meshgrid(*[np.linspace(-1, 1, SIDE, dtype=np.float32)] * 2))
 
 
 def pose(glyphs: Sequence[Image.Image], rng: np.random.Generator) -> Masks:
@@ -42,32 +52,29 @@ def pose(glyphs: Sequence[Image.Image], rng: np.random.Generator) -> Masks:
     for row, (glyph, inverse) in enumerate(zip(glyphs, np.stack([a, b, c, d, e, f], axis=1).tolist())):
         posed = glyph.transform((SIDE, SIDE), Image.Transform.AFFINE, inverse, Image.Resampling.BICUBIC)
         masks[row] = np.asarray(posed)
-    return masks.astype(np.float32) / 255
+    return as_floats(masks)
 
 
 def paint(masks: Masks, streams: Streams) -> Images:
     """Ink of one random colour on shaded paper of another, under pixel noise."""
-    draws = streams.colour.random((len(masks), 12), dtype=np.float32)[:, None, None, :]
-    paper = draws[..., :3]
+    draws = streams.colour.random((len(masks), 13), dtype=np.float32)[:, None, None, :]
+    paper = draws[..., 0:3]
     # Light ink on dark paper or dark on light: two random colours of equal brightness would not be legible.
     room = np.where(paper.mean(axis=-1, keepdims=True) < 0.5, 1 - paper, -paper)
-    ink = paper + room * (FAINTEST_INK + (1 - FAINTEST_INK) * draws[..., 3:4]) * (1 - TINT * draws[..., 4:7])
-    x, y = np.meshgrid(*[np.linspace(-1, 1, SIDE, dtype=np.float32)] * 2)
-    slope = 2 * draws[..., 7:9] - 1
-    shade = SHADE * (x * slope[..., 0] + y * slope[..., 1])[..., None] * draws[..., 9:12]
-    scene = paper + shade + (ink - paper) * masks[..., None]
-    return noisy(scene, streams.noise, NOISE)
-
-
-def noisy(scene: NDArray[np.float32], rng: np.random.Generator, level: tuple[float, float]) -> Images:
-    """Add Gaussian noise of a random strength within ``level`` to each image and round to bytes."""
-    draws = rng.standard_normal((len(scene), 1 + SIDE * SIDE * 3), dtype=np.float32)
-    # The first number of a row sets its strength: the normal CDF would be exact, a squashed one is enough.
-    strength = level[0] + (level[1] - level[0]) * np.clip(0.5 + draws[:, 0] / 4, 0, 1)
-    grain = draws[:, 1:].reshape(scene.shape) * strength[:, None, None, None]
-    return as_bytes(scene + grain)
+    contrast = FAINTEST_INK + (1 - FAINTEST_INK) * draws[..., 3:4]
+    ink = room * contrast * (1 - TINT * draws[..., 4:7])
+    across, down = 2 * draws[..., 7:8] - 1, 2 * draws[..., 8:9] - 1
+    shade = SHADE * (across * _X + down * _Y) * draws[..., 9:12]
+    sigma = NOISE[0] + (NOISE[1] - NOISE[0]) * draws[..., 12:13]
+    noise = sigma * streams.noise.standard_normal((*masks.shape, 3), dtype=np.float32)
+    return as_bytes(paper + shade + ink * masks[..., None] + noise)
 
 
 def as_bytes(scene: NDArray[np.float32]) -> Images:
     """Round a picture in [0, 1] to bytes; what lies outside is clipped."""
     return np.rint(np.clip(scene, 0, 1) * 255).astype(np.uint8)
+
+
+def as_floats(images: Images) -> NDArray[np.float32]:
+    """Bytes to numbers in [0, 1]."""
+    return np.divide(images, 255, dtype=np.float32)

@@ -1,78 +1,105 @@
-"""Far-OOD: procedural textures, ten kinds."""
+"""Far-OOD: procedural textures, ten kinds.
+
+Each kind is a function that draws ``count`` patterns [N, 32, 32]; the pattern of an image is then stretched between
+two random colours. A kind asks its generator for numbers once, so that its first patterns never depend on how many
+follow.
+"""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
-from oodscope.data.glyphs.drawing import SIDE, Images, as_bytes
+from oodscope.data.glyphs.drawing import SIDE, as_bytes
 from oodscope.data.glyphs.randomness import Streams
 from oodscope.data.glyphs.source import Drawn, Source
 
 Field = NDArray[np.float32]
+Pattern = NDArray[Any]
+"""Two-valued or continuous, on any scale: its extremes become the two colours."""
 
 _ROW, _COLUMN = np.mgrid[0:SIDE, 0:SIDE].astype(np.float32)
 
 
-def _turned(draws: Field, period: tuple[float, float]) -> tuple[Field, Field]:
-    """Coordinates [N, 32, 32] in periods, turned by a random angle and shifted by a random phase."""
-    angle = np.pi * draws[:, 0, None, None]
-    length = (period[0] * (period[1] / period[0]) ** draws[:, 1])[:, None, None]
-    along = (_COLUMN * np.cos(angle) + _ROW * np.sin(angle)) / length + draws[:, 2, None, None]
-    across = (_ROW * np.cos(angle) - _COLUMN * np.sin(angle)) / length + draws[:, 3, None, None]
+def _numbers(count: int, rng: np.random.Generator) -> Field:
+    """Four uniform numbers per image, shaped [4, N, 1, 1] to meet the pixel grid."""
+    return rng.random((count, 4), dtype=np.float32).T[..., None, None]
+
+
+def _turned(count: int, rng: np.random.Generator, shortest: float, longest: float) -> tuple[Field, Field]:
+    """Pixel coordinates in units of a random period, turned by a random angle and shifted by a random phase."""
+    turn, length, phase, other_phase = _numbers(count, rng)
+    cosine, sine = np.cos(np.pi * turn), np.sin(np.pi * turn)
+    period = shortest * (longest / shortest) ** length
+    along = (_COLUMN * cosine + _ROW * sine) / period + phase
+    across = (_ROW * cosine - _COLUMN * sine) / period + other_phase
     return along, across
 
 
-def _stripes(draws: Field, grain: Field) -> Field:
-    along, _ = _turned(draws, (4, 14))
-    return np.where(along % 1 < 0.5, 1, 0)
+def _smoothed(grain: Field, sigma: float) -> Field:
+    smooth: Field = gaussian_filter(grain, (0, sigma, sigma))
+    return smooth
 
 
-def _waves(draws: Field, grain: Field) -> Field:
-    along, across = _turned(draws, (6, 16))
-    return 0.5 + 0.5 * np.sin(2 * np.pi * (along + 0.4 * np.sin(2 * np.pi * across)))
+def _stripes(count: int, rng: np.random.Generator) -> Pattern:
+    along, _ = _turned(count, rng, 4, 14)
+    return along % 1 < 0.5
 
 
-def _checkers(draws: Field, grain: Field) -> Field:
-    along, across = _turned(draws, (3, 9))
-    return (np.floor(along) + np.floor(across)) % 2
+def _waves(count: int, rng: np.random.Generator) -> Pattern:
+    along, across = _turned(count, rng, 6, 16)
+    wave: Field = np.sin(2 * np.pi * (along + 0.4 * np.sin(2 * np.pi * across)))
+    return wave
 
 
-def _dots(draws: Field, grain: Field) -> Field:
-    along, across = _turned(draws, (5, 12))
-    return ((along % 1 - 0.5) ** 2 + (across % 1 - 0.5) ** 2 < 0.09).astype(np.float32)
+def _checkers(count: int, rng: np.random.Generator) -> Pattern:
+    along, across = _turned(count, rng, 3, 9)
+    board: Field = (np.floor(along) + np.floor(across)) % 2
+    return board
 
 
-def _bricks(draws: Field, grain: Field) -> Field:
-    along, across = _turned(draws, (6, 14))
-    return ((across * 2 % 1 > 0.2) & ((along + 0.5 * (np.floor(across * 2) % 2)) % 1 > 0.1)).astype(np.float32)
+def _dots(count: int, rng: np.random.Generator) -> Pattern:
+    along, across = _turned(count, rng, 5, 12)
+    inside: NDArray[np.bool_] = np.hypot(along % 1 - 0.5, across % 1 - 0.5) < 0.3
+    return inside
 
 
-def _hatching(draws: Field, grain: Field) -> Field:
-    along, across = _turned(draws, (5, 12))
-    return np.maximum(along % 1 < 0.25, across % 1 < 0.25).astype(np.float32)
+def _bricks(count: int, rng: np.random.Generator) -> Pattern:
+    along, across = _turned(count, rng, 6, 14)
+    course = np.floor(2 * across)
+    return (2 * across % 1 > 0.2) & ((along + course / 2) % 1 > 0.1)
 
 
-def _rings(draws: Field, grain: Field) -> Field:
-    radius = np.hypot(_COLUMN - SIDE * draws[:, 0, None, None], _ROW - SIDE * draws[:, 1, None, None])
-    return 0.5 + 0.5 * np.sin(2 * np.pi * (radius / (4 + 8 * draws[:, 2, None, None]) + draws[:, 3, None, None]))
+def _hatching(count: int, rng: np.random.Generator) -> Pattern:
+    along, across = _turned(count, rng, 5, 12)
+    return (along % 1 < 0.25) | (across % 1 < 0.25)
 
 
-def _gradient(draws: Field, grain: Field) -> Field:
-    along, across = _turned(draws, (32, 64))
-    return along + (draws[:, 2, None, None] - 0.5) * across**2
+def _rings(count: int, rng: np.random.Generator) -> Pattern:
+    x, y, period, phase = _numbers(count, rng)
+    radius = np.hypot(_COLUMN - SIDE * x, _ROW - SIDE * y)
+    wave: Field = np.sin(2 * np.pi * (radius / (4 + 8 * period) + phase))
+    return wave
 
 
-def _blobs(draws: Field, grain: Field) -> Field:
-    return (gaussian_filter(grain, (0, 2.5, 2.5)) > 0).astype(np.float32)
+def _gradient(count: int, rng: np.random.Generator) -> Pattern:
+    along, across = _turned(count, rng, 32, 64)
+    return along + across**2 / 2
 
 
-def _plasma(draws: Field, grain: Field) -> Field:
-    return sum(sigma * gaussian_filter(grain, (0, sigma, sigma)) for sigma in (0.5, 1, 2, 4, 8))
+def _blobs(count: int, rng: np.random.Generator) -> Pattern:
+    return _smoothed(rng.standard_normal((count, SIDE, SIDE), dtype=np.float32), 2.5) > 0
 
 
-KINDS: dict[str, Callable[[Field, Field], Field]] = {
+def _plasma(count: int, rng: np.random.Generator) -> Pattern:
+    grain = rng.standard_normal((count, SIDE, SIDE), dtype=np.float32)
+    octaves = [sigma * _smoothed(grain, sigma) for sigma in (0.5, 1.0, 2.0, 4.0, 8.0)]
+    return np.stack(octaves).sum(axis=0)
+
+
+KINDS: dict[str, Callable[[int, np.random.Generator], Pattern]] = {
     "stripes": _stripes,
     "waves": _waves,
     "checkers": _checkers,
@@ -87,15 +114,11 @@ KINDS: dict[str, Callable[[Field, Field], Field]] = {
 
 
 def _draw(name: str, count: int, streams: Streams) -> Drawn:
-    """Stretch the field of one kind between two random colours."""
-    draws = streams.shape.random((count, 4), dtype=np.float32)
-    grain = streams.noise.standard_normal((count, SIDE, SIDE), dtype=np.float32)
-    field = KINDS[name](draws, grain)
+    field = KINDS[name](count, streams.shape).astype(np.float32)
     low, high = field.min(axis=(1, 2), keepdims=True), field.max(axis=(1, 2), keepdims=True)
-    field = ((field - low) / np.maximum(high - low, 1e-6))[..., None]
+    share = ((field - low) / (high - low))[..., None]
     colours = streams.colour.random((count, 2, 1, 1, 3), dtype=np.float32)
-    images: Images = as_bytes(colours[:, 0] * (1 - field) + colours[:, 1] * field)
-    return Drawn(images, np.full(count, name))
+    return Drawn(as_bytes(colours[:, 0] * (1 - share) + colours[:, 1] * share), np.full(count, name))
 
 
 TEXTURES = Source(dict.fromkeys(KINDS, "texture"), _draw)

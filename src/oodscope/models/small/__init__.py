@@ -1,1 +1,24 @@
+"""Small networks for 28 and 32 px images, each a builder ``(num_classes, channels) -> nn.Module``.
+
+All end in one ``nn.Linear`` named ``fc`` whose input is the penultimate feature, so features times weights plus
+bias are the logits.
+"""
+
+from collections.abc import Callable
+
+from torch import nn
+
 from oodscope.models.small.cnn import small_cnn
+from oodscope.models.small.resnet import resnet18_32
+from oodscope.models.small.vit import vit_tiny_32
+from oodscope.models.small.wrn import wrn_16_4, wrn_28_10
+
+SMALL_NETS: dict[str, Callable[..., nn.Module]] = {
+    "small_cnn": small_cnn,
+    "resnet18_32": resnet18_32,
+    "wrn_16_4": wrn_16_4,
+    "wrn_28_10": wrn_28_10,
+    "vit_tiny_32": vit_tiny_32,
+}
+
+__all__ = ["SMALL_NETS", "resnet18_32", "small_cnn", "vit_tiny_32", "wrn_16_4", "wrn_28_10"]

@@ -1,0 +1,5 @@
+"""``python -m oodscope`` is ``oodscope``."""
+
+from oodscope.cli import main
+
+main()

@@ -1,0 +1,70 @@
+"""Killed at ten random moments, the demo ends with the numbers of an uninterrupted run."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import oodscope as oods
+
+COMMAND = [sys.executable, "-m", "oodscope", "demo", "--images-per-class", "20", "--epochs", "4"]
+
+
+def start(folder):
+    environment = {**os.environ, "OODSCOPE_CACHE": str(folder / "cache")}
+    command = [*COMMAND, "--output", str(folder / "out")]
+    return subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+def finish(folder):
+    process = start(folder)
+    _, errors = process.communicate(timeout=600)
+    assert process.returncode == 0, errors
+    runs = sorted((folder / "out").glob("*/run.json"), key=lambda path: path.stat().st_mtime)
+    return oods.Result.load(runs[-1].parent), errors
+
+
+def stored_rows(folder):
+    """How many journal lines each stored column has: a line per block that went through the network."""
+    return {
+        journal.relative_to(folder): journal.read_bytes().count(b'"runs"') for journal in folder.rglob("*.journal")
+    }
+
+
+@pytest.mark.slow
+def test_ten_kills_change_nothing(tmp_path):
+    started = time.perf_counter()
+    expected, _ = finish(tmp_path / "undisturbed")
+    whole = time.perf_counter() - started
+    chance = random.Random(0)
+    disturbed = tmp_path / "disturbed"
+    moments = []
+    for _ in range(10):
+        process = start(disturbed)
+        moments.append(chance.uniform(0.2, 1.0) * whole)
+        try:
+            process.communicate(timeout=moments[-1])
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+    result, _ = finish(disturbed)
+    assert result.scores.frame.equals(expected.scores.frame), moments
+    columns = ["protocol", "detector", "set", "group", "metric", "value", "low", "high"]
+    assert result.to_dataframe()[columns].equals(expected.to_dataframe()[columns])
+    # every block of every column was stored exactly once, as in the undisturbed run
+    assert stored_rows(disturbed / "cache") == stored_rows(tmp_path / "undisturbed" / "cache")
+
+
+@pytest.mark.slow
+def test_a_second_run_extracts_and_trains_nothing(tmp_path):
+    finish(tmp_path)
+    _, errors = finish(tmp_path)
+    assert "extract" not in errors
+    assert "train " not in errors
+    assert "draw" not in errors
