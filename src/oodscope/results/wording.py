@@ -55,9 +55,4 @@ def span(low: float, high: float) -> str:
     Both ends, because the interval of a rate near 0 or 1 is lopsided and a half-width would misstate it.
     Rounded outwards, so that the interval shown never excludes a value that it holds.
     """
-    return f"{floor(_tenths(low)) / 10:.1f}–{ceil(_tenths(high)) / 10:.1f}"
-
-
-def _tenths(share: float) -> float:
-    """Tenths of a percent, without the last bits that would turn 0.872 into 871.9999."""
-    return round(1000 * share, 6)
+    return f"{floor(1000 * low) / 10:.1f}–{ceil(1000 * high) / 10:.1f}"

@@ -31,10 +31,11 @@ class SmallCNN(nn.Module):
         )
         self.pool = nn.AdaptiveAvgPool2d(1)
         self.fc = nn.Linear(128, num_classes)
-        # Convolutions follow the layout of their weights, and this one halves the time of a CPU step.
-        self.to(memory_format=torch.channels_last)
 
     def forward(self, images: Tensor) -> Tensor:
+        # Convolutions keep the layout of their input, and this one halves the time of a CPU step. The weights
+        # stay as they are: formats for files want them contiguous.
+        images = images.contiguous(memory_format=torch.channels_last)
         logits: Tensor = self.fc(self.pool(self.body(images)).flatten(1))
         return logits
 
