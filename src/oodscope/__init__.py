@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from oodscope.detectors import Detector as Detector
     from oodscope.detectors import create_detector as create_detector
     from oodscope.detectors import load_detector as load_detector
+    from oodscope.execution.console import ConsoleProgress as ConsoleProgress
     from oodscope.models import Classifier as Classifier
     from oodscope.models import create_model as create_model
     from oodscope.report import write_report as write_report
@@ -41,6 +42,7 @@ _HOMES = {
     "Activations": "activations",
     "Benchmark": "data",
     "Classifier": "models",
+    "ConsoleProgress": "execution.console",
     "CrossEntropy": "training",
     "Detector": "detectors",
     "ImageSet": "data",

@@ -53,6 +53,7 @@ def evaluate(
     batch_size : images per forward pass; the numbers do not depend on it beyond rounding.
     seed : of the bootstrap.
     recipe : how the model was trained, for the record.
+    progress : who is told how far the work has come; ``oodscope.ConsoleProgress()`` shows bars.
     """
     started = perf_counter()
     judges = [get_protocol(name) for name in ([protocols] if isinstance(protocols, str) else protocols)]
@@ -70,29 +71,16 @@ def evaluate(
     scores = score_benchmark(
         classifier, benchmark, chosen, search=tune, store=store, batch_size=batch_size, progress=progress
     )
-    run = _run_id(benchmark)
-    scores.metadata.update(_context(run, classifier, benchmark, seed, recipe))
+    scores.metadata.update(_context(classifier, benchmark, seed, recipe))
     measurements = _measure(judges, scores, progress)
-    record = RunRecord(
-        id=run,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-        oodscope_version=__version__,
-        sets={
-            images.name: SetRecord(role=role, n=len(images), fingerprint=images.fingerprint)
-            for role, images in benchmark.members()
-        },
-        model_fingerprint=classifier.fingerprint,
-        transform=str(classifier.transform),
-        head=classifier.describe(),
-        precision="float32",
-        device=str(classifier.device),
-        environment=_environment(),
-        protocols=[judge.name for judge in judges],
-        skipped=skipped,
-        notes=notes,
-        costs={"seconds": perf_counter() - started},
-        forward_images=store.forwarded - forwarded,
-        **{key: scores.metadata[key] for key in ("benchmark", "benchmark_version", "model", "seed")},
+    record = _record(classifier, benchmark, scores).model_copy(
+        update={
+            "protocols": [judge.name for judge in judges],
+            "skipped": skipped,
+            "notes": notes,
+            "costs": {"seconds": perf_counter() - started},
+            "forward_images": store.forwarded - forwarded,
+        }
     )
     return Result(record, measurements, scores)
 
@@ -146,9 +134,10 @@ def _measure(judges: Sequence[Protocol], scores: ScoreTable, progress: Progress)
     return measurements
 
 
-def _context(run: str, classifier: Classifier, benchmark: Benchmark, seed: int, recipe: str) -> dict[str, Any]:
+def _context(classifier: Classifier, benchmark: Benchmark, seed: int, recipe: str) -> dict[str, Any]:
+    """What every row of the run shares; it travels with the scores, so that they suffice to measure again."""
     return {
-        "run": run,
+        "run": f"{benchmark.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}",
         "benchmark": benchmark.name,
         "benchmark_version": benchmark.version,
         "model": classifier.name,
@@ -157,8 +146,27 @@ def _context(run: str, classifier: Classifier, benchmark: Benchmark, seed: int, 
     }
 
 
-def _run_id(benchmark: Benchmark) -> str:
-    return f"{benchmark.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+def _record(classifier: Classifier, benchmark: Benchmark, scores: ScoreTable) -> RunRecord:
+    return RunRecord(
+        id=scores.metadata["run"],
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        oodscope_version=__version__,
+        benchmark=benchmark.name,
+        benchmark_version=benchmark.version,
+        sets={
+            images.name: SetRecord(role=role, n=len(images), fingerprint=images.fingerprint)
+            for role, images in benchmark.members()
+        },
+        model=classifier.name,
+        model_fingerprint=classifier.fingerprint,
+        transform=str(classifier.transform),
+        head=classifier.describe(),
+        seed=scores.metadata["seed"],
+        precision="float32",
+        device=str(classifier.device),
+        environment=_environment(),
+        protocols=[],
+    )
 
 
 def _environment() -> dict[str, str | int]:

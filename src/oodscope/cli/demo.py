@@ -21,9 +21,9 @@ def demo(
     """
     from importlib.resources import as_file, files
 
-    from oodscope.cli.console import ConsoleProgress
     from oodscope.cli.job import execute, read_job
     from oodscope.cli.output import show
+    from oodscope.execution.console import ConsoleProgress
 
     with as_file(files("oodscope.cli") / "demo.yaml") as packaged:
         job = read_job(packaged)

@@ -27,9 +27,9 @@ def evaluate(
 ) -> None:
     """Judge detectors for a classifier on a benchmark."""
     from oodscope.base.config import parse
-    from oodscope.cli.console import ConsoleProgress
     from oodscope.cli.job import Job, execute
     from oodscope.cli.output import show
+    from oodscope.execution.console import ConsoleProgress
 
     declared = {
         "benchmark": benchmark,

@@ -12,9 +12,9 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
     """Run the evaluation that a YAML file declares."""
-    from oodscope.cli.console import ConsoleProgress
     from oodscope.cli.job import execute, read_job
     from oodscope.cli.output import show
+    from oodscope.execution.console import ConsoleProgress
 
     job = read_job(config)
     if output is not None:

@@ -8,7 +8,7 @@ from time import perf_counter
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from oodscope.execution import Advance
+from oodscope.execution.progress import Advance
 
 ERRORS = Console(stderr=True)
 

@@ -1,0 +1,36 @@
+"""On real images with a real network: the figures that were measured when the network was trained."""
+
+import pytest
+
+import oodscope as oods
+
+from .packs import CIFAR10, pack, resnet18
+
+pytestmark = [pytest.mark.realdata, pytest.mark.slow]
+
+EXPECTED = {
+    ("msp", "cifar100_test"): 87.36,
+    ("ebo", "cifar100_test"): 86.36,
+    ("msp", "svhn_test_10k"): 92.45,
+    ("ebo", "svhn_test_10k"): 92.64,
+}
+
+
+def test_cifar10_resnet18_against_cifar100_and_svhn(real_data, tmp_path):
+    bench = oods.Benchmark(
+        name="cifar10",
+        version="packs",
+        id_test=pack(real_data, "cifar10_test"),
+        near=(pack(real_data, "cifar100_test"),),
+        far=(pack(real_data, "svhn_test_10k"),),
+    )
+    clf = resnet18(real_data, "cifar10", CIFAR10)
+    result = oods.evaluate(clf, bench, ["msp", "ebo"], store=oods.ActivationStore(tmp_path))
+    (accuracy,) = result.measurements.filter(metric="accuracy")
+    assert accuracy.value == pytest.approx(0.9498, abs=0.002)
+    for (detector, name), percent in EXPECTED.items():
+        (row,) = result.measurements.filter(detector=detector, set=name, metric="auroc")
+        assert 100 * row.value == pytest.approx(percent, abs=0.5), (detector, name)
+        assert row.low < row.value < row.high
+    assert result.record.forward_images == 30_000
+    assert "1 image of cifar10_test occurs in cifar100_test too" in result.record.notes
