@@ -73,14 +73,15 @@ def evaluate(
     )
     scores.metadata.update(_context(classifier, benchmark, seed, recipe))
     measurements = _measure(judges, scores, progress)
-    record = _record(classifier, benchmark, scores).model_copy(
-        update={
-            "protocols": [judge.name for judge in judges],
-            "skipped": skipped,
-            "notes": notes,
-            "costs": {"seconds": perf_counter() - started},
-            "forward_images": store.forwarded - forwarded,
-        }
+    record = _record(
+        classifier,
+        benchmark,
+        scores,
+        protocols=[judge.name for judge in judges],
+        skipped=skipped,
+        notes=notes,
+        costs={"seconds": perf_counter() - started},
+        forward_images=store.forwarded - forwarded,
     )
     return Result(record, measurements, scores)
 
@@ -146,7 +147,7 @@ def _context(classifier: Classifier, benchmark: Benchmark, seed: int, recipe: st
     }
 
 
-def _record(classifier: Classifier, benchmark: Benchmark, scores: ScoreTable) -> RunRecord:
+def _record(classifier: Classifier, benchmark: Benchmark, scores: ScoreTable, **course: Any) -> RunRecord:
     return RunRecord(
         id=scores.metadata["run"],
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -165,7 +166,7 @@ def _record(classifier: Classifier, benchmark: Benchmark, scores: ScoreTable) ->
         precision="float32",
         device=str(classifier.device),
         environment=_environment(),
-        protocols=[],
+        **course,
     )
 
 

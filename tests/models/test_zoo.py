@@ -4,6 +4,7 @@ import os
 import pickle
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from torch import nn
 from oodscope.base.errors import ModelError, UnknownNameError
 from oodscope.data.preprocess import Preprocess
 from oodscope.models import Classifier, create_model
-from oodscope.models.small import small_cnn
+from oodscope.models.small import SMALL_NETS, small_cnn
 from oodscope.models.zoo import MODELS
 
 torch.set_num_threads(2)
@@ -55,6 +56,13 @@ def test_every_small_network_is_made_runs_and_has_a_head(name: str) -> None:
     assert classifier.num_classes == 7
     assert classifier.head is not None, classifier.head_reason
     assert MODELS[name].summary
+
+
+def test_the_catalogue_lists_every_small_network_where_it_is() -> None:
+    assert list(MODELS) == list(SMALL_NETS)
+    for name, info in MODELS.items():
+        module, _, attribute = info.target.partition(":")
+        assert getattr(import_module(module), attribute) is SMALL_NETS[name]
 
 
 def test_importing_the_station_imports_neither_timm_nor_torchvision() -> None:

@@ -4,7 +4,6 @@ import re
 
 import numpy as np
 import pytest
-from factory import make_result
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from oodscope.report.headline import headlines
 from oodscope.report.panels import legend, panels
 from oodscope.report.svg import Plot, bars
 from oodscope.results import Measurement, Measurements, pivot
+from tests.results.factory import make_result
 
 
 def drawn_curves(svg: str) -> list[np.ndarray]:

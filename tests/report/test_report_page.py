@@ -7,12 +7,12 @@ import shutil
 import subprocess
 
 import pytest
-from factory import make_record, make_result, make_scores
-from reading import read
 
 from oodscope.report import write_report
 from oodscope.results import Measurements, Result, ScoreTable
 from oodscope.results.wording import span
+from tests.report.reading import read
+from tests.results.factory import make_record, make_result, make_scores
 
 EVIL = """<script>alert("1")</script>'"><img src=x onerror=alert(2)>{{ 7*7 }}"""
 

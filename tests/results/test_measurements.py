@@ -7,12 +7,12 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pandas as pd
 import pytest
-from factory import make_result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oodscope.base.errors import DataError, OodscopeError
 from oodscope.results import Measurement, Measurements
+from tests.results.factory import make_result
 
 PLAIN = {
     "run": "r",

@@ -7,14 +7,14 @@ import re
 from dataclasses import replace
 
 import pytest
-from factory import make_result
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
 from oodscope.base.errors import DataError, UnknownNameError
 from oodscope.results import Measurement, Measurements, pivot
 from oodscope.results.wording import span
+from tests.results.factory import make_result
 
 special = st.sampled_from("\\{}[]()$&#%_^~|<>*`'\"-–†")
 names = st.text(special | st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1, max_size=10)
@@ -181,6 +181,7 @@ def balance(text: str) -> int:
 
 @settings(max_examples=60, deadline=None)
 @given(detector=names, name=names, protocol=names)
+@example(detector="a_b&c%d#e", name="{x}^~\\y$", protocol="p_q")
 def test_any_name_makes_a_well_formed_latex_table(detector, name, protocol):
     rows = [
         row(d, v, v - 0.1, v + 0.1, set=s, protocol=protocol)

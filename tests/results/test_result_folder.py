@@ -4,11 +4,11 @@ import json
 
 import pandas as pd
 import pytest
-from factory import make_record, make_result
 from pydantic import ValidationError
 
 from oodscope.base.errors import DataError, OodscopeError, StorageError
 from oodscope.results import Result, ScoreTable
+from tests.results.factory import make_record, make_result
 
 FILES = {"run.json", "measurements.parquet", "measurements.csv", "scores.parquet"}
 

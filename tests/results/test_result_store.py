@@ -8,11 +8,11 @@ import sys
 from multiprocessing import get_context
 
 import pytest
-from factory import make_record, make_result
 from sqlalchemy import event
 
 from oodscope.base.errors import OodscopeError, StorageError
 from oodscope.results import Measurements, Result, ResultStore
+from tests.results.factory import make_record, make_result
 
 
 def small(run: str, rows: int = 12) -> Result:

@@ -5,13 +5,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from factory import SETS, make_scores
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oodscope.base.errors import DataError, OodscopeError, UnknownNameError
 from oodscope.results import ScoreTable
 from oodscope.results.scoretable import COLUMNS
+from tests.results.factory import SETS, make_scores
 
 
 def table(scores: dict[str, list[float]], **changes: object) -> ScoreTable:

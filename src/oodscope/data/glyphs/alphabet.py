@@ -16,7 +16,7 @@ ID = {
     "greek": "ΔζξΩ",
     "cyrillic": "ШЩИЙ",
     "armenian": "ԱՍԴՂ",
-    "georgian": "მშნხ",
+    "georgian": "მშხდ",
 }
 
 NEAR = {
@@ -34,7 +34,7 @@ OOD_TRAIN = {
     "greek": "γΞωψ",
     "cyrillic": "ФДЧЪ",
     "armenian": "ԹՌԳՖ",
-    "georgian": "ტდღო",
+    "georgian": "ტჯღო",
 }
 
 

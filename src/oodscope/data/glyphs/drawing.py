@@ -26,7 +26,7 @@ TINT = 0.5
 """How far one colour channel of the ink may lag behind the others."""
 SHADE = 0.35
 """Largest change of the paper from the centre of the image to an edge."""
-NOISE = (0.02, 0.14)
+NOISE = (0.02, 0.15)
 """Smallest and largest standard deviation of the pixel noise; 1 is the distance from black to white."""
 
 Images = NDArray[np.uint8]
@@ -57,17 +57,23 @@ def pose(glyphs: Sequence[Image.Image], rng: np.random.Generator) -> Masks:
 
 def paint(masks: Masks, streams: Streams) -> Images:
     """Ink of one random colour on shaded paper of another, under pixel noise."""
-    draws = streams.colour.random((len(masks), 13), dtype=np.float32)[:, None, None, :]
+    paper, ink = palette(len(masks), streams.colour)
+    draws = streams.light.random((len(masks), 1, 1, 6), dtype=np.float32)
+    across, down = 2 * draws[..., 0:1] - 1, 2 * draws[..., 1:2] - 1
+    shade = SHADE * (across * _X + down * _Y) * draws[..., 2:5]
+    sigma = NOISE[0] + (NOISE[1] - NOISE[0]) * draws[..., 5:6]
+    noise = sigma * streams.noise.standard_normal((*masks.shape, 3), dtype=np.float32)
+    return as_bytes(paper + shade + (ink - paper) * masks[..., None] + noise)
+
+
+def palette(count: int, rng: np.random.Generator) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Two colours [N, 1, 1, 3] per image, one clearly lighter than the other."""
+    draws = rng.random((count, 1, 1, 7), dtype=np.float32)
     paper = draws[..., 0:3]
     # Light ink on dark paper or dark on light: two random colours of equal brightness would not be legible.
     room = np.where(paper.mean(axis=-1, keepdims=True) < 0.5, 1 - paper, -paper)
     contrast = FAINTEST_INK + (1 - FAINTEST_INK) * draws[..., 3:4]
-    ink = room * contrast * (1 - TINT * draws[..., 4:7])
-    across, down = 2 * draws[..., 7:8] - 1, 2 * draws[..., 8:9] - 1
-    shade = SHADE * (across * _X + down * _Y) * draws[..., 9:12]
-    sigma = NOISE[0] + (NOISE[1] - NOISE[0]) * draws[..., 12:13]
-    noise = sigma * streams.noise.standard_normal((*masks.shape, 3), dtype=np.float32)
-    return as_bytes(paper + shade + ink * masks[..., None] + noise)
+    return paper, paper + room * contrast * (1 - TINT * draws[..., 4:7])
 
 
 def as_bytes(scene: NDArray[np.float32]) -> Images:

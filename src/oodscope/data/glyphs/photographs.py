@@ -10,7 +10,7 @@ from oodscope.data.glyphs.randomness import Streams
 from oodscope.data.glyphs.source import Drawn, Source
 
 SMALLEST, LARGEST = 32, 192
-CANDIDATES = 2
+CANDIDATES = 3
 
 _FILES = {"chinese temple": "china.jpg", "dahlia": "flower.jpg"}
 

@@ -17,6 +17,7 @@ class Streams(NamedTuple):
     leaf: np.random.Generator
     shape: np.random.Generator
     colour: np.random.Generator
+    light: np.random.Generator
     noise: np.random.Generator
     damage: np.random.Generator
 
@@ -25,4 +26,4 @@ def streams(seed: int, split: str, class_name: str) -> Streams:
     """The generators of one class of one split."""
     # Names, not positions: a new class or split leaves every other image as it was.
     address = np.random.SeedSequence([seed, crc32(split.encode()), crc32(class_name.encode())])
-    return Streams(*(np.random.Generator(np.random.PCG64(child)) for child in address.spawn(5)))
+    return Streams(*(np.random.Generator(np.random.PCG64(child)) for child in address.spawn(6)))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
-from oodscope.data.glyphs.drawing import SIDE, as_bytes
+from oodscope.data.glyphs.drawing import SIDE, as_bytes, palette
 from oodscope.data.glyphs.randomness import Streams
 from oodscope.data.glyphs.source import Drawn, Source
 
@@ -96,7 +96,8 @@ def _blobs(count: int, rng: np.random.Generator) -> Pattern:
 def _plasma(count: int, rng: np.random.Generator) -> Pattern:
     grain = rng.standard_normal((count, SIDE, SIDE), dtype=np.float32)
     octaves = [sigma * _smoothed(grain, sigma) for sigma in (0.5, 1.0, 2.0, 4.0, 8.0)]
-    return np.stack(octaves).sum(axis=0)
+    plasma: Field = np.stack(octaves).sum(axis=0)
+    return plasma
 
 
 KINDS: dict[str, Callable[[int, np.random.Generator], Pattern]] = {
@@ -117,8 +118,8 @@ def _draw(name: str, count: int, streams: Streams) -> Drawn:
     field = KINDS[name](count, streams.shape).astype(np.float32)
     low, high = field.min(axis=(1, 2), keepdims=True), field.max(axis=(1, 2), keepdims=True)
     share = ((field - low) / (high - low))[..., None]
-    colours = streams.colour.random((count, 2, 1, 1, 3), dtype=np.float32)
-    return Drawn(as_bytes(colours[:, 0] * (1 - share) + colours[:, 1] * share), np.full(count, name))
+    ground, figure = palette(count, streams.colour)
+    return Drawn(as_bytes(ground + (figure - ground) * share), np.full(count, name))
 
 
 TEXTURES = Source(dict.fromkeys(KINDS, "texture"), _draw)
