@@ -345,6 +345,16 @@ def test_cuda_gives_the_same_identity_and_the_same_head(batch: Tensor) -> None:
     assert cuda.head is not None and cuda.head.weight.device.type == "cpu"
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_cuda_proves_a_convolutional_head_although_convolutions_round_to_tf32() -> None:
+    torch.manual_seed(0)
+    wide = nn.Sequential(nn.Conv2d(3, 512, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Conv2d(512, 100, 1), nn.Flatten())
+    before = torch.backends.cudnn.allow_tf32, torch.get_float32_matmul_precision()
+    assert Classifier(wide, SQUARE, device="cuda").head_path == "3"
+    assert (torch.backends.cudnn.allow_tf32, torch.get_float32_matmul_precision()) == before
+
+
 # edges -----------------------------------------------------------------------------------------------
 
 

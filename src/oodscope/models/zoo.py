@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from oodscope.base.errors import ModelError, UnknownNameError
 from oodscope.models.checkpoint import Weights, head_classes, load_weights, read_checkpoint
 from oodscope.models.libraries import build_timm, build_torchvision, library_names
-from oodscope.models.small import SMALL_NETS
 
 
 @dataclass(frozen=True)
@@ -82,6 +81,8 @@ def _make_small(name: str, num_classes: int | None, state: Weights | None) -> nn
     """One of our own networks, for as many input channels as the checkpoint's first filters have."""
     if num_classes is None and state is None:
         raise ModelError(f"{name}: say num_classes=..., or pass weights, which tell it")
+    from oodscope.models.small import SMALL_NETS  # here, because it brings torchvision along
+
     builder = SMALL_NETS[name]
     model = builder(num_classes or 10)
     first = next(key for key, tensor in model.state_dict().items() if tensor.ndim == 4)

@@ -74,11 +74,15 @@ def train(
         if history is None:
             checkpoints = Checkpoints(folder, fingerprint(identity)) if folder else None
             loop = Loop(prepared, recipe, sets, preprocess, checkpoints, place)
-            name = getattr(model, "__name__", "")
-            name = name if name.isidentifier() else type(network).__name__
-            with progress.stage(f"train {name}", recipe.epochs * loop.streams.steps) as advance:
+            with progress.stage(f"train {_name(model, network)}", recipe.epochs * loop.streams.steps) as advance:
                 history = loop.run(advance)
             if folder and checkpoints:
                 write_finished(folder, prepared, identity, history)
                 checkpoints.remove()
     return Trained(prepared.eval(), recipe, tuple(history))
+
+
+def _name(model: nn.Module | Callable[[], nn.Module], network: nn.Module) -> str:
+    """The function's own name where it has one that means something; a lambda's does not."""
+    name: str = getattr(model, "__name__", "")
+    return name if name.isidentifier() else type(network).__name__

@@ -37,7 +37,9 @@ def font_path(font: str) -> Path:
         raise DataError("glyphs: matplotlib, whose fonts are drawn, is not installed. Try: pip install matplotlib")
     path = Path(spec.origin).parent / "mpl-data" / "fonts" / "ttf" / f"{font}.ttf"
     if not path.is_file():
-        raise DataError(f"glyphs: the installed matplotlib has no font {font}.ttf; it ships it since version 3.8")
+        raise DataError(
+            f"glyphs: the installed matplotlib has no font {font}.ttf. Try: pip install --force-reinstall matplotlib"
+        )
     return path
 
 
@@ -46,8 +48,9 @@ def glyph_mask(character: str, font: str) -> Image.Image:
     """The character in white on black, its ink centred on a square of ``CANVAS`` pixels."""
     # The basic layout engine draws the same pixels whether or not Pillow was built with Raqm.
     face = ImageFont.truetype(font_path(font), EM, layout_engine=ImageFont.Layout.BASIC)
-    left, top, right, bottom = face.getbbox(character)
-    corner = ((CANVAS - left - right) / 2, (CANVAS - top - bottom) / 2)
-    mask = Image.new("L", (CANVAS, CANVAS))
-    ImageDraw.Draw(mask).text(corner, character, fill=255, font=face)
-    return mask
+    sheet = Image.new("L", (3 * CANVAS, 3 * CANVAS))
+    ImageDraw.Draw(sheet).text((CANVAS, CANVAS), character, fill=255, font=face)
+    # The ink itself, not the advance width of the font, decides where the middle is.
+    left, top, right, bottom = sheet.getbbox() or (0, 0, 0, 0)
+    x, y = (left + right - CANVAS) // 2, (top + bottom - CANVAS) // 2
+    return sheet.crop((x, y, x + CANVAS, y + CANVAS))
