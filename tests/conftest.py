@@ -4,6 +4,10 @@ import os
 from pathlib import Path
 
 import pytest
+import torch
+
+# the tensors of most tests are too small to share; waiting threads would only spin
+torch.set_num_threads(1)
 
 
 @pytest.fixture(autouse=True)

@@ -179,3 +179,14 @@ def test_column_survives_a_torn_write(tmp_path):
     assert np.flatnonzero(third.present).tolist() == [*range(10), 20, 21, 40]
     assert third.read()[40].tolist() == [2, 2, 2]
     assert third.missing(np.array([9, 10, 20])).tolist() == [10]
+
+
+def test_a_transform_without_identity_leaves_nothing_behind(tmp_path):
+    """A function cannot be compared, so what it led to is served within the object and never again."""
+    clf = Classifier(network(), lambda picture: torch.zeros(3, 8, 8) + picture.getpixel((0, 0))[0], device="cpu")
+    images = imageset("a", 20, 0)
+    first = ActivationStore(tmp_path)
+    first.extract(clf, images)
+    first.extract(clf, images)
+    assert first.forwarded == 20
+    assert list(tmp_path.iterdir()) == []

@@ -17,7 +17,7 @@ from oodscope.data.preprocess import Preprocess
 from oodscope.models import Classifier, Head
 from oodscope.models.small import small_cnn
 
-torch.set_num_threads(2)
+torch.set_num_threads(1)
 
 
 class Net(nn.Module):

@@ -10,7 +10,7 @@ from oodscope.base.errors import ModelError, UnknownNameError
 from oodscope.data.preprocess import Preprocess
 from oodscope.models import Classifier, Head
 
-torch.set_num_threads(2)
+torch.set_num_threads(1)
 
 TORCHVISION = [
     ("resnet18", 32, "fc", 512, {}),

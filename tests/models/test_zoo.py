@@ -21,7 +21,7 @@ from oodscope.models import Classifier, create_model
 from oodscope.models.small import SMALL_NETS, small_cnn
 from oodscope.models.zoo import MODELS
 
-torch.set_num_threads(2)
+torch.set_num_threads(1)
 
 
 class Bomb:

@@ -1,6 +1,9 @@
 """On real images with a real network: the figures that were measured when the network was trained."""
 
+import os
+
 import pytest
+import torch
 
 import oodscope as oods
 
@@ -14,6 +17,14 @@ EXPECTED = {
     ("msp", "svhn_test_10k"): 92.45,
     ("ebo", "svhn_test_10k"): 92.64,
 }
+
+
+@pytest.fixture(autouse=True)
+def all_cores():
+    before = torch.get_num_threads()
+    torch.set_num_threads(os.cpu_count() or 1)
+    yield
+    torch.set_num_threads(before)
 
 
 def test_cifar10_resnet18_against_cifar100_and_svhn(real_data, tmp_path):

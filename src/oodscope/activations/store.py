@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from filelock import FileLock
@@ -38,6 +39,7 @@ class ActivationStore:
 
     def __init__(self, root: Path | str | None = None) -> None:
         self.root = Path(root) if root is not None else cache_root() / "activations"
+        self._scratch: TemporaryDirectory[str] | None = None
         self.forwarded = 0
         """Images that this object sent through a network, each plain pass and each forward of a probe counted."""
 
@@ -51,13 +53,20 @@ class ActivationStore:
         progress: Progress = SILENT,
     ) -> Activations:
         """The activations of a set: read where they are known, computed and kept where they are not."""
-        folder = self.root / _address(classifier, images)
+        folder = self._root_for(classifier) / _address(classifier, images)
         with storage_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / "lock"):
             columns = self._open(folder, classifier, images, probes)
             self._fill(columns, classifier, images, probes, batch_size, progress)
         return _gather(columns, classifier, images)
+
+    def _root_for(self, classifier: Classifier) -> Path:
+        """The store, or a folder that dies with this object where nothing could ever be found again."""
+        if not classifier.uncached_reason:
+            return self.root
+        self._scratch = self._scratch or TemporaryDirectory(prefix="oodscope-")
+        return Path(self._scratch.name)
 
     def _open(
         self, folder: Path, classifier: Classifier, images: ImageSet, probes: Sequence[Probe]

@@ -36,7 +36,7 @@ def resolve_device(device: str, precision: Precision) -> torch.device:
 
 def open_fabric(device: torch.device, precision: Precision) -> "Fabric":
     """Fabric for one device. It is imported here, because that takes seconds."""
-    with _quiet():
+    with quiet():
         from lightning_fabric import Fabric
 
         devices = 1 if device.index is None else [device.index]
@@ -44,7 +44,7 @@ def open_fabric(device: torch.device, precision: Precision) -> "Fabric":
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Fabric announces its precision and advises on hardware; a progress bar is no place for that."""
     disabled = logging.root.manager.disable
     logging.disable(max(disabled, logging.INFO))

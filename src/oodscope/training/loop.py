@@ -10,7 +10,7 @@ from oodscope.data.preprocess import Preprocess
 from oodscope.execution import Advance
 from oodscope.training.batch import Batch
 from oodscope.training.checkpoint import Checkpoints
-from oodscope.training.fabric import open_fabric
+from oodscope.training.fabric import open_fabric, quiet
 from oodscope.training.finished import load_weights
 from oodscope.training.history import Epoch, Meter
 from oodscope.training.logits import logits_of
@@ -61,7 +61,8 @@ class Loop:
         self.optimizer = recipe.optimizer(model)
         for group in self.optimizer.param_groups:
             group["initial_lr"] = group["lr"]
-        self.objective, self.stepper = self.fabric.setup(Objective(recipe, model), self.optimizer)
+        with quiet():
+            self.objective, self.stepper = self.fabric.setup(Objective(recipe, model), self.optimizer)
         self.epoch, self.step = 0, 0
         self.history: list[Epoch] = []
         self.meter = Meter(epoch=0)
