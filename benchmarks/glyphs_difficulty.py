@@ -1,6 +1,6 @@
 """How hard is glyphs? Train the small network and rank six detectors, written here from their papers.
 
-Nothing of the package's own detectors is used, so the table also checks them from outside.
+Nothing of the package's own detectors is used, so the table can serve as a reference for them.
 
     python benchmarks/glyphs_difficulty.py --seeds 0 1 2
 """

@@ -116,7 +116,7 @@ MISTAKES = {
     "misspelt key in the benchmark": ("bench.yaml", "near:", "naer:", "unknown key 'sets.naer'. Did you mean 'near'"),
     "unknown detector": ("job.yaml", "msp,", "msq,", "unknown detector 'msq'. Did you mean 'msp'"),
     "unknown parameter": ("job.yaml", "k: 3", "kk: 3", "knn: no parameter 'kk'"),
-    "k too large": ("job.yaml", "k: 3", "k: 13", "knn: k=13 needs at least 13 remembered training images, there are 12"),
+    "k too large": ("job.yaml", "k: 3", "k: 13", "knn: k=13 needs at least 13 remembered"),
     "unknown protocol": ("job.yaml", "full_spectrum", "full", "unknown protocol 'full'"),
     "unknown model": ("job.yaml", "small_cnn", "small_cn", "unknown model 'small_cn'. Did you mean 'small_cnn'"),
     "no weights": ("job.yaml", ", weights: net.safetensors", "", "a model needs either weights"),

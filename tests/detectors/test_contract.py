@@ -120,7 +120,7 @@ def test_repr_is_honest():
 
 
 def test_unknown_detector_suggests_the_nearest():
-    with pytest.raises(UnknownNameError, match=r"unknown detector 'vimm'\. Did you mean 'vim'.*oodscope list detectors"):
+    with pytest.raises(UnknownNameError, match=r"unknown detector 'vimm'\. Did you mean 'vim'.*list detectors"):
         create_detector("vimm")
 
 

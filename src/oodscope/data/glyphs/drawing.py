@@ -18,6 +18,7 @@ ROTATION = 20.0
 SCALE = (0.42, 0.72)
 """Smallest and largest size, as a share of the rasterised glyph."""
 SHEAR = 0.15
+"""Largest slant, as the tangent of its angle, either way."""
 SHIFT = 4.0
 """Largest shift, pixels either way."""
 FAINTEST_INK = 0.4
@@ -25,7 +26,7 @@ FAINTEST_INK = 0.4
 TINT = 0.5
 """How far one colour channel of the ink may lag behind the others."""
 SHADE = 0.35
-"""Largest change of the paper from the centre of the image to an edge."""
+"""Largest change of the paper from the centre of the image to the middle of an edge."""
 NOISE = (0.02, 0.15)
 """Smallest and largest standard deviation of the pixel noise; 1 is the distance from black to white."""
 

@@ -5,11 +5,12 @@ from functools import cache
 import numpy as np
 from PIL import Image
 
-from oodscope.data.glyphs.drawing import SIDE
+from oodscope.data.glyphs.drawing import SIDE, Images
 from oodscope.data.glyphs.randomness import Streams
 from oodscope.data.glyphs.source import Drawn, Source
 
 SMALLEST, LARGEST = 32, 192
+"""Side of a patch in the photograph, in pixels."""
 CANDIDATES = 3
 
 _FILES = {"chinese temple": "china.jpg", "dahlia": "flower.jpg"}
@@ -35,7 +36,7 @@ def _draw(name: str, count: int, streams: Streams) -> Drawn:
     return Drawn(images, np.full(count, name))
 
 
-def _patch(photograph: Image.Image, side: float, across: float, down: float, flip: float) -> np.ndarray:
+def _patch(photograph: Image.Image, side: float, across: float, down: float, flip: float) -> Images:
     left, top = across * (photograph.width - side), down * (photograph.height - side)
     box = (left, top, left + side, top + side)
     patch = np.asarray(photograph.resize((SIDE, SIDE), Image.Resampling.BICUBIC, box))
