@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from oodscope.base.errors import OodscopeError
+from oodscope.base.errors import ModelError
+from oodscope.models.device import choose_device
 from oodscope.training.recipe import Precision
 
 if TYPE_CHECKING:
@@ -16,21 +17,10 @@ if TYPE_CHECKING:
 
 
 def resolve_device(device: str, precision: Precision) -> torch.device:
-    """The device called ``device``, or one line that says why there is none."""
-    if device == "auto":
-        present = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
-        device = next(name for name, there in present.items() if there)
-    try:
-        chosen = torch.device(device)
-    except RuntimeError as error:
-        raise OodscopeError(f"unknown device {device!r}. Use auto, cpu, cuda, cuda:1 or mps") from error
-    gpus = torch.cuda.device_count()
-    if chosen.type == "cuda" and (chosen.index or 0) >= gpus:
-        raise OodscopeError(f"device {device!r} was asked for, but the number of CUDA devices here is {gpus}")
-    if chosen.type == "mps" and not torch.backends.mps.is_available():
-        raise OodscopeError("device 'mps' was asked for, but torch cannot use Metal here")
+    """The device called ``device``, with its number, or one line that says why it cannot be used so."""
+    chosen = choose_device(device)
     if precision == "16-mixed" and chosen.type == "cpu":
-        raise OodscopeError("precision '16-mixed' needs a GPU. Use bf16-mixed or 32-true on the CPU")
+        raise ModelError("precision '16-mixed' needs a GPU. Use bf16-mixed or 32-true on the CPU")
     return torch.device("cuda", chosen.index or 0) if chosen.type == "cuda" else chosen
 
 

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-import torch
 from torch import nn
 
 from oodscope.base.hashing import canonical_json, fingerprint
 from oodscope.data.preprocess import Preprocess
+from oodscope.models.fingerprint import weights_fingerprint
 from oodscope.training.recipe import Recipe
 from oodscope.training.sets import Sets
 
@@ -22,7 +22,7 @@ def identify(model: nn.Module, recipe: Recipe, sets: Sets, preprocess: Preproces
         "schema": SCHEMA,
         "recipe": recipe.describe(),
         "network": structure(model),
-        "initial weights": weights(model),
+        "initial weights": weights_fingerprint(model),
         "preprocessing": preprocess.model_dump(mode="json"),
         "training images": sets.train.fingerprint,
         "validation images": sets.val.fingerprint if sets.val else None,
@@ -50,13 +50,3 @@ def structure(model: nn.Module) -> str:
     modules = [[name, type(part).__qualname__, part.extra_repr()] for name, part in model.named_modules()]
     tensors = [[name, list(value.shape), str(value.dtype)] for name, value in model.state_dict().items()]
     return fingerprint(modules, tensors)
-
-
-def weights(model: nn.Module) -> str:
-    """Fingerprint of every parameter and buffer, bit by bit."""
-    parts: list[Any] = []
-    for name, value in model.state_dict().items():
-        # as bytes, because numpy has no bfloat16
-        flat = value.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
-        parts += [name, flat.numpy()]
-    return fingerprint(*parts)
