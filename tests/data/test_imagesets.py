@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from oodscope import ImageSet
-from oodscope.base.errors import DataError
+from oodscope.base.errors import DataError, StorageError
 from oodscope.data import open_folder, open_list, open_npz
 from oodscope.data.filehashes import FileHashes
 from oodscope.data.loading import readable
@@ -224,3 +224,8 @@ class TestFileHashes:
         monkeypatch.setattr("hashlib.file_digest", None)
         with FileHashes() as hashes:
             assert hashes.digest(file) == first
+
+    def test_a_broken_cache_says_what_to_do(self, tmp_path):
+        (tmp_path / "hashes").write_text("no database, but long enough to be taken for one" * 30)
+        with pytest.raises(StorageError, match="it is only a cache, delete it"), FileHashes(tmp_path / "hashes"):
+            pass

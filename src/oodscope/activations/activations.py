@@ -55,6 +55,7 @@ class Activations(Mapping[str, Tensor]):
         }
         self.head = head if weight is None else _head(weight, bias)
         self._moments: Moments | None = None
+        self._broken: dict[str, Tensor] = {}
         self._check()
 
     def __len__(self) -> int:
@@ -128,6 +129,14 @@ class Activations(Mapping[str, Tensor]):
             self._moments = gather_moments(pairs, self.num_classes)
         return self._moments
 
+    def broken_rows(self, name: str) -> Tensor:
+        """The rows of a column that hold NaN or infinity, from one pass that all detectors share."""
+        if name not in self._broken:
+            chunks = self.chunks(only=(name,))
+            whole = torch.cat([torch.isfinite(chunk[name]).flatten(1).all(dim=1) for chunk in chunks])
+            self._broken[name] = (~whole).nonzero().flatten()
+        return self._broken[name]
+
     @property
     def num_classes(self) -> int:
         """How many classes the network knows: from the logits, the head, or the largest label."""
@@ -137,7 +146,8 @@ class Activations(Mapping[str, Tensor]):
 
     def _with(self, columns: Mapping[str, Column]) -> "Activations":
         piece = Activations.__new__(Activations)
-        piece._columns, piece.head, piece._moments = dict(columns), self.head, None
+        piece._columns, piece.head = dict(columns), self.head
+        piece._moments, piece._broken = None, {}
         return piece
 
     def _check(self) -> None:

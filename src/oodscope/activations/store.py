@@ -56,7 +56,8 @@ class ActivationStore:
         folder = self._root_for(classifier) / _address(classifier, images)
         with storage_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder / "lock"):
+            lock = FileLock(folder / "lock").acquire()
+        with lock:
             columns = self._open(folder, classifier, images, probes)
             self._fill(columns, classifier, images, probes, batch_size, progress)
         return _gather(columns, classifier, images)

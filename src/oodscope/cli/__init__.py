@@ -16,6 +16,11 @@ def main() -> None:
             raise
         sys.stderr.write(f"oodscope: {error}\n")
         sys.exit(1)
+    except OSError as error:
+        if os.environ.get("OODSCOPE_TRACEBACK"):
+            raise
+        sys.stderr.write(f"oodscope: {error.filename or 'a file'}: {error.strerror or error}\n")
+        sys.exit(1)
     except KeyboardInterrupt:
         sys.stderr.write("oodscope: interrupted; run the same command again to go on from here\n")
         sys.exit(130)

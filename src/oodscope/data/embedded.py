@@ -8,7 +8,7 @@ import numpy as np
 
 from oodscope.base.files import atomic_path, cache_root
 from oodscope.base.hashing import fingerprint
-from oodscope.data.glyphs import GlyphSplit, render_split
+from oodscope.data.glyphs import GlyphSplit, count_classes, render_split
 from oodscope.data.imageset import ImageSet
 from oodscope.execution import SILENT, Progress
 
@@ -28,9 +28,8 @@ def _cached(split: str, per_class: int, seed: int, progress: Progress) -> GlyphS
     path = cache_root() / "glyphs" / f"{split}-{fingerprint(recipe)[:16]}.npz"
     if (kept := _read(path)) is not None:
         return kept
-    with progress.stage(f"draw {split}", 1) as advance:
-        drawn = render_split(split, per_class=per_class, seed=seed)
-        advance(1)
+    with progress.stage(f"draw {split}", per_class * count_classes(split)) as advance:
+        drawn = render_split(split, per_class=per_class, seed=seed, progress=advance)
     levels = {f"level:{level}": column for level, column in drawn.hierarchy.items()}
     with atomic_path(path) as temporary, temporary.open("wb") as stream:
         names = np.array(drawn.class_names)

@@ -5,7 +5,7 @@ import sqlite3
 from pathlib import Path
 from types import TracebackType
 
-from oodscope.base.errors import DataError
+from oodscope.base.errors import DataError, StorageError
 from oodscope.base.files import cache_root, storage_errors
 
 
@@ -22,10 +22,13 @@ class FileHashes:
     def __enter__(self) -> "FileHashes":
         with storage_errors(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._table = sqlite3.connect(self.path, timeout=60)
-        self._table.execute(
-            "CREATE TABLE IF NOT EXISTS hashes (path TEXT PRIMARY KEY, size INTEGER, mtime INTEGER, digest BLOB)"
-        )
+        try:
+            self._table = sqlite3.connect(self.path, timeout=60)
+            self._table.execute(
+                "CREATE TABLE IF NOT EXISTS hashes (path TEXT PRIMARY KEY, size INTEGER, mtime INTEGER, digest BLOB)"
+            )
+        except sqlite3.Error as error:
+            raise StorageError(f"{self.path}: {error}; it is only a cache, delete it") from error
         return self
 
     def __exit__(

@@ -80,7 +80,7 @@ class Detector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is unt
         self._check(activations)
         chunks = activations.chunks(device=self.device)
         scores = torch.cat([precise(self._score(chunk)) for chunk in chunks])
-        self._refuse_rows(~torch.isfinite(scores), "scores")
+        self._refuse_rows((~torch.isfinite(scores)).nonzero().flatten(), len(scores), "scores")
         return scores
 
     def to(self, device: torch.device | str) -> Self:
@@ -181,8 +181,7 @@ class Detector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is unt
         if fitting and Needs.LABELS in self.needs:
             self._check_labels(activations)
         for column in columns:
-            finite = [torch.isfinite(chunk[column]).all(dim=1) for chunk in activations.chunks(only=(column,))]
-            self._refuse_rows(~torch.cat(finite), column)
+            self._refuse_rows(activations.broken_rows(column), len(activations), column)
 
     def _check_labels(self, train: Activations) -> None:
         if "labels" not in train:
@@ -194,11 +193,10 @@ class Detector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is unt
                 f"{self.name}: label {int(train.labels[row])} of row {row} is out of range 0..{train.num_classes - 1}"
             )
 
-    def _refuse_rows(self, bad: Tensor, what: str) -> None:
-        if bad.any():
-            rows = bad.nonzero().flatten().tolist()
-            shown = ", ".join(str(row) for row in rows[:5]) + (", ..." if len(rows) > 5 else "")
-            raise DetectorError(f"{self.name}: {what} are NaN or infinite in {len(rows)} of {len(bad)} rows ({shown})")
+    def _refuse_rows(self, bad: Tensor, total: int, what: str) -> None:
+        if len(bad):
+            shown = ", ".join(str(row) for row in bad[:5].tolist()) + (", ..." if len(bad) > 5 else "")
+            raise DetectorError(f"{self.name}: {what} are NaN or infinite in {len(bad)} of {total} rows ({shown})")
 
 
 _COLUMNS = {Needs.LOGITS: "logits", Needs.FEATURES: "features"}

@@ -49,6 +49,11 @@ class GlyphSplit:
     hierarchy: dict[str, NDArray[np.str_]]
 
 
+def count_classes(name: str) -> int:
+    """How many classes the set ``name`` has."""
+    return len(_source(name).groups)
+
+
 def render_split(
     name: str, *, per_class: int, seed: int = 0, progress: Callable[[int], None] | None = None
 ) -> GlyphSplit:
@@ -57,19 +62,23 @@ def render_split(
     An image depends only on (seed, set, class, index): a smaller ``per_class`` gives the first images of a
     larger one, and no two sets share an image. ``progress`` is told how many images each finished class added.
     """
-    if name not in _SOURCES:
-        raise UnknownNameError("glyphs split", name, SPLITS)
+    source = _source(name)
     if per_class < 1:
         raise DataError(f"glyphs: per_class is {per_class}; at least one image per class is needed")
     if seed < 0:
         raise DataError(f"glyphs: seed is {seed}; it must not be negative")
-    source = _SOURCES[name]
     drawn: list[Drawn] = []
     for class_name in source.groups:
         drawn.append(source.draw(class_name, per_class, streams(seed, name, class_name)))
         if progress is not None:
             progress(per_class)
     return _assemble(source, drawn, per_class)
+
+
+def _source(name: str) -> Source:
+    if name not in _SOURCES:
+        raise UnknownNameError("glyphs split", name, SPLITS)
+    return _SOURCES[name]
 
 
 def _assemble(source: Source, drawn: list[Drawn], per_class: int) -> GlyphSplit:
