@@ -12,7 +12,7 @@ from typing import Any
 from torch import nn
 
 from oodscope import __version__
-from oodscope.activations import ActivationStore
+from oodscope.activations import PRECISION, ActivationStore
 from oodscope.base.errors import DetectorError, OodscopeError
 from oodscope.data import Benchmark, find_duplicates
 from oodscope.detectors import DETECTORS, Detector, create_detector
@@ -163,7 +163,7 @@ def _record(classifier: Classifier, benchmark: Benchmark, scores: ScoreTable, **
         transform=str(classifier.transform),
         head=classifier.describe(),
         seed=scores.metadata["seed"],
-        precision="float32",
+        precision=PRECISION,
         device=str(classifier.device),
         environment=_environment(),
         **course,

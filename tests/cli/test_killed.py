@@ -32,9 +32,7 @@ def finish(folder):
 
 def stored_rows(folder):
     """How many journal lines each stored column has: a line per block that went through the network."""
-    return {
-        journal.relative_to(folder): journal.read_bytes().count(b'"runs"') for journal in folder.rglob("*.journal")
-    }
+    return {journal.relative_to(folder): journal.read_bytes().count(b'"runs"') for journal in folder.rglob("*.journal")}
 
 
 @pytest.mark.slow
@@ -44,17 +42,18 @@ def test_ten_kills_change_nothing(tmp_path):
     whole = time.perf_counter() - started
     chance = random.Random(0)
     disturbed = tmp_path / "disturbed"
-    moments = []
+    killed = 0
     for _ in range(10):
         process = start(disturbed)
-        moments.append(chance.uniform(0.2, 1.0) * whole)
         try:
-            process.communicate(timeout=moments[-1])
+            process.communicate(timeout=chance.uniform(0.1, 0.8) * whole)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
+            killed += 1
+    assert killed >= 8
     result, _ = finish(disturbed)
-    assert result.scores.frame.equals(expected.scores.frame), moments
+    assert result.scores.frame.equals(expected.scores.frame)
     columns = ["protocol", "detector", "set", "group", "metric", "value", "low", "high"]
     assert result.to_dataframe()[columns].equals(expected.to_dataframe()[columns])
     # every block of every column was stored exactly once, as in the undisturbed run

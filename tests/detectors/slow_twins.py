@@ -54,10 +54,7 @@ def vim(train, test, dim):
     lengths = [np.linalg.norm(v @ residual) for v in centred]
     alpha = sum(max(z) for z in train["logits"]) / sum(lengths)
     return np.array(
-        [
-            alpha * np.linalg.norm((h - origin) @ residual) + e
-            for h, e in zip(test["features"], ebo(train, test))
-        ]
+        [alpha * np.linalg.norm((h - origin) @ residual) + e for h, e in zip(test["features"], ebo(train, test))]
     )
 
 

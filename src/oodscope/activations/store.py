@@ -21,6 +21,9 @@ from oodscope.models import Classifier
 SCHEMA = 1
 """Raised whenever what a stored column means changes."""
 
+PRECISION = "float32"
+"""Of the forward pass and of what is stored."""
+
 BLOCK = 1024
 """Images per unit of work: what a kill can cost, and a fixed grid so that a resumed run repeats whole units."""
 
@@ -28,7 +31,7 @@ BLOCK = 1024
 class ActivationStore:
     """Activations on disk, addressed by content.
 
-    The address is a hash of weights, module structure and head, preprocessing, images, and the schema;
+    The address is a hash of weights, module structure and head, preprocessing, images, precision and schema;
     probe columns add their own key. A renamed file or a retrained network can therefore never be served
     another's numbers. A subset of a set is stored under its parent's address, so folds share rows.
 
@@ -118,7 +121,7 @@ class ActivationStore:
 
 
 def _address(classifier: Classifier, images: ImageSet) -> str:
-    key = fingerprint([SCHEMA, classifier.fingerprint, classifier.transform_key, images.source.key])
+    key = fingerprint([SCHEMA, PRECISION, classifier.fingerprint, classifier.transform_key, images.source.key])
     return f"{key[:2]}/{key[2:40]}"
 
 
