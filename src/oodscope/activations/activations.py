@@ -132,8 +132,10 @@ class Activations(Mapping[str, Tensor]):
     def broken_rows(self, name: str) -> Tensor:
         """The rows of a column that hold NaN or infinity, from one pass that all detectors share."""
         if name not in self._broken:
-            chunks = self.chunks(only=(name,))
-            whole = torch.cat([torch.isfinite(chunk[name]).flatten(1).all(dim=1) for chunk in chunks])
+            whole, start = torch.empty(len(self), dtype=torch.bool), 0
+            for chunk in self.chunks(only=(name,)):
+                whole[start : start + len(chunk)] = torch.isfinite(chunk[name]).flatten(1).all(dim=1)
+                start += len(chunk)
             self._broken[name] = (~whole).nonzero().flatten()
         return self._broken[name]
 

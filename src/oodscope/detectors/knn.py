@@ -43,13 +43,13 @@ class KNN(Detector):
         if not 1 <= self.k <= size:
             raise DetectorError(f"knn: k={self.k} needs at least {self.k} remembered training images, there are {size}")
         order = torch.randperm(len(train), generator=torch.Generator().manual_seed(self.seed))
-        pieces, start = [], 0
         chosen = torch.zeros(len(train), dtype=torch.bool)
         chosen[order[:size]] = True
+        bank, seen, filled = torch.empty(size, train.features.shape[1], device=self.device), 0, 0
         for chunk in train.chunks(device=self.device, only=("features",)):
-            pieces.append(unit(chunk.features[chosen[start : start + len(chunk)].to(self.device)]))
-            start += len(chunk)
-        bank = torch.cat(pieces)
+            kept = chunk.features[chosen[seen : seen + len(chunk)].to(self.device)]
+            bank[filled : filled + len(kept)] = unit(kept)
+            seen, filled = seen + len(chunk), filled + len(kept)
         # distances do not change when both sides move, and around its own mean a tight cloud keeps its digits
         self.origin_ = bank.mean(dim=0)
         self.bank_ = bank.sub_(self.origin_)
