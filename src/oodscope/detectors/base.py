@@ -1,5 +1,6 @@
 """Detector: a small estimator that turns activations into scores, larger = more OOD."""
 
+import inspect
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -106,8 +107,8 @@ class Detector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is unt
     @property
     def id(self) -> str:
         """Name in tables: the registry name, with the parameters that differ from their defaults."""
-        defaults = type(self)().get_params(deep=False)
-        own = {key: value for key, value in self.get_params(deep=False).items() if value != defaults[key]}
+        declared = inspect.signature(type(self)).parameters
+        own = {key: value for key, value in self.get_params(deep=False).items() if value != declared[key].default}
         return f"{self.name}({', '.join(f'{key}={value}' for key, value in own.items())})" if own else self.name
 
     @property
