@@ -125,9 +125,9 @@ def test_a_clear_lead_is_called_clear():
 
 def test_a_lead_within_noise_is_called_so():
     (text,) = said(near("a", 0.9, 0.85, 0.92), near("b", 0.89, 0.84, 0.91))
-    assert text.endswith("b follows at 89.00. The interval of b overlaps the leader's: within noise.")
+    assert text.endswith("b follows at 89.00. The interval of b overlaps the leader's: not told apart here.")
     (text,) = said(*(near(name, 0.9 - i / 1000, 0.8, 0.95) for i, name in enumerate("abcdef")))
-    assert text.endswith("The intervals of b, c, d and 2 more overlap the leader's: within noise.")
+    assert text.endswith("The intervals of b, c, d and 2 more overlap the leader's: not told apart here.")
     (text,) = said(near("a", 0.9, 0.88, 0.92), near("b", 0.87, 0.865, 0.875), near("c", 0.86, 0.8, 0.89))
     assert text.endswith("lies clear of the leader's, unlike c.")
 

@@ -47,7 +47,7 @@ def _comparison(best: Cell, rest: Sequence[tuple[str, Cell]]) -> str:
         clear = f"{follows}, and its interval lies clear of the leader's"
         return f"{clear}." if not close else f"{clear}, unlike {_listed(close)}."
     intervals = f"The intervals of {_listed(close)} overlap" if close[1:] else f"The interval of {second} overlaps"
-    return f"{follows}. {intervals} the leader's: within noise."
+    return f"{follows}. {intervals} the leader's: not told apart here."
 
 
 def _listed(names: Sequence[str]) -> str:
