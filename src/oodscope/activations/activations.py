@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -73,7 +73,7 @@ class Activations(Mapping[str, Tensor]):
         if name in self._columns:
             return _as_tensor(self._columns[name])
         if name == "prediction" and "logits" in self._columns:
-            return torch.cat([chunk.logits.argmax(dim=1) for chunk in self.chunks()])
+            return self.per_row(lambda chunk: chunk.logits.argmax(dim=1), only=("logits",))
         raise ActivationError(
             f"no column {name!r}.{did_you_mean(name, self._columns)} These activations hold: {', '.join(self._columns)}"
         )
@@ -112,6 +112,26 @@ class Activations(Mapping[str, Tensor]):
             piece = {name: _as_tensor(values[start : start + rows], device=device) for name, values in columns.items()}
             yield self._with(piece)
 
+    def per_row(
+        self,
+        function: Callable[["Activations"], Tensor],
+        *,
+        device: torch.device | str = "cpu",
+        only: tuple[str, ...] | None = None,
+    ) -> Tensor:
+        """What ``function`` says of each row, asked chunk by chunk.
+
+        The answers go into one block: small pieces kept between large temporary ones would fragment the heap.
+        """
+        answers, start = torch.empty(0), 0
+        for chunk in self.chunks(device=device, only=only):
+            part = function(chunk)
+            if start == 0:
+                answers = part.new_empty((len(self), *part.shape[1:]))
+            answers[start : start + len(chunk)] = part
+            start += len(chunk)
+        return answers
+
     def take(self, rows: ArrayLike) -> "Activations":
         """These rows, in this order, in memory."""
         chosen = np.asarray(rows, dtype=np.int64)
@@ -132,10 +152,7 @@ class Activations(Mapping[str, Tensor]):
     def broken_rows(self, name: str) -> Tensor:
         """The rows of a column that hold NaN or infinity, from one pass that all detectors share."""
         if name not in self._broken:
-            whole, start = torch.empty(len(self), dtype=torch.bool), 0
-            for chunk in self.chunks(only=(name,)):
-                whole[start : start + len(chunk)] = torch.isfinite(chunk[name]).flatten(1).all(dim=1)
-                start += len(chunk)
+            whole = self.per_row(lambda chunk: torch.isfinite(chunk[name]).flatten(1).all(dim=1), only=(name,))
             self._broken[name] = (~whole).nonzero().flatten()
         return self._broken[name]
 

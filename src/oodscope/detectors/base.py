@@ -79,11 +79,7 @@ class Detector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is unt
         if Needs.TRAIN in self.needs and not self.fitted:
             raise DetectorError(f"{self.name}: not fitted. Call fit(train, val) first")
         self._check(activations)
-        # one block for all scores: small pieces kept between large temporary ones would fragment the heap
-        scores, start = precise(torch.empty(len(activations), device=self.device)), 0
-        for chunk in activations.chunks(device=self.device):
-            scores[start : start + len(chunk)] = self._score(chunk)
-            start += len(chunk)
+        scores = activations.per_row(lambda chunk: precise(self._score(chunk)), device=self.device)
         self._refuse_rows((~torch.isfinite(scores)).nonzero().flatten(), len(scores), "scores")
         return scores
 

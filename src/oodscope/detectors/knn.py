@@ -73,8 +73,6 @@ class KNN(Detector):
         """All k from one search for the largest."""
         ks = [int(candidate["k"]) for candidate in candidates]
         largest = clone(self).set_params(k=max(ks)).to(self.device).fit(train, val)
-        columns = [
-            torch.cat([largest._distances(chunk, ks) for chunk in part.chunks(device=self.device)]) for part in judged
-        ]
+        columns = [part.per_row(lambda chunk: largest._distances(chunk, ks), device=self.device) for part in judged]
         for position in range(len(ks)):
             yield [scores[:, position] for scores in columns]
