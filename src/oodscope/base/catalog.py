@@ -6,6 +6,7 @@
 
 import json
 from functools import cache
+from importlib.metadata import entry_points
 from importlib.resources import files
 from typing import Any
 
@@ -14,6 +15,11 @@ def catalog(section: str) -> dict[str, dict[str, Any]]:
     """The entries of one section: ``detectors``, ``benchmarks`` or ``models``."""
     entries: dict[str, dict[str, Any]] = _load()[section]
     return entries
+
+
+def plugins(section: str) -> dict[str, str]:
+    """What installed packages offer through the entry point group ``oodscope.<section>``: name and target."""
+    return {point.name: point.value for point in entry_points(group=f"oodscope.{section}")}
 
 
 @cache

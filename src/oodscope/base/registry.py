@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Generic, TypeVar
 
-from oodscope.base.catalog import catalog
+from oodscope.base.catalog import catalog, plugins
 from oodscope.base.errors import OodscopeError, UnknownNameError
 
 T = TypeVar("T")
@@ -36,13 +35,13 @@ class Registry(Generic[T]):
 
     def names(self) -> list[str]:
         """All known names, sorted."""
-        return sorted({*self._builtin(), *self._plugins(), *self._registered})
+        return sorted({*self._builtin(), *plugins(f"{self.kind}s"), *self._registered})
 
     def get(self, name: str) -> type[T]:
         """The class called ``name``, imported now; an unknown name suggests the nearest."""
         if name in self._registered:
             return self._registered[name]
-        target = {**self._builtin(), **self._plugins()}.get(name)
+        target = {**self._builtin(), **plugins(f"{self.kind}s")}.get(name)
         if target is None:
             raise UnknownNameError(self.kind, name, self.names(), f"See: oodscope list {self.kind}s")
         module, _, attribute = target.partition(":")
@@ -60,9 +59,6 @@ class Registry(Generic[T]):
 
     def _builtin(self) -> dict[str, str]:
         return {name: entry["target"] for name, entry in catalog(f"{self.kind}s").items()}
-
-    def _plugins(self) -> dict[str, str]:
-        return {point.name: point.value for point in entry_points(group=f"oodscope.{self.kind}s")}
 
     def _checked(self, name: str, cls: object) -> type[T]:
         if not (isinstance(cls, type) and issubclass(cls, self.base)):

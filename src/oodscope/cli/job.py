@@ -117,7 +117,7 @@ def _classifier(job: Job, benchmark: Benchmark, progress: Progress) -> tuple[Cla
 
     build.__name__ = spec.architecture
     recipe = spec.train.describe()
-    address = fingerprint(recipe, spec.architecture, benchmark.id_train.fingerprint)[:24]
+    address = fingerprint(recipe, spec.architecture, benchmark.transform.key, benchmark.id_train.fingerprint)[:24]
     trained = train(
         build,
         spec.train,

@@ -2,12 +2,11 @@
 
 import json
 from enum import StrEnum
-from importlib.metadata import entry_points
 from typing import Annotated, Any
 
 import typer
 
-from oodscope.base.catalog import catalog
+from oodscope.base.catalog import catalog, plugins
 
 
 class Kind(StrEnum):
@@ -23,7 +22,8 @@ def listing(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """List the detectors, benchmarks or models that exist, installed plugins included."""
-    entries = {**catalog(kind), **_plugins(kind)}
+    offered = {name: {"target": target, "summary": f"plugin {target}"} for name, target in plugins(kind).items()}
+    entries: dict[str, dict[str, Any]] = {**catalog(kind), **offered}
     if as_json:
         typer.echo(json.dumps(entries, indent=1))
         return
@@ -38,13 +38,6 @@ def listing(
 
 
 _HIDDEN = ("target", "grid", "title")
-
-
-def _plugins(kind: Kind) -> dict[str, dict[str, Any]]:
-    return {
-        point.name: {"target": point.value, "summary": f"plugin {point.value}"}
-        for point in entry_points(group=f"oodscope.{kind}")
-    }
 
 
 def _cell(value: Any) -> str:

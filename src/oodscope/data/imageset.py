@@ -105,8 +105,7 @@ class ImageSet:
 
     def digests(self) -> list[bytes]:
         """The content digest of each image; equal digests mean equal images."""
-        every = self.source.digests()
-        return [every[row] for row in self.rows]
+        return [self.source.digests[row] for row in self.rows]
 
     @cached_property
     def fingerprint(self) -> str:

@@ -4,9 +4,9 @@ from typing import Any
 
 from torch import nn
 
-from oodscope.base.hashing import canonical_json, fingerprint
+from oodscope.base.hashing import canonical_json
 from oodscope.data.preprocess import Preprocess
-from oodscope.models.fingerprint import weights_fingerprint
+from oodscope.models.fingerprint import structure_fingerprint, weights_fingerprint
 from oodscope.training.recipe import Recipe
 from oodscope.training.sets import Sets
 
@@ -21,7 +21,7 @@ def identify(model: nn.Module, recipe: Recipe, sets: Sets, preprocess: Preproces
     return {
         "schema": SCHEMA,
         "recipe": recipe.describe(),
-        "network": structure(model),
+        "network": structure_fingerprint(model),
         "initial weights": weights_fingerprint(model),
         "preprocessing": preprocess.model_dump(mode="json"),
         "training images": sets.train.fingerprint,
@@ -43,10 +43,3 @@ def difference(ours: Identity, theirs: Identity) -> str:
             return "other initial weights (a function that builds the network starts from the recipe's seed)"
         return f"other {part}"
     return "nothing"
-
-
-def structure(model: nn.Module) -> str:
-    """Fingerprint of the modules, their settings, and the shapes of their tensors."""
-    modules = [[name, type(part).__qualname__, part.extra_repr()] for name, part in model.named_modules()]
-    tensors = [[name, list(value.shape), str(value.dtype)] for name, value in model.state_dict().items()]
-    return fingerprint(modules, tensors)

@@ -19,7 +19,6 @@ class ArraySource(ImageSource):
             )
         self.label = label
         self.images = images
-        self._digests: list[bytes] = []
 
     def __len__(self) -> int:
         return len(self.images)
@@ -31,7 +30,5 @@ class ArraySource(ImageSource):
     def name(self, index: int) -> str:
         return f"{self.label}/{index}"
 
-    def digests(self) -> list[bytes]:
-        if not self._digests:
-            self._digests = [pixel_digest(image) for image in self.images]
-        return self._digests
+    def _digest_all(self) -> list[bytes]:
+        return [pixel_digest(image) for image in self.images]

@@ -25,13 +25,18 @@ class ImageSource(ABC):
         """What a person calls this image: a relative path, or set name and number."""
 
     @abstractmethod
+    def _digest_all(self) -> list[bytes]:
+        """A content digest of every image, in order."""
+
+    @cached_property
     def digests(self) -> list[bytes]:
         """A content digest of every image, computed once."""
+        return self._digest_all()
 
     @cached_property
     def key(self) -> str:
         """Fingerprint of all images in order: the data's part of the address of stored activations."""
-        return fingerprint(b"".join(self.digests()))
+        return fingerprint(b"".join(self.digests))
 
 
 def pixel_digest(image: NDArray[np.uint8]) -> bytes:

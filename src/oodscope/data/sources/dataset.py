@@ -19,7 +19,6 @@ class DatasetSource(ImageSource):
     def __init__(self, label: str, dataset: Any) -> None:
         self.label = label
         self.dataset = dataset
-        self._digests: list[bytes] = []
 
     def __len__(self) -> int:
         return len(self.dataset)
@@ -46,7 +45,5 @@ class DatasetSource(ImageSource):
                 return [int(label) for label in known]
         return [int(self.dataset[index][1]) for index in range(len(self))]
 
-    def digests(self) -> list[bytes]:
-        if not self._digests:
-            self._digests = [pixel_digest(self.read(index)) for index in range(len(self))]
-        return self._digests
+    def _digest_all(self) -> list[bytes]:
+        return [pixel_digest(self.read(index)) for index in range(len(self))]

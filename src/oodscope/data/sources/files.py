@@ -28,7 +28,6 @@ class FileSource(ImageSource):
     def __init__(self, root: Path, paths: Sequence[str]) -> None:
         self.root = root
         self.paths = list(paths)
-        self._digests: list[bytes] = []
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -49,11 +48,9 @@ class FileSource(ImageSource):
     def name(self, index: int) -> str:
         return self.paths[index]
 
-    def digests(self) -> list[bytes]:
-        if not self._digests:
-            with FileHashes() as hashes:
-                self._digests = [hashes.digest(self.root / path) for path in self.paths]
-        return self._digests
+    def _digest_all(self) -> list[bytes]:
+        with FileHashes() as hashes:
+            return [hashes.digest(self.root / path) for path in self.paths]
 
     def unreadable(self) -> list[int]:
         """The rows that cannot be decoded; every file is tried."""
