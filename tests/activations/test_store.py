@@ -53,10 +53,10 @@ def test_a_probe_costs_exactly_what_it_declares(tmp_path):
     images = imageset("a", 50, 0)
     store_ = ActivationStore(tmp_path)
     store_.extract(clf, images, probes=[probe])
-    assert counter.images == store_.forwarded == 50 * (1 + probe.forwards)
-    assert counter.backwards == 50 * probe.backwards
+    assert counter.images == store_.forwarded == 50 * (1 + len(probe.forwards))
+    assert counter.backwards == 50 * len(probe.backwards)
     store_.extract(clf, images, probes=[probe])
-    assert counter.images == 50 * (1 + probe.forwards)
+    assert counter.images == 50 * (1 + len(probe.forwards))
 
 
 def test_a_probe_asked_for_later_runs_alone(tmp_path):
@@ -66,7 +66,7 @@ def test_a_probe_asked_for_later_runs_alone(tmp_path):
     store_ = ActivationStore(tmp_path)
     store_.extract(clf, images)
     store_.extract(clf, images, probes=[probe])
-    assert counter.images == 50 + 50 * probe.forwards
+    assert counter.images == 50 + 50 * len(probe.forwards)
 
 
 def test_odin_step_is_the_gradient_step(tmp_path):

@@ -6,19 +6,12 @@ import pytest
 from oodscope import create_detector
 from oodscope.detectors import DETECTORS
 
-from . import slow_twins
+from .twins import first
 from .worlds import activations, world
 
-TWINS = {
-    "msp": [{}],
-    "mls": [{}],
-    "ebo": [{}, {"temperature": 0.5}],
-    "knn": [{}, {"k": 1}, {"k": 100}],
-    "mds": [{}],
-    "vim": [{"dim": 6}, {"dim": 11}],
-    "react": [{}, {"percentile": 70}],
-    "odin": [{}, {"temperature": 10.0}],
-}
+FAMILIES = [first]
+TWINS = {name: (getattr(family, name), cases) for family in FAMILIES for name, cases in family.CASES.items()}
+"""Each detector with its twin and the parameters they are compared at."""
 
 WORLDS = {
     "random": {},
@@ -37,14 +30,13 @@ def test_every_detector_has_a_twin():
 
 
 @pytest.mark.parametrize("kind", WORLDS)
-@pytest.mark.parametrize(("name", "params"), [(n, p) for n, cases in TWINS.items() for p in cases])
+@pytest.mark.parametrize(("name", "params"), [(n, p) for n, (_, cases) in TWINS.items() for p in cases])
 def test_agrees_with_its_twin(name, params, kind):
     train, val, test = world(**WORLDS[kind])
     detector = create_detector(name, **params)
-    probes = detector.probes
-    detector.fit(activations(train, probes), activations(val, probes))
-    ours = detector.score(activations(test, probes)).numpy()
-    theirs = getattr(slow_twins, name)(train, test, **params)
+    detector.fit(activations(train, detector.probes), activations(val, detector.probes))
+    ours = detector.score(activations(test, detector.probes)).numpy()
+    theirs = TWINS[name][0](train, test, **params)
     tolerance = 1e-4 * np.maximum(np.abs(theirs), theirs.std())
     assert np.all(np.abs(ours - theirs) <= tolerance), np.abs(ours - theirs).max()
 
@@ -61,5 +53,5 @@ def test_mds_ignores_a_class_without_images():
     kept = train["labels"] != 3
     partial = {**train, **{key: train[key][kept] for key in ("features", "logits", "labels", "perturbed")}}
     ours = create_detector("mds").fit(activations(partial)).score(activations(test)).numpy()
-    theirs = slow_twins.mds(partial, test)
+    theirs = first.mds(partial, test)
     assert np.allclose(ours, theirs, rtol=1e-6)

@@ -33,8 +33,19 @@ def test_noise_scores_above_data(name):
 
     def rows(features):
         logits = features @ weight.T
-        shared = {"logits": logits, "perturbed": logits, "labels": np.arange(len(features)) % 5}
-        return {"features": features, "weight": weight, "bias": np.zeros(5), **shared}
+        return {
+            "features": features,
+            "weight": weight,
+            "bias": np.zeros(5),
+            "logits": logits,
+            "labels": np.arange(len(features)) % 5,
+            "perturbed": logits,
+            "perturbed_features": features + 0.01 * rng.normal(size=features.shape) ** 2,
+            "maps": np.stack([features, features], axis=1),
+            "gram": np.stack([features**2, features**3], axis=1),
+            "rank_reduced": np.stack([logits * 0.9, logits * 0.8], axis=1),
+            "members": logits[:, None] + rng.normal(size=(len(features), 4, 5)),
+        }
 
     def known(count):
         return rows(np.abs(4 * (weight > 0)[np.arange(count) % 5] + rng.normal(size=(count, 15)) * 0.3))

@@ -19,15 +19,44 @@ def world(seed=0, n=300, classes=5, width=12, offset=0.0, scale=1.0, ties=False,
         if zeros:
             features[::7] = 0.0
         # what the network stores is float32; the twins start from the same numbers
-        features = features.astype(np.float32).astype(np.float64)
-        logits = (features @ weight.T + bias).astype(np.float32).astype(np.float64)
-        perturbed = (logits * 1.01 + 0.1).astype(np.float32).astype(np.float64)
-        return {"features": features, "logits": logits, "labels": labels, "perturbed": perturbed}
+        features = stored(features)
+        logits = stored(features @ weight.T + bias)
+        moved = stored(np.abs(features + rng.normal(size=features.shape) * 0.1 * scale))
+        maps = stored(np.abs(rng.normal(size=(count, 3, width)) + centres[labels][:, None]) * scale)
+        # the first of three stages is narrower than the others
+        maps[:, 0, width // 2 :] = 0
+        return {
+            "features": features,
+            "logits": logits,
+            "labels": labels,
+            "perturbed": stored(logits * 1.01 + 0.1),
+            "perturbed_features": moved,
+            "maps": maps,
+            "gram": stored(np.concatenate([maps**2, maps**3 / scale], axis=2)),
+            "rank_reduced": stored(logits[:, None] * np.array([[[0.7], [0.6]]]) + 0.1),
+            "members": stored(logits[:, None] + rng.normal(size=(count, 4, classes))),
+        }
 
     train, val, test = rows(n, 1.0), rows(n // 3, 1.0), rows(n // 3, 2.0)
     head = {"weight": weight.astype(np.float32).astype(np.float64), "bias": bias.astype(np.float32).astype(np.float64)}
-    train |= head | {"val_features": val["features"]}
+    train |= head | {f"val_{key}": column for key, column in val.items()}
     return train, val | head, test | head
+
+
+def stored(values):
+    """The numbers as they come back from float32 storage."""
+    return values.astype(np.float32).astype(np.float64)
+
+
+COLUMNS = {
+    "PerturbedLogits": "perturbed",
+    "PerturbedFeatures": "perturbed_features",
+    "PooledMaps": "maps",
+    "GramSums": "gram",
+    "RankReducedLogits": "rank_reduced",
+    "MemberLogits": "members",
+}
+"""Which rows of a world stand for what a probe would have found."""
 
 
 def activations(rows, probes=()):
@@ -38,5 +67,5 @@ def activations(rows, probes=()):
         labels=rows["labels"],
         weight=rows["weight"],
         bias=rows["bias"],
-        columns={probe.column: rows["perturbed"].astype(np.float32) for probe in probes},
+        columns={probe.column: rows[COLUMNS[type(probe).__name__]].astype(np.float32) for probe in probes},
     )

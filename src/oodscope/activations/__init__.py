@@ -2,8 +2,25 @@
 
 from oodscope.activations.activations import Activations
 from oodscope.activations.moments import Moments
-from oodscope.activations.odin import PerturbedLogits
-from oodscope.activations.probe import Probe
+from oodscope.activations.passes import Passes
+from oodscope.activations.perturbation import PerturbedFeatures, PerturbedLogits
+from oodscope.activations.probe import Probe, Tap
+from oodscope.activations.rank import RankReducedLogits
 from oodscope.activations.store import PRECISION, ActivationStore
+from oodscope.activations.taps import GramSums, MemberLogits, PooledMaps
 
-__all__ = ["PRECISION", "ActivationStore", "Activations", "Moments", "PerturbedLogits", "Probe"]
+__all__ = [
+    "PRECISION",
+    "ActivationStore",
+    "Activations",
+    "GramSums",
+    "MemberLogits",
+    "Moments",
+    "Passes",
+    "PerturbedFeatures",
+    "PerturbedLogits",
+    "PooledMaps",
+    "Probe",
+    "RankReducedLogits",
+    "Tap",
+]

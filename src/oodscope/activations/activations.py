@@ -55,7 +55,7 @@ class Activations(Mapping[str, Tensor]):
         }
         self.head = head if weight is None else _head(weight, bias)
         self._moments: Moments | None = None
-        self._broken: dict[str, Tensor] = {}
+        self._found: dict[tuple[str, str], Tensor] = {}
         self._check()
 
     def __len__(self) -> int:
@@ -151,10 +151,17 @@ class Activations(Mapping[str, Tensor]):
 
     def broken_rows(self, name: str) -> Tensor:
         """The rows of a column that hold NaN or infinity, from one pass that all detectors share."""
-        if name not in self._broken:
-            whole = self.per_row(lambda chunk: torch.isfinite(chunk[name]).flatten(1).all(dim=1), only=(name,))
-            self._broken[name] = (~whole).nonzero().flatten()
-        return self._broken[name]
+        return self._rows_with("broken", name, lambda values: ~torch.isfinite(values))
+
+    def negative_rows(self, name: str) -> Tensor:
+        """The rows of a column that hold a value below zero, from one pass that all detectors share."""
+        return self._rows_with("negative", name, lambda values: values < 0)
+
+    def _rows_with(self, what: str, name: str, test: Callable[[Tensor], Tensor]) -> Tensor:
+        if (what, name) not in self._found:
+            hit = self.per_row(lambda chunk: test(chunk[name]).flatten(1).any(dim=1), only=(name,))
+            self._found[what, name] = hit.nonzero().flatten()
+        return self._found[what, name]
 
     @property
     def num_classes(self) -> int:
@@ -166,7 +173,7 @@ class Activations(Mapping[str, Tensor]):
     def _with(self, columns: Mapping[str, Column]) -> "Activations":
         piece = Activations.__new__(Activations)
         piece._columns, piece.head = dict(columns), self.head
-        piece._moments, piece._broken = None, {}
+        piece._moments, piece._found = None, {}
         return piece
 
     def _check(self) -> None:

@@ -1,10 +1,12 @@
 """Probe: what a detector needs beyond logits and features."""
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from torch import Tensor
 
+from oodscope.activations.passes import Passes
 from oodscope.base.hashing import fingerprint
 from oodscope.models import Classifier
 
@@ -12,21 +14,29 @@ from oodscope.models import Classifier
 class Probe(ABC):
     """A function of network and images, run inside extraction and kept as a column.
 
-    Two detectors that ask for equal probes share the column. A probe says what it costs, per image and
-    beyond the one plain pass, so that a run can declare its passes and a test can count them.
+    Two detectors that ask for equal probes share the column. A probe names the passes that it needs per image
+    beyond the plain one; passes of the same name are shared between probes, so a run can declare how many it
+    takes and a test can count them.
     """
-
-    forwards: ClassVar[int]
-    backwards: ClassVar[int]
 
     @property
     @abstractmethod
     def column(self) -> str:
         """The column's name, parameters included: equal names mean equal values."""
 
+    @property
     @abstractmethod
-    def __call__(self, classifier: Classifier, images: Tensor) -> Tensor:
-        """One row per image, for preprocessed images on the classifier's device."""
+    def forwards(self) -> frozenset[str]:
+        """Names of the forward passes it needs."""
+
+    @property
+    @abstractmethod
+    def backwards(self) -> frozenset[str]:
+        """Names of the backward passes it needs."""
+
+    @abstractmethod
+    def __call__(self, passes: Passes) -> Tensor:
+        """One row per image of the batch."""
 
     @property
     def key(self) -> str:
@@ -38,3 +48,24 @@ class Probe(ABC):
 
     def __hash__(self) -> int:
         return hash(self.key)
+
+
+class Tap(Probe):
+    """A probe that looks on while the plain pass runs, and so costs no pass of its own."""
+
+    @property
+    def forwards(self) -> frozenset[str]:
+        return frozenset()
+
+    @property
+    def backwards(self) -> frozenset[str]:
+        return frozenset()
+
+    @abstractmethod
+    def watching(self, classifier: Classifier) -> AbstractContextManager[Callable[[], Tensor]]:
+        """Inside the block the network's passes are watched; the function says what the last one showed."""
+
+    def __call__(self, passes: Passes) -> Tensor:
+        with self.watching(passes.classifier) as shown:
+            passes.classifier.forward(passes.images)
+            return shown()

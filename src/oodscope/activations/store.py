@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from oodscope.activations.activations import Activations
 from oodscope.activations.column import StoredColumn
 from oodscope.activations.extract import run_network
-from oodscope.activations.probe import Probe
+from oodscope.activations.probe import Probe, Tap
 from oodscope.base.files import cache_root, storage_errors
 from oodscope.base.hashing import fingerprint
 from oodscope.data import ImageSet
@@ -115,7 +115,9 @@ class ActivationStore:
         plain = bool(short & {"logits", "features"})
         asked = [probe for probe in probes if probe.column in short]
         computed = run_network(classifier, parent, block, plain=plain, probes=asked, batch_size=batch_size)
-        self.forwarded += len(block) * (plain + sum(probe.forwards for probe in asked))
+        watched = any(isinstance(probe, Tap) for probe in asked)
+        extra = frozenset[str]().union(*(probe.forwards for probe in asked))
+        self.forwarded += len(block) * ((plain or watched) + len(extra))
         for name, values in computed.items():
             columns[name].write(block, values)
 

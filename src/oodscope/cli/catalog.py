@@ -36,7 +36,9 @@ def _detector(cls: type[Detector], home: str) -> dict[str, Any]:
     kind = "logit score" if issubclass(cls, LogitScore) else "rectifier" if issubclass(cls, Rectifier) else "detector"
     return {
         "kind": kind,
+        "cost": str(cls.cost),
         "needs": [flag.name.lower() for flag in cls.needs if flag.name],
+        "signed_features_ok": cls.signed_features_ok,
         "parameters": cls().get_params(deep=False),
         "grid": {key: list(values) for key, values in cls.grid.items()},
         "paper": f"{cls.paper.authors}, {cls.paper.venue}",

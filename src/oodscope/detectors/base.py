@@ -4,7 +4,7 @@ import inspect
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from enum import Flag, auto
+from enum import Flag, StrEnum, auto
 from itertools import product
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
@@ -15,18 +15,43 @@ from torch import Tensor
 
 from oodscope.activations import Activations, Probe
 from oodscope.base.errors import DetectorError
+from oodscope.detectors.offer import Offer
 from oodscope.detectors.precision import precise
 
 
 class Needs(Flag):
-    """What a detector must be given. ``TRAIN`` and ``LABELS`` concern fitting, the rest every image."""
+    """What a detector must be given.
+
+    ``LOGITS``, ``FEATURES`` and the ``HEAD`` concern every image; so do ``GRADIENTS`` with respect to the image,
+    feature ``MAPS`` and the ``MEMBERS`` of an ensemble, which come through probes. ``TRAIN`` (training images),
+    ``HELD_OUT`` (validation images, or training images where there are no others) and ``LABELS`` concern fitting.
+    """
 
     LOGITS = auto()
     FEATURES = auto()
     HEAD = auto()
-    PROBES = auto()
+    GRADIENTS = auto()
+    MAPS = auto()
+    MEMBERS = auto()
     TRAIN = auto()
+    HELD_OUT = auto()
     LABELS = auto()
+
+
+class Cost(StrEnum):
+    """What a detector's price depends on, in rising order.
+
+    ``logits``: a function of the logits. ``head``: products with the head. ``moments``: class means and a
+    D x D matrix. ``bank``: training rows that it remembers and compares with. ``training``: gradient descent
+    or expectation-maximisation at fitting time. ``passes``: more passes through the network for every image.
+    """
+
+    LOGITS = "logits"
+    HEAD = "head"
+    MOMENTS = "moments"
+    BANK = "bank"
+    TRAINING = "training"
+    PASSES = "passes"
 
 
 class Paper(NamedTuple):
@@ -49,34 +74,53 @@ class Detector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is unt
     ----------------
     name : the registry name.
     needs : what must be there.
+    cost : what its price depends on.
+    signed_features_ok : whether its idea survives features below zero; if not, they are refused.
     grid : values worth searching, by parameter.
+    version : of the score's form. A monotone change of a score leaves every ranking alone, but changes what a
+        search for its worst outliers finds; so the form is fixed, and a new one is a new version.
     """
 
     name: ClassVar[str]
     paper: ClassVar[Paper]
     needs: ClassVar[Needs]
+    cost: ClassVar[Cost]
+    signed_features_ok: ClassVar[bool] = True
     grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
+    version: ClassVar[int] = 1
 
-    def fit(self, train: Activations, val: Activations | None = None, *, ood_val: Activations | None = None) -> Self:
-        """Learn from in-distribution training activations.
+    def fit(
+        self,
+        train: Activations | None = None,
+        val: Activations | None = None,
+        *,
+        ood_val: Activations | None = None,
+    ) -> Self:
+        """Learn from in-distribution activations.
 
         Parameters
         ----------
         train : training images of the classifier, with labels.
-        val : held-out in-distribution images, for detectors that take thresholds from them.
+        val : held-out in-distribution images, for detectors that take thresholds from them; training images
+            stand in where there are none.
         ood_val : validation outliers, for the few detectors that learn from some.
         """
         self._forget()
-        if Needs.TRAIN in self.needs:
-            self._check(train, fitting=True)
-            if val is not None:
-                self._check(val)
-            self._fit(train, val, ood_val)
+        if not self.learns:
+            return self
+        known = [part for part in ((train, val) if Needs.TRAIN in self.needs else (val or train,)) if part is not None]
+        if not known or (Needs.TRAIN in self.needs and train is None):
+            raise DetectorError(f"{self.name}: needs in-distribution training activations to fit")
+        for part in known:
+            self._check(part, fitting=part is known[0])
+        if ood_val is not None:
+            self._check(ood_val)
+        self._fit(known[0], known[-1], ood_val)
         return self
 
     def score(self, activations: Activations) -> Tensor:
         """One score per row, larger = more OOD, float64 on the detector's device."""
-        if Needs.TRAIN in self.needs and not self.fitted:
+        if self.learns and not self.fitted:
             raise DetectorError(f"{self.name}: not fitted. Call fit(train, val) first")
         self._check(activations)
         scores = activations.per_row(lambda chunk: precise(self._score(chunk)), device=self.device)
@@ -96,6 +140,11 @@ class Detector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is unt
         return getattr(self, "_device", torch.device("cpu"))
 
     @property
+    def learns(self) -> bool:
+        """Whether it must be fitted."""
+        return bool(self.needs & (Needs.TRAIN | Needs.HELD_OUT))
+
+    @property
     def fitted(self) -> bool:
         """Whether ``fit`` has left anything behind."""
         return bool(self._state())
@@ -112,12 +161,21 @@ class Detector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is unt
         """Columns that must be extracted for this detector beyond logits and features."""
         return ()
 
-    def why_not(self, *, head: bool, train: bool) -> str | None:
-        """Why this detector cannot be used where a head or training activations are missing; None if it can."""
-        if self.needs & (Needs.FEATURES | Needs.HEAD) and not head:
+    def why_not(self, offer: Offer) -> str | None:
+        """Why this detector cannot be used with what there is; None if it can."""
+        needs = self.needs
+        if needs & (Needs.FEATURES | Needs.HEAD) and not offer.head:
             return "needs the features before a linear head, and none was found"
-        if Needs.TRAIN in self.needs and not train:
+        if offer.signed and not self.signed_features_ok:
+            return "needs features of zero or more (as after a ReLU), and this network's may be negative"
+        if Needs.MAPS in needs and not offer.stages:
+            return "needs feature maps (channels x height x width), and this network has none"
+        if Needs.MEMBERS in needs and not offer.members:
+            return "needs several networks that vote: judge an Ensemble"
+        if Needs.TRAIN in needs and not offer.train:
             return "needs in-distribution training images (id_train)"
+        if Needs.HELD_OUT in needs and not (offer.train or offer.held_out):
+            return "needs in-distribution images to learn from (id_val or id_train)"
         return None
 
     def search_space(self, train: Activations) -> list[dict[str, Any]]:
@@ -128,7 +186,7 @@ class Detector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is unt
         self,
         candidates: Sequence[Mapping[str, Any]],
         train: Activations,
-        val: Activations | None,
+        val: Activations,
         judged: Sequence[Activations],
     ) -> Iterator[list[Tensor]]:
         """For each candidate, the scores of each of the ``judged`` activations.
@@ -149,9 +207,9 @@ class Detector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is unt
     def _score(self, batch: Activations) -> Tensor:
         """Scores of one chunk, ``[rows]``."""
 
-    def _fit(self, train: Activations, val: Activations | None, ood_val: Activations | None) -> None:
-        """Learn the attributes that end in an underscore."""
-        raise NotImplementedError(f"{type(self).__name__} needs TRAIN but does not define _fit")
+    def _fit(self, train: Activations, val: Activations, ood_val: Activations | None) -> None:
+        """Learn the attributes that end in an underscore; ``val`` is ``train`` where nothing was held out."""
+        raise NotImplementedError(f"{type(self).__name__} must be fitted but does not define _fit")
 
     def _state(self) -> dict[str, Any]:
         return {key: value for key, value in vars(self).items() if key.endswith("_") and not key.startswith("_")}
@@ -167,7 +225,7 @@ class Detector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is unt
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         parameters = ", ".join(f"{key}={value!r}" for key, value in self.get_params(deep=False).items())
-        unfitted = Needs.TRAIN in self.needs and not self.fitted
+        unfitted = self.learns and not self.fitted
         return f"{type(self).__name__}({parameters}){' [not fitted]' if unfitted else ''}"
 
     def _check(self, activations: Activations, fitting: bool = False) -> None:
@@ -182,10 +240,15 @@ class Detector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is unt
             self._check_labels(activations)
         for column in columns:
             self._refuse_rows(activations.broken_rows(column), len(activations), column)
+        if not self.signed_features_ok and len(negative := activations.negative_rows("features")):
+            raise DetectorError(
+                f"{self.name}: needs features of zero or more, as after a ReLU; {len(negative)} of "
+                f"{len(activations)} rows have some below (row {int(negative[0])} first)"
+            )
 
     def _check_labels(self, train: Activations) -> None:
         if "labels" not in train:
-            raise DetectorError(f"{self.name}: fitting needs the labels of the training images")
+            raise DetectorError(f"{self.name}: fitting needs the labels of the images")
         wrong = (train.labels < 0) | (train.labels >= train.num_classes)
         if wrong.any():
             row = int(wrong.nonzero()[0])

@@ -51,6 +51,5 @@ def fit_detector(
     if search is not None:
         detector, choice = tune(detector, train, search)
     started = perf_counter()
-    if train is not None:
-        detector.fit(train, val, ood_val=None if search is None else search.ood)
+    detector.fit(train, val, ood_val=None if search is None else search.ood)
     return Fitted(asked, detector, choice, perf_counter() - started)

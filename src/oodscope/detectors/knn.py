@@ -9,7 +9,7 @@ from torch import Tensor
 
 from oodscope.activations import Activations
 from oodscope.base.errors import DetectorError
-from oodscope.detectors.base import Detector, Needs, Paper
+from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.detectors.neighbors import kth_distances, unit
 
 
@@ -29,6 +29,7 @@ class KNN(Detector):
     name = "knn"
     paper = Paper("Out-of-Distribution Detection with Deep Nearest Neighbors", "Sun et al.", "ICML 2022")
     needs = Needs.FEATURES | Needs.TRAIN
+    cost = Cost.BANK
     grid = {"k": (50, 100, 200, 500, 1000)}
 
     def __init__(self, k: int = 50, bank_fraction: float = 1.0, seed: int = 0) -> None:
@@ -36,7 +37,7 @@ class KNN(Detector):
         self.bank_fraction = bank_fraction
         self.seed = seed
 
-    def _fit(self, train: Activations, val: Activations | None, ood_val: Activations | None) -> None:
+    def _fit(self, train: Activations, val: Activations, ood_val: Activations | None) -> None:
         if not 0 < self.bank_fraction <= 1:
             raise DetectorError(f"knn: bank_fraction must lie in (0, 1], not {self.bank_fraction}")
         size = max(1, round(self.bank_fraction * len(train)))
@@ -67,7 +68,7 @@ class KNN(Detector):
         self,
         candidates: Sequence[Mapping[str, Any]],
         train: Activations,
-        val: Activations | None,
+        val: Activations,
         judged: Sequence[Activations],
     ) -> Iterator[list[Tensor]]:
         """All k from one search for the largest."""

@@ -6,7 +6,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from oodscope.activations import Activations
-from oodscope.detectors.base import Detector, Needs
+from oodscope.detectors.base import Cost, Detector, Needs
 from oodscope.detectors.precision import precise
 
 
@@ -14,6 +14,7 @@ class LogitScore(Detector):
     """A score of logits alone; nothing is fitted."""
 
     needs: ClassVar[Needs] = Needs.LOGITS
+    cost: ClassVar[Cost] = Cost.LOGITS
 
     @abstractmethod
     def of_logits(self, logits: Tensor) -> Tensor:

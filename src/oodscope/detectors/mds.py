@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from oodscope.activations import Activations
-from oodscope.detectors.base import Detector, Needs, Paper
+from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.detectors.precision import precise
 from oodscope.detectors.spectrum import whitening
 
@@ -24,8 +24,9 @@ class MDS(Detector):
         "NeurIPS 2018",
     )
     needs = Needs.FEATURES | Needs.TRAIN | Needs.LABELS
+    cost = Cost.MOMENTS
 
-    def _fit(self, train: Activations, val: Activations | None, ood_val: Activations | None) -> None:
+    def _fit(self, train: Activations, val: Activations, ood_val: Activations | None) -> None:
         moments = train.moments(self.device)
         whiten = whitening(moments.within)
         # around the common mean, so that far-off features do not cancel in the squared distances

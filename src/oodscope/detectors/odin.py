@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from oodscope.activations import Activations, PerturbedLogits, Probe
-from oodscope.detectors.base import Detector, Needs, Paper
+from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.detectors.msp import MSP
 from oodscope.detectors.precision import precise
 
@@ -27,7 +27,8 @@ class ODIN(Detector):
         "Liang, Li & Srikant",
         "ICLR 2018",
     )
-    needs = Needs.PROBES
+    needs = Needs.GRADIENTS
+    cost = Cost.PASSES
     grid = {"temperature": (1.0, 10.0, 100.0, 1000.0), "epsilon": (0.0014, 0.0028)}
 
     def __init__(self, temperature: float = 1000.0, epsilon: float = 0.0014) -> None:

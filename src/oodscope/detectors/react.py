@@ -1,12 +1,12 @@
 """ReAct: clip large features before the head."""
 
-import torch
 from torch import Tensor
 
 from oodscope.activations import Activations
 from oodscope.base.errors import DetectorError
-from oodscope.detectors.base import Paper
+from oodscope.detectors.base import Needs, Paper
 from oodscope.detectors.logitscore import LogitScore
+from oodscope.detectors.quantiles import percentile
 from oodscope.detectors.rectifier import Rectifier
 
 
@@ -26,26 +26,17 @@ class ReAct(Rectifier):
 
     name = "react"
     paper = Paper("ReAct: Out-of-distribution Detection With Rectified Activations", "Sun et al.", "NeurIPS 2021")
+    needs = Rectifier.needs | Needs.HELD_OUT
     grid = {"percentile": (85, 90, 95, 99)}
 
     def __init__(self, percentile: float = 90, logit_score: LogitScore | None = None) -> None:
         self.percentile = percentile
         self.logit_score = logit_score
 
-    def _fit(self, train: Activations, val: Activations | None, ood_val: Activations | None) -> None:
+    def _fit(self, train: Activations, val: Activations, ood_val: Activations | None) -> None:
         if not 0 < self.percentile <= 100:
             raise DetectorError(f"react: percentile must lie in (0, 100], not {self.percentile}")
-        self.threshold_ = percentile((val or train).features, self.percentile)
+        self.threshold_ = percentile(val.features, self.percentile)
 
     def _rectify(self, features: Tensor) -> Tensor:
         return features.clamp(max=self.threshold_)
-
-
-def percentile(values: Tensor, percent: float) -> float:
-    """Linear-interpolated percentile of all values; ``torch.quantile`` refuses more than 16 million."""
-    flat = values.flatten().float().cpu()
-    position = percent / 100 * (flat.numel() - 1)
-    low = int(position)
-    below = torch.kthvalue(flat, low + 1).values
-    above = torch.kthvalue(flat, min(low + 2, flat.numel())).values
-    return float(below.double() + (position - low) * (above.double() - below.double()))

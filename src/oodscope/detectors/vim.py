@@ -7,7 +7,7 @@ from torch import Tensor
 
 from oodscope.activations import Activations
 from oodscope.base.errors import DetectorError
-from oodscope.detectors.base import Detector, Needs, Paper
+from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.detectors.precision import precise
 from oodscope.detectors.spectrum import eigenbasis
 
@@ -30,12 +30,13 @@ class ViM(Detector):
     name = "vim"
     paper = Paper("ViM: Out-Of-Distribution with Virtual-logit Matching", "Wang et al.", "CVPR 2022")
     needs = Needs.LOGITS | Needs.FEATURES | Needs.HEAD | Needs.TRAIN
+    cost = Cost.MOMENTS
     grid = {"dim": (256, 1000)}
 
     def __init__(self, dim: int | None = None) -> None:
         self.dim = dim
 
-    def _fit(self, train: Activations, val: Activations | None, ood_val: Activations | None) -> None:
+    def _fit(self, train: Activations, val: Activations, ood_val: Activations | None) -> None:
         assert train.head is not None, "checked before fitting"
         dim = _rule(train.head.dim) if self.dim is None else self.dim
         if not 0 < dim < train.head.dim:

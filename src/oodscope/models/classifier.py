@@ -13,13 +13,14 @@ from torch import Tensor, nn
 from oodscope.base.errors import ModelError
 from oodscope.base.hashing import fingerprint
 from oodscope.data.preprocess import Preprocess
+from oodscope.models.anatomy import Anatomy, examine
 from oodscope.models.borrowing import evaluating, weights_at_rest
 from oodscope.models.description import describe
 from oodscope.models.device import choose_device
 from oodscope.models.discovery import FoundHead, locate_head, named_module, read_head
 from oodscope.models.fingerprint import structure_fingerprint, weights_fingerprint
 from oodscope.models.head import Head
-from oodscope.models.network import Outputs, run_network
+from oodscope.models.network import NetworkError, Outputs, run_network
 from oodscope.models.noise import noise_images, noise_like
 from oodscope.models.trace import captured_input, linear_weight
 from oodscope.models.transform import PreparedBy
@@ -62,6 +63,7 @@ class Classifier:
         self.name = name or type(self.model).__name__
         self._wanted = head
         self._found: FoundHead | None = None
+        self._anatomy: Anatomy | None = None
         self._prepared_by = None if transform is None else PreparedBy(transform, _picture_mode(self.model))
         if isinstance(head, str):
             named_module(self.model, head)
@@ -150,6 +152,21 @@ class Classifier:
     def head_deviation(self) -> float | None:
         """The largest error of ``features · Wᵀ + b`` on noise, as a fraction of the logits' spread."""
         return self._search().deviation
+
+    @property
+    def anatomy(self) -> Anatomy:
+        """Its feature maps, members and the sign of its features, found on noise at the first use."""
+        if self._anatomy is None:
+            failure: NetworkError | None = None
+            for images in self._noise(None):
+                try:
+                    self._anatomy = examine(self, images.to(self.device))
+                    break
+                except NetworkError as error:
+                    failure = failure or error
+            else:
+                raise failure or ModelError(f"{self.name}: no noise image could be made to look inside")
+        return self._anatomy
 
     @property
     def fingerprint(self) -> str:

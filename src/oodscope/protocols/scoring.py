@@ -1,6 +1,7 @@
 """From a classifier and a benchmark to scores: one pass per image, every detector from it."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from time import perf_counter
 
@@ -12,8 +13,7 @@ from sklearn.base import clone
 from oodscope.activations import Activations, ActivationStore, Probe
 from oodscope.base.errors import DataError
 from oodscope.data import Benchmark, ImageSet, Role, Validation
-from oodscope.detectors import Detector
-from oodscope.detectors.base import Needs
+from oodscope.detectors import Detector, Needs, Offer
 from oodscope.detectors.fitting import Fitted, fit_detector
 from oodscope.execution import SILENT, Advance, Progress
 from oodscope.models import Classifier
@@ -26,14 +26,29 @@ def applicable(
     detectors: Iterable[Detector], classifier: Classifier, benchmark: Benchmark
 ) -> tuple[list[Detector], dict[str, str]]:
     """The detectors that this classifier and benchmark allow, and why the others do not."""
+    asked = list(detectors)
+    offer = _offer(asked, classifier, benchmark)
     usable, skipped = [], {}
-    for detector in detectors:
-        reason = detector.why_not(head=classifier.head is not None, train=benchmark.id_train is not None)
+    for detector in asked:
+        reason = detector.why_not(offer)
         if reason:
             skipped[detector.id] = reason
         else:
             usable.append(detector)
     return usable, skipped
+
+
+def _offer(detectors: Sequence[Detector], classifier: Classifier, benchmark: Benchmark) -> Offer:
+    offer = Offer(
+        head=classifier.head is not None,
+        train=benchmark.id_train is not None,
+        held_out=benchmark.id_val is not None,
+    )
+    # looking inside costs two passes over noise, so only for those who ask
+    if any(each.needs & (Needs.MAPS | Needs.MEMBERS) or not each.signed_features_ok for each in detectors):
+        anatomy = classifier.anatomy
+        offer = replace(offer, signed=anatomy.signed_features, stages=len(anatomy.stages), members=anatomy.members)
+    return offer
 
 
 def score_benchmark(
@@ -80,10 +95,12 @@ def _fit_all(
     extract: Extract,
     progress: Progress,
 ) -> list[Fitted]:
-    learners = [detector for detector in detectors if Needs.TRAIN in detector.needs]
+    learners = [detector for detector in detectors if detector.learns]
+    # who learns from held-out images sees training images only where there are no others
+    students = [each for each in learners if Needs.TRAIN in each.needs or benchmark.id_val is None]
     train = val = None
-    if learners and benchmark.id_train is not None:
-        train = extract(benchmark.id_train, _probes_of(learners, search))
+    if students and benchmark.id_train is not None:
+        train = extract(benchmark.id_train, _probes_of(students, search))
     if (learners or search) and benchmark.id_val is not None:
         val = extract(benchmark.id_val, _probes_of(detectors if search else learners, search))
     validation = _validation(benchmark, val, detectors, extract) if search else None

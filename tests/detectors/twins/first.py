@@ -1,13 +1,19 @@
 """Detectors once more, from their papers' equations: float64 NumPy, one image at a time, no oodscope."""
 
-import math
-
 import numpy as np
 
+from .arithmetic import energy, softmax, unit
 
-def softmax(z):
-    shifted = [math.exp(v - max(z)) for v in z]
-    return [v / sum(shifted) for v in shifted]
+CASES = {
+    "msp": [{}],
+    "mls": [{}],
+    "ebo": [{}, {"temperature": 0.5}],
+    "knn": [{}, {"k": 1}, {"k": 100}],
+    "mds": [{}],
+    "vim": [{"dim": 6}, {"dim": 11}],
+    "react": [{}, {"percentile": 70}],
+    "odin": [{}, {"temperature": 10.0}],
+}
 
 
 def msp(train, test):
@@ -20,16 +26,7 @@ def mls(train, test):
 
 
 def ebo(train, test, temperature=1.0):
-    def energy(z):
-        top = max(z) / temperature
-        return -temperature * (top + math.log(sum(math.exp(v / temperature - top) for v in z)))
-
-    return np.array([energy(z) for z in test["logits"]])
-
-
-def unit(v):
-    length = np.linalg.norm(v)
-    return v / length if length > 0 else v
+    return np.array([energy(z, temperature) for z in test["logits"]])
 
 
 def knn(train, test, k=50):

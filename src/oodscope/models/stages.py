@@ -1,0 +1,63 @@
+"""Stages: where in a network its feature maps are complete, found without knowing the architecture."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from oodscope.models.borrowing import evaluating
+from oodscope.models.network import run_network
+
+
+def find_stages(model: nn.Module, batch: Tensor) -> tuple[str, ...]:
+    """The modules that produce the last feature map ``[N, C, H, W]`` at each resolution, in order.
+
+    For a ResNet these are its four layers, for a VGG the last activation before each pooling. A network without
+    maps (a transformer on tokens) has none; maps of one pixel are vectors and do not count.
+    """
+    last: dict[tuple[int, int], str] = {}
+
+    def note(path: str, output: Any) -> None:
+        if isinstance(output, Tensor) and output.ndim == 4 and len(output) == len(batch):
+            size = (output.shape[2], output.shape[3])
+            if min(size) > 1:
+                last.pop(size, None)
+                last[size] = path
+
+    with ExitStack() as stack, evaluating(model), torch.no_grad():
+        for path, module in model.named_modules():
+            handle = module.register_forward_hook(lambda _, __, output, path=path: note(path, output))
+            stack.callback(handle.remove)
+        run_network(model, batch)
+    return tuple(last.values())
+
+
+@contextmanager
+def watched_maps(model: nn.Module, paths: Sequence[str], look: Callable[[Tensor], Tensor]) -> Iterator[list[Tensor]]:
+    """A list that holds, after each pass, what ``look`` says of the map of each stage, in their order."""
+    seen: dict[str, Tensor] = {}
+    shown: list[Tensor] = []
+
+    def keep(path: str, output: Tensor) -> None:
+        # looked at once: later layers may work on the same memory
+        seen[path] = look(output)
+        if len(seen) == len(paths):
+            shown[:] = [seen.pop(path) for path in paths]
+
+    with ExitStack() as stack:
+        for path in paths:
+            hook = model.get_submodule(path).register_forward_hook(lambda _, __, output, path=path: keep(path, output))
+            stack.callback(hook.remove)
+        yield shown
+
+
+@contextmanager
+def altered_map(model: nn.Module, path: str, change: Callable[[Tensor], Tensor]) -> Iterator[None]:
+    """Inside the block, the rest of the network reads ``change(map)`` instead of the map of one stage."""
+    handle = model.get_submodule(path).register_forward_hook(lambda _, __, output: change(output))
+    try:
+        yield
+    finally:
+        handle.remove()
