@@ -55,6 +55,7 @@ COLUMNS = {
     "GramSums": "gram",
     "RankReducedLogits": "rank_reduced",
     "MemberLogits": "members",
+    "SteppedMaps": "maps",
 }
 """Which rows of a world stand for what a probe would have found."""
 

@@ -10,19 +10,19 @@ CIFAR10 = Preprocess(size=32, mean=(0.4914, 0.4822, 0.4465), std=(0.2470, 0.2435
 CIFAR100 = Preprocess(size=32, mean=(0.5071, 0.4867, 0.4408), std=(0.2675, 0.2565, 0.2761))
 
 
-def pack(folder, name):
-    """One pack as an ImageSet; the packs bring their own reader."""
+def pack(folder, name, home=None):
+    """One pack as an ImageSet; the packs bring their own reader, and may lie elsewhere (``home``)."""
     spec = importlib.util.spec_from_file_location("packlib", folder / "packlib.py")
     packlib = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(packlib)
-    images, extras, _ = packlib.load(folder / f"{name}.npz")
+    images, extras, _ = packlib.load((home or folder) / f"{name}.npz")
     labels = extras.get("labels")
     names = [str(label) for label in range(int(labels.max()) + 1)] if labels is not None else []
     return ImageSet.from_arrays(name, images, None if labels is None else labels.astype(np.int64), names)
 
 
-def resnet18(folder, dataset, transform):
+def resnet18(folder, dataset, transform, device="cpu"):
     """The trained ResNet-18 that lies beside the packs."""
     weights = folder.parent / "models" / f"{dataset}_resnet18_s0.safetensors"
     model, _ = create_model("resnet18_32", weights=weights)
-    return Classifier(model, transform, device="cpu", name=f"{dataset} ResNet-18")
+    return Classifier(model, transform, device=device, name=f"{dataset} ResNet-18")

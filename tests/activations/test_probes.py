@@ -1,0 +1,154 @@
+"""Each probe against the same thing done by hand, image by image."""
+
+import numpy as np
+import pytest
+import torch
+
+from oodscope import ActivationStore, Classifier, Preprocess, create_detector, create_model
+from oodscope.activations import GramSums, MemberLogits, PerturbedFeatures, PerturbedLogits, PooledMaps
+from oodscope.activations import RankReducedLogits as Rank
+from oodscope.activations.mahalanobis_step import SteppedMaps
+from oodscope.models import Ensemble
+
+from ..tiny import ForwardCounter, imageset, network
+
+TRANSFORM = Preprocess(size=8, std=(0.1, 0.2, 0.4))
+
+
+@pytest.fixture(scope="module")
+def resnet():
+    torch.manual_seed(0)
+    model, _ = create_model("resnet18_32", num_classes=4)
+    return Classifier(model.eval(), Preprocess(size=16), device="cpu")
+
+
+def extract(tmp_path, classifier, probe, count=6):
+    images = imageset("a", count, 0)
+    found = ActivationStore(tmp_path).extract(classifier, images, probes=[probe])
+    return found[probe.column], classifier.prepare(images.images(range(count)))
+
+
+def maps_of(classifier, x, stage):
+    model = classifier.model
+    for layer in [model.conv1, model.bn1, model.relu, model.layer1, model.layer2, model.layer3, model.layer4][
+        : stage + 4
+    ]:
+        x = layer(x)
+    return x
+
+
+def test_the_single_step_moves_one_value(tmp_path):
+    clf = Classifier(network(), TRANSFORM, device="cpu")
+    found, inputs = extract(tmp_path, clf, PerturbedLogits(10.0, 0.01, single=True))
+    for row, x in enumerate(inputs):
+        x = x[None].clone().requires_grad_(True)
+        scaled = clf.model(x) / 10.0
+        torch.nn.functional.cross_entropy(scaled, scaled.argmax(dim=1)).backward()
+        channel, i, j = np.unravel_index(int(x.grad[0].abs().argmax()), x.grad[0].shape)
+        moved = x.detach().clone()
+        moved[0, channel, i, j] -= 0.01 / (0.1, 0.2, 0.4)[channel] * x.grad[0, channel, i, j].sign()
+        assert torch.allclose(found[row], clf.model(moved)[0], atol=1e-6)
+
+
+def test_perturbed_features_move_the_least_important_values(tmp_path):
+    clf = Classifier(network(), TRANSFORM, device="cpu")
+    found, inputs = extract(tmp_path, clf, PerturbedFeatures(0.25, 0.5))
+    for row, x in enumerate(inputs):
+        x = x[None].clone().requires_grad_(True)
+        clf.model(x).max().backward()
+        weak = x.grad.abs().flatten().argsort()[: round(0.25 * x.numel())]
+        moved = x.detach().clone().flatten()
+        moved[weak] += 0.5 * x.grad.flatten()[weak].sign()
+        with torch.no_grad():
+            expected = clf.model.pool(torch.relu(clf.model.conv(moved.view_as(x)))).flatten()
+        assert torch.allclose(found[row], expected, atol=1e-5)
+
+
+def test_pooled_maps_of_every_stage(tmp_path, resnet):
+    found, inputs = extract(tmp_path, resnet, PooledMaps())
+    assert found.shape == (6, 4, 512)
+    with torch.no_grad():
+        for stage, width in enumerate((64, 128, 256, 512)):
+            expected = maps_of(resnet, inputs, stage).mean(dim=(2, 3))
+            assert torch.allclose(found[:, stage, :width], expected, atol=1e-5)
+            assert not found[:, stage, width:].any()
+
+
+def test_gram_sums_are_the_papers(tmp_path, resnet):
+    found, inputs = extract(tmp_path, resnet, GramSums(3), count=2)
+    with torch.no_grad():
+        for row in range(2):
+            F = maps_of(resnet, inputs[row : row + 1], 0)[0].flatten(1).double().relu()
+            for power in (1, 2, 3):
+                G = ((F**power) @ (F**power).T) ** (1 / power)
+                block = found[row, 0, (power - 1) * 64 : power * 64].double()
+                assert torch.allclose(block, G.sum(dim=1), rtol=1e-4)
+
+
+def test_gram_sums_do_not_overflow():
+    huge = torch.full((1, 3, 2, 2), 1e15)
+    assert torch.isfinite(GramSums(5).reduce(huge)).all()
+    assert not GramSums(5).reduce(torch.zeros(1, 3, 2, 2)).any()
+
+
+def test_rank_reduced_logits_against_a_singular_value_decomposition(tmp_path, resnet):
+    found, inputs = extract(tmp_path, resnet, Rank(), count=3)
+    model = resnet.model
+    with torch.no_grad():
+        for row in range(3):
+            for position, stage in enumerate((3, 2)):
+                maps = maps_of(resnet, inputs[row : row + 1], stage)
+                U, S, V = torch.linalg.svd(maps[0].flatten(1).double(), full_matrices=False)
+                S[0] = 0
+                x = (U @ torch.diag(S) @ V).float().view_as(maps)
+                x = model.layer4(x) if stage == 2 else x
+                assert torch.allclose(found[row, position], model.fc(model.avgpool(x).flatten(1))[0], atol=1e-4)
+
+
+def test_stepped_maps_move_each_stage_to_its_nearest_class(tmp_path, resnet):
+    torch.manual_seed(1)
+    origin, whiten, means = torch.rand(4, 512), torch.randn(4, 512, 512) / 22, torch.randn(4, 4, 512)
+    probe = SteppedMaps(origin, whiten, means, 0.01)
+    found, inputs = extract(tmp_path, resnet, probe, count=2)
+    for stage, width in enumerate((64, 128, 256, 512)):
+        x = inputs.clone().requires_grad_(True)
+        pooled = torch.nn.functional.pad(maps_of(resnet, x, stage).mean(dim=(2, 3)), (0, 512 - width))
+        to_class = ((pooled - origin[stage]) @ whiten[stage])[:, None] - means[stage]
+        to_class.square().sum(dim=2).amin(dim=1).sum().backward()
+        with torch.no_grad():
+            moved = inputs - 0.01 / 0.5 * x.grad.sign()
+            expected = maps_of(resnet, moved, stage).mean(dim=(2, 3))
+        # a gradient of almost nothing may change its sign between two ways to compute it
+        assert (found[:, stage, :width] - expected).abs().mean() < 1e-3 * expected.std()
+
+
+def test_member_logits(tmp_path):
+    clf = Classifier(Ensemble([network(seed) for seed in range(3)]), TRANSFORM, device="cpu")
+    found, inputs = extract(tmp_path, clf, MemberLogits())
+    assert torch.allclose(found, torch.stack([network(seed)(inputs) for seed in range(3)], dim=1), atol=1e-6)
+
+
+@pytest.mark.parametrize("probe", [PooledMaps(), GramSums(2)])
+def test_a_tap_costs_nothing_beside_the_plain_pass_and_one_pass_alone(tmp_path, resnet, probe):
+    resnet.anatomy, resnet.head  # noqa: B018  # found before passes are counted
+    counter, store = ForwardCounter(resnet.model), ActivationStore(tmp_path)
+    images = imageset("a", 10, 0)
+    store.extract(resnet, images, probes=[probe])
+    assert counter.images == store.forwarded == 10
+    other = imageset("b", 10, 1)
+    store.extract(resnet, other)
+    store.extract(resnet, other, probes=[probe])
+    assert counter.images == store.forwarded == 30
+    counter.handles[0].remove()
+
+
+def test_probes_share_the_passes_of_equal_name(tmp_path):
+    clf = Classifier(network(), TRANSFORM, device="cpu")
+    clf.anatomy, clf.head  # noqa: B018
+    counter, store = ForwardCounter(clf.model), ActivationStore(tmp_path)
+    probes = [create_detector(name).probes[0] for name in ("odin", "iodin")] + [PerturbedFeatures(), PooledMaps()]
+    store.extract(clf, imageset("a", 10, 0), probes=probes)
+    # plain with the tap, one recorded for all gradients, one each for odin, iodin and the perturbed features
+    assert counter.images == store.forwarded == 10 * 5
+    # one gradient for odin and iodin, one for the perturbed features
+    assert counter.backwards == 10 * 2

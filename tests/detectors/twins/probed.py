@@ -1,0 +1,61 @@
+"""Detectors that read what probes found, once more from their papers' equations."""
+
+import numpy as np
+
+from .arithmetic import energy, softmax
+from .first import mds, odin
+
+CASES = {
+    "iodin": [{}, {"temperature": 10.0}],
+    "rankfeat": [{}],
+    "gram": [{}],
+    "mds_ensemble": [{}, {"epsilon": 0.0}, {"stages": "first"}],
+}
+
+
+def iodin(train, test, **params):
+    return odin(train, test, **params)
+
+
+def rankfeat(train, test):
+    return np.array([energy([(a + b) / 2 for a, b in zip(*pair)]) for pair in test["rank_reduced"]])
+
+
+def gram(train, test):
+    predicted = [int(np.argmax(z)) for z in train["logits"]]
+
+    def bounds(c):
+        own = [g for g, p in zip(train["gram"], predicted) if p == c] or list(train["gram"])
+        return np.min(own, axis=0), np.max(own, axis=0)
+
+    every = [bounds(c) for c in range(len(train["bias"]))]
+    floor = 1e-6 * np.max([high for _, high in every], axis=(0, 2))
+
+    def deviations(g, z):
+        low, high = every[int(np.argmax(z))]
+        total = np.zeros(len(g))
+        for stage in range(len(g)):
+            for v, lo, hi in zip(g[stage], low[stage], high[stage]):
+                if v < lo:
+                    total[stage] += (lo - v) / max(abs(lo), floor[stage])
+                if v > hi:
+                    total[stage] += (v - hi) / max(abs(hi), floor[stage])
+        return total
+
+    held_out = [deviations(g, z) for g, z in zip(train["val_gram"], train["val_logits"])]
+    expected = np.mean(held_out, axis=0)
+    expected[expected == 0] = 1
+    return np.array([sum(deviations(g, z) / expected) / max(softmax(z)) for g, z in zip(test["gram"], test["logits"])])
+
+
+def mds_ensemble(train, test, stages="all", epsilon=0.0014):
+    """The step needs a network; here the stepped maps are those of the world, whatever epsilon is."""
+
+    def distances(rows, stage):
+        layer = {"features": train["maps"][:, stage], "labels": train["labels"]}
+        return mds(layer, {"features": rows[:, stage]}) / 2
+
+    if stages == "first":
+        return distances(test["maps"], 0)
+    held_out = [distances(train["val_maps"], stage) for stage in range(3)]
+    return sum(distances(test["maps"], stage) / held_out[stage].std() for stage in range(3))
