@@ -7,19 +7,19 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from time import perf_counter
-from typing import Any
+from typing import Any, get_args
 
 from torch import nn
 
 from oodscope import __version__
 from oodscope.activations import PRECISION, ActivationStore
-from oodscope.base.errors import DetectorError, OodscopeError
+from oodscope.base.errors import DetectorError, OodscopeError, UnknownNameError
 from oodscope.data import Benchmark, find_duplicates
 from oodscope.detectors import DETECTORS, Detector, create_detector
 from oodscope.execution import SILENT, Progress
 from oodscope.models import Classifier
 from oodscope.protocols import Protocol, applicable, get_protocol, score_benchmark
-from oodscope.results import Measurements, Result, RunRecord, ScoreTable, SetRecord
+from oodscope.results import Measurements, Result, RunRecord, ScoreTable, SetRecord, Tuning
 
 ALL = "all"
 
@@ -30,7 +30,7 @@ def evaluate(
     detectors: str | Detector | Iterable[str | Detector] = ALL,
     protocols: str | Sequence[str] = ("standard",),
     *,
-    tune: bool = False,
+    tune: Tuning = "default",
     store: ActivationStore | None = None,
     batch_size: int = 256,
     seed: int = 0,
@@ -48,7 +48,9 @@ def evaluate(
     detectors : names, detector objects, or ``"all"``: all that apply, the others listed with the reason. A
         detector named explicitly that does not apply is an error.
     protocols : ``"standard"``, ``"full_spectrum"``.
-    tune : search hyper-parameters on ``id_val`` and ``ood_val``; rows say so, and are ranked apart.
+    tune : ``"default"`` takes hyper-parameters as given; ``"ood_val"`` searches them on ``id_val`` and ``ood_val``;
+        ``"id_only"`` searches them on ``id_val`` and outliers made from it by shuffling tiles. Rows say which,
+        and the three are ranked apart.
     store : where activations are kept; by default in the cache.
     batch_size : images per forward pass; the numbers do not depend on it beyond rounding.
     seed : of the bootstrap.
@@ -59,6 +61,8 @@ def evaluate(
     judges = [get_protocol(name) for name in ([protocols] if isinstance(protocols, str) else protocols)]
     if not judges:
         raise OodscopeError("no protocol given; use protocols=['standard']")
+    if tune not in get_args(Tuning):
+        raise UnknownNameError("tuning track", str(tune), get_args(Tuning), f"Known: {', '.join(get_args(Tuning))}")
     if not isinstance(classifier, Classifier):
         classifier = Classifier(classifier)
     if benchmark.transform is not None:
@@ -69,7 +73,7 @@ def evaluate(
     store = store or ActivationStore()
     forwarded = store.forwarded
     scores = score_benchmark(
-        classifier, benchmark, chosen, search=tune, store=store, batch_size=batch_size, progress=progress
+        classifier, benchmark, chosen, track=tune, store=store, batch_size=batch_size, progress=progress
     )
     scores.metadata.update(_context(classifier, benchmark, seed, recipe))
     measurements = _measure(judges, scores, progress)

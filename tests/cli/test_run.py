@@ -92,7 +92,7 @@ class TestWorks:
 
     def test_evaluate_with_a_search(self, oodscope, project):
         outcome = oodscope(
-            "evaluate", "--model", "small_cnn", "--weights", project / "net.safetensors", "--tune",
+            "evaluate", "--model", "small_cnn", "--weights", project / "net.safetensors", "--tune", "ood_val",
             "--benchmark", project / "bench.yaml", "--detectors", "msp, react", "--output", project / "out", "--json",
         )  # fmt: skip
         assert outcome.status == 0, outcome

@@ -8,6 +8,7 @@ from torch import nn
 
 import oodscope as oods
 from oodscope.base.errors import DataError, DetectorError, ModelError, OodscopeError, UnknownNameError
+from oodscope.detectors import DETECTORS
 from oodscope.detectors.base import Needs
 
 from ..tiny import TRANSFORM, ForwardCounter, TinyNet, benchmark, classifier, imageset, network, noise
@@ -57,7 +58,7 @@ class TestCounted:
 
     def test_a_search_sees_validation_images_only(self, store):
         """With test images that nobody can read, the search still runs to its end."""
-        counter = self.run(store, ["knn", "react", "odin"], tune=True)
+        counter = self.run(store, ["knn", "react", "odin"], tune="ood_val")
         sizes = {images.name: len(images) for _, images in benchmark().members()}
         tested = sum(sizes[name] for name in ("id_test", "static", "snow", "rain", "dim"))
         # odin: eight settings on validation images, which share the pass that records; one on test images
@@ -157,7 +158,7 @@ class TestReproducible:
 
 class TestTuning:
     def test_the_choice_is_recorded_in_every_row(self, store):
-        result = oods.evaluate(classifier(), benchmark(), ["knn", "msp"], tune=True, store=store)
+        result = oods.evaluate(classifier(), benchmark(), ["knn", "msp"], tune="ood_val", store=store)
         (params,) = {row.params["k"] for row in result.measurements.filter(detector="knn")}
         assert params in (50, 100, 200)
         assert {row.tuning for row in result.measurements if row.detector} == {"ood_val"}
@@ -166,8 +167,23 @@ class TestTuning:
         assert 0 <= described["validation_auroc"] <= 1
 
     def test_without_validation_outliers_it_is_refused(self, store):
-        with pytest.raises(DataError, match="no id_val and ood_val; without them parameters cannot be searched"):
-            oods.evaluate(classifier(), benchmark(ood_val=None), ["knn"], tune=True, store=store)
+        with pytest.raises(DataError, match="has no ood_val; search with outliers made from id_val: tune='id_only'"):
+            oods.evaluate(classifier(), benchmark(ood_val=None), ["knn"], tune="ood_val", store=store)
+
+    def test_outliers_made_from_known_images_need_no_ood_val(self, store):
+        result = oods.evaluate(classifier(), benchmark(ood_val=None), ["knn", "odin"], tune="id_only", store=store)
+        assert {row.tuning for row in result.measurements if row.detector} == {"id_only"}
+        described = result.scores.metadata["detectors"]
+        assert described["odin"]["grid_size"] == 8
+        assert described["odin"]["tuning"] == "id_only"
+
+    def test_no_id_val_no_search(self, store):
+        with pytest.raises(DataError, match="has no id_val; without it parameters cannot be searched"):
+            oods.evaluate(classifier(), benchmark(id_val=None), ["knn"], tune="id_only", store=store)
+
+    def test_an_unknown_track_is_named(self, store):
+        with pytest.raises(UnknownNameError, match="unknown tuning track 'ood-val'. Did you mean 'ood_val'"):
+            oods.evaluate(classifier(), benchmark(), ["knn"], tune="ood-val", store=store)
 
 
 class Averaging(nn.Module):
@@ -185,9 +201,11 @@ class TestApplies:
     def test_all_means_all_that_apply_and_names_the_rest(self, store):
         clf = oods.Classifier(Averaging(), TRANSFORM, device="cpu")
         result = oods.evaluate(clf, benchmark(), "all", store=store)
-        assert result.scores.detectors == ["ebo", "mls", "msp", "odin"]
-        assert set(result.record.skipped) == {"knn", "mds", "react", "vim"}
-        assert all("linear head" in reason for reason in result.record.skipped.values())
+        skipped = result.record.skipped
+        assert {"ebo", "mls", "msp", "odin", "rankfeat"} <= set(result.scores.detectors)
+        assert {"knn", "mds", "react", "vim"} <= set(skipped)
+        assert all("linear head" in skipped[name] for name in ("knn", "mds", "react", "vim"))
+        assert sorted([*skipped, *result.scores.detectors]) == DETECTORS.names()
 
     def test_a_named_detector_that_does_not_apply_is_an_error(self, store):
         clf = oods.Classifier(Averaging(), TRANSFORM, device="cpu")

@@ -38,7 +38,7 @@ DETECTORS = {  # name: (strength, monotone map to the scale on which it scores, 
 }
 NEGATIVES = {"standard": ["id_test"], "full_spectrum": ["id_test", "unseen_fonts", "corrupted"]}
 CLASSES = 10
-COSTS = {"fit_seconds": 0.125, "microseconds_per_image": 12.5}
+COSTS = {"fit_seconds": 0.125, "microseconds_per_image": 12.5, "peak_mib": 3.5}
 
 
 def make_scores(seed: int = 0) -> ScoreTable:

@@ -57,6 +57,7 @@ measurements = st.builds(
     seed=counts,
     fit_seconds=st.none() | finite,
     microseconds_per_image=st.none() | finite,
+    peak_mib=st.none() | finite,
 )
 
 

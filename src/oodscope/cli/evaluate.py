@@ -12,7 +12,12 @@ def evaluate(
     benchmark: Annotated[str, typer.Option(help="A name of 'list benchmarks', or a YAML file.")],
     detectors: Annotated[str, typer.Option(help="Names separated by commas, or 'all'.")] = "all",
     protocols: Annotated[str, typer.Option(help="Names separated by commas.")] = "standard",
-    tune: Annotated[bool, typer.Option("--tune", help="Search hyper-parameters on id_val and ood_val.")] = False,
+    tune: Annotated[
+        str,
+        typer.Option(
+            help="Hyper-parameters: 'default', searched on 'ood_val', or 'id_only' (outliers made from id_val)."
+        ),
+    ] = "default",
     output: Annotated[Path, typer.Option(help="Folder for results and report.")] = Path("runs"),
     batch_size: Annotated[int, typer.Option(help="Images per forward pass.", min=1)] = 256,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps.")] = "auto",

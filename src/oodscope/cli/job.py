@@ -15,7 +15,7 @@ from oodscope.detectors import Detector, create_detector
 from oodscope.execution import Progress
 from oodscope.models import Classifier, create_model
 from oodscope.report import write_report
-from oodscope.results import Result, ResultStore
+from oodscope.results import Result, ResultStore, Tuning
 from oodscope.training import CrossEntropy, train
 
 
@@ -42,7 +42,7 @@ class Job(StrictModel):
     model: ModelSpec
     detectors: Literal["all"] | list[str | dict[str, dict[str, Any]]] = "all"
     protocols: list[str] = ["standard"]
-    tune: bool = False
+    tune: Tuning = "default"
     skip_unreadable: bool = False
     batch_size: int = Field(default=256, gt=0)
     device: str = "auto"

@@ -28,19 +28,25 @@ def listing(
         typer.echo(json.dumps(entries, indent=1))
         return
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
     columns = list(dict.fromkeys(key for entry in entries.values() for key in entry if key not in _HIDDEN))
-    table = Table("name", *columns, box=None, header_style="bold", pad_edge=False)
+    table = Table(
+        Column("name", no_wrap=True),
+        *(column.replace("_", " ") for column in columns),
+        box=None,
+        header_style="bold",
+        pad_edge=False,
+    )
     for name, entry in entries.items():
         table.add_row(name, *(_cell(entry.get(column, "")) for column in columns))
     Console().print(table)
 
 
-_HIDDEN = ("target", "grid", "title")
+_HIDDEN = ("target", "grid", "title", "parameters")
 
 
 def _cell(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{key}={item}" for key, item in value.items())
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -3,6 +3,7 @@
 from oodscope.data.benchmark import Benchmark, Role
 from oodscope.data.duplicates import Duplicates, find_duplicates
 from oodscope.data.imageset import ImageSet
+from oodscope.data.jigsaw import jigsaw
 from oodscope.data.loading import load_benchmark
 from oodscope.data.opening import open_folder, open_list, open_npz
 from oodscope.data.preprocess import Preprocess
@@ -17,6 +18,7 @@ __all__ = [
     "Test",
     "Validation",
     "find_duplicates",
+    "jigsaw",
     "load_benchmark",
     "open_folder",
     "open_list",

@@ -1,4 +1,4 @@
-"""Fit detectors, with their parameters as given or searched, and time it."""
+"""Fit detectors, with their parameters as given or searched, and measure what it costs."""
 
 from dataclasses import dataclass
 from time import perf_counter
@@ -8,6 +8,8 @@ from oodscope.activations import Activations
 from oodscope.data import Validation
 from oodscope.detectors.base import Detector, parameters_json
 from oodscope.detectors.tuning import Choice, tune
+from oodscope.execution import PeakMemory
+from oodscope.results.measurement import Tuning
 
 
 @dataclass(frozen=True)
@@ -17,17 +19,20 @@ class Fitted:
     Parameters
     ----------
     id : the column's name: what the user asked for. A search changes parameters, not the name.
+    fit_seconds, fit_mib : of the final fit.
     """
 
     id: str
     detector: Detector
     choice: Choice
     fit_seconds: float
+    fit_mib: float | None
 
     def record(self) -> dict[str, Any]:
         """What a score table says of its column."""
         return {
             "name": self.detector.name,
+            "version": self.detector.version,
             "params": parameters_json(self.detector),
             "tuning": self.choice.track,
             "grid_size": self.choice.grid_size,
@@ -42,6 +47,7 @@ def fit_detector(
     val: Activations | None,
     *,
     search: Validation[Activations] | None = None,
+    track: Tuning = "default",
 ) -> Fitted:
     """Fit one detector; with ``search``, its grid is searched on those validation activations first.
 
@@ -49,7 +55,8 @@ def fit_detector(
     """
     asked, choice = detector.id, Choice("default", parameters_json(detector))
     if search is not None:
-        detector, choice = tune(detector, train, search)
+        detector, choice = tune(detector, train, search, track)
     started = perf_counter()
-    detector.fit(train, val, ood_val=None if search is None else search.ood)
-    return Fitted(asked, detector, choice, perf_counter() - started)
+    with PeakMemory(str(detector.device)) as memory:
+        detector.fit(train, val, ood_val=None if search is None else search.ood)
+    return Fitted(asked, detector, choice, perf_counter() - started, memory.mib)

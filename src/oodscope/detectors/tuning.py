@@ -1,7 +1,7 @@
 """Hyper-parameter search on validation data, and the record of what it chose."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from sklearn.base import clone
 
@@ -10,8 +10,7 @@ from oodscope.base.errors import DetectorError
 from oodscope.data import Validation
 from oodscope.detectors.base import Detector
 from oodscope.metrics import Ranking
-
-Track = Literal["default", "ood_val"]
+from oodscope.results.measurement import Tuning
 
 
 @dataclass(frozen=True)
@@ -20,26 +19,32 @@ class Choice:
 
     Parameters
     ----------
-    track : ``default`` for parameters as given, ``ood_val`` for a search on ``id_val`` and ``ood_val``. Rows
-        of different tracks are never ranked together.
+    track : ``default`` for parameters as given; ``id_only`` for a search against outliers made from known
+        images; ``ood_val`` for a search on real validation outliers. Rows of different tracks are never ranked
+        together.
     grid_size : how many combinations were tried.
     validation_auroc : of the best one, which is reported here and nowhere else.
     """
 
-    track: Track
+    track: Tuning
     params: dict[str, Any]
     grid_size: int = 1
     validation_auroc: float | None = None
 
 
-def tune(detector: Detector, train: Activations | None, validation: Validation[Activations]) -> tuple[Detector, Choice]:
-    """The detector with the parameters of its grid that rank ``ood_val`` above ``id_val`` best.
+def tune(
+    detector: Detector,
+    train: Activations | None,
+    validation: Validation[Activations],
+    track: Tuning = "ood_val",
+) -> tuple[Detector, Choice]:
+    """The detector with the parameters of its grid that rank the validation's outliers above its known images best.
 
     Only a ``Validation`` is accepted: there is no way to hand in a test set by mistake. Ties go to the
     first candidate. A detector without a grid comes back unchanged.
     """
     if not detector.grid:
-        return detector, Choice("ood_val", detector.get_params(deep=False))
+        return detector, Choice(track, detector.get_params(deep=False))
     if train is None:
         train = validation.id
     candidates = detector.search_space(train)
@@ -53,4 +58,4 @@ def tune(detector: Detector, train: Activations | None, validation: Validation[A
             best = auroc, dict(candidate)
     assert best is not None, "there was at least one candidate"
     tuned = clone(detector).set_params(**best[1]).to(detector.device)
-    return tuned, Choice("ood_val", best[1], len(candidates), best[0])
+    return tuned, Choice(track, best[1], len(candidates), best[0])

@@ -12,12 +12,12 @@ from sklearn.base import clone
 
 from oodscope.activations import Activations, ActivationStore, Probe
 from oodscope.base.errors import DataError
-from oodscope.data import Benchmark, ImageSet, Role, Validation
+from oodscope.data import Benchmark, ImageSet, Role, Validation, jigsaw
 from oodscope.detectors import Detector, Needs, Offer
 from oodscope.detectors.fitting import Fitted, fit_detector
-from oodscope.execution import SILENT, Advance, Progress
+from oodscope.execution import SILENT, Advance, PeakMemory, Progress
 from oodscope.models import Classifier
-from oodscope.results import ScoreTable
+from oodscope.results import ScoreTable, Tuning
 
 Extract = Callable[[ImageSet, Iterable[Probe]], Activations]
 
@@ -56,7 +56,7 @@ def score_benchmark(
     benchmark: Benchmark,
     detectors: Sequence[Detector],
     *,
-    search: bool,
+    track: Tuning,
     store: ActivationStore,
     batch_size: int,
     progress: Progress = SILENT,
@@ -65,7 +65,7 @@ def score_benchmark(
 
     Parameters
     ----------
-    search : whether hyper-parameters are searched on ``id_val`` and ``ood_val``; otherwise they are taken as given.
+    track : how hyper-parameters are chosen; see ``evaluate``.
     store : where activations are read from and kept.
     """
 
@@ -73,7 +73,7 @@ def score_benchmark(
         unique = tuple(dict.fromkeys(probes))
         return store.extract(classifier, images, probes=unique, batch_size=batch_size, progress=progress)
 
-    fitted = _fit_all(classifier, benchmark, detectors, search, extract, progress)
+    fitted = _fit_all(classifier, benchmark, detectors, track, extract, progress)
     probes = [probe for each in fitted for probe in each.detector.probes]
     tested = [(role, images) for role, images in benchmark.members() if role in ("id_test", "near", "far", "csid")]
     activations = {images.name: extract(images, probes) for _, images in tested}
@@ -91,10 +91,11 @@ def _fit_all(
     classifier: Classifier,
     benchmark: Benchmark,
     detectors: Sequence[Detector],
-    search: bool,
+    track: Tuning,
     extract: Extract,
     progress: Progress,
 ) -> list[Fitted]:
+    search = track != "default"
     learners = [detector for detector in detectors if detector.learns]
     # who learns from held-out images sees training images only where there are no others
     students = [each for each in learners if Needs.TRAIN in each.needs or benchmark.id_val is None]
@@ -103,23 +104,26 @@ def _fit_all(
         train = extract(benchmark.id_train, _probes_of(students, search))
     if (learners or search) and benchmark.id_val is not None:
         val = extract(benchmark.id_val, _probes_of(detectors if search else learners, search))
-    validation = _validation(benchmark, val, detectors, extract) if search else None
+    validation = _validation(benchmark, val, detectors, extract, track) if search else None
     fitted = []
     with progress.stage("fit", len(detectors)) as advance:
         for detector in detectors:
-            fitted.append(fit_detector(detector.to(classifier.device), train, val, search=validation))
+            fitted.append(fit_detector(detector.to(classifier.device), train, val, search=validation, track=track))
             advance(1)
     return fitted
 
 
 def _validation(
-    benchmark: Benchmark, val: Activations | None, detectors: Sequence[Detector], extract: Extract
+    benchmark: Benchmark, val: Activations | None, detectors: Sequence[Detector], extract: Extract, track: Tuning
 ) -> Validation[Activations]:
-    if benchmark.ood_val is None or val is None:
+    if benchmark.id_val is None or val is None:
+        raise DataError(f"benchmark {benchmark.name!r} has no id_val; without it parameters cannot be searched")
+    outliers = jigsaw(benchmark.id_val) if track == "id_only" else benchmark.ood_val
+    if outliers is None:
         raise DataError(
-            f"benchmark {benchmark.name!r} has no id_val and ood_val; without them parameters cannot be searched"
+            f"benchmark {benchmark.name!r} has no ood_val; search with outliers made from id_val: tune='id_only'"
         )
-    return Validation(val, extract(benchmark.ood_val, _probes_of(detectors, search=True)))
+    return Validation(val, extract(outliers, _probes_of(detectors, search=True)))
 
 
 def _probes_of(detectors: Iterable[Detector], search: bool) -> Iterator[Probe]:
@@ -133,15 +137,21 @@ def _probes_of(detectors: Iterable[Detector], search: bool) -> Iterator[Probe]:
 
 def _score_all(
     fitted: Sequence[Fitted], activations: Mapping[str, Activations], advance: Advance
-) -> tuple[dict[str, NDArray[np.float64]], dict[str, dict[str, float]]]:
-    columns, costs = {}, {}
+) -> tuple[dict[str, NDArray[np.float64]], dict[str, dict[str, float | None]]]:
+    columns: dict[str, NDArray[np.float64]] = {}
+    costs: dict[str, dict[str, float | None]] = {}
     images = sum(len(each) for each in activations.values())
     for each in fitted:
         started = perf_counter()
-        scores = [each.detector.score(part).cpu().numpy() for part in activations.values()]
+        with PeakMemory(str(each.detector.device)) as memory:
+            scores = [each.detector.score(part).cpu().numpy() for part in activations.values()]
         seconds = perf_counter() - started
         columns[each.id] = np.concatenate(scores).astype(np.float64)
-        costs[each.id] = {"microseconds_per_image": 1e6 * seconds / images}
+        peaks = [peak for peak in (each.fit_mib, memory.mib) if peak is not None]
+        costs[each.id] = {
+            "microseconds_per_image": 1e6 * seconds / images,
+            "peak_mib": max(peaks, default=None),
+        }
         advance(1)
     return columns, costs
 

@@ -132,6 +132,7 @@ def _detector_context(scores: ScoreTable, detector: str) -> dict[str, Any]:
         "tuning": known["tuning"],
         "fit_seconds": known["fit_seconds"],
         "microseconds_per_image": known["microseconds_per_image"],
+        "peak_mib": known["peak_mib"],
     }
 
 

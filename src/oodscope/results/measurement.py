@@ -37,6 +37,8 @@ class Measurement:
     group : ``near``, ``far``, ``csid`` or ``id``.
     value : between 0 and 1 for every rate, never in percent.
     low, high : ends of the interval made by the method ``interval`` at confidence ``level``.
+    fit_seconds, microseconds_per_image, peak_mib : what the detector cost: its fit, each image that it scored,
+        and the memory that either took at its worst.
     """
 
     run: str
@@ -61,6 +63,7 @@ class Measurement:
     seed: int | None = None
     fit_seconds: float | None = None
     microseconds_per_image: float | None = None
+    peak_mib: float | None = None
 
     def __post_init__(self) -> None:
         if self.tuning not in get_args(Tuning):
@@ -84,7 +87,7 @@ class Measurement:
 
 
 COLUMNS = tuple(f.name for f in fields(Measurement))
-FLOATS = ("value", "low", "high", "level", "fit_seconds", "microseconds_per_image")
+FLOATS = ("value", "low", "high", "level", "fit_seconds", "microseconds_per_image", "peak_mib")
 COUNTS = ("n_id", "n_ood", "seed")
 
 

@@ -26,7 +26,7 @@ class ScoreTable:
         ``label`` is in the classes of the classifier, -1 for OOD images; ``own_class`` in those of the set;
         ``unit`` tells repetitions apart (a fold, a seed), and a sample occurs once per set and unit.
     metadata : JSON values. ``metadata["detectors"]`` describes each detector column: ``name``, ``params``,
-        ``tuning``, ``fit_seconds``, ``microseconds_per_image``; other keys are free.
+        ``tuning``, ``fit_seconds``, ``microseconds_per_image``, ``peak_mib``; other keys are free.
     """
 
     def __init__(self, frame: pd.DataFrame, metadata: Mapping[str, Any]) -> None:
