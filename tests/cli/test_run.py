@@ -187,3 +187,25 @@ class TestMistakes:
     def test_tables_of_nothing(self, oodscope, project):
         assert "no such result store" in oodscope("table").err
         assert "no finished result here" in oodscope("table", project).err
+
+
+class TestEnsembles:
+    """Several files, or several trainings, are judged as one."""
+
+    def test_from_several_files(self, project, oodscope):
+        other, _ = create_model("small_cnn", num_classes=3)
+        save_file(other.state_dict(), project / "other.safetensors")
+        change(project / "job.yaml", "weights: net.safetensors", "weights: [net.safetensors, other.safetensors]")
+        change(project / "job.yaml", "[msp, {knn: {k: 3}}, react+mls]", "[msp, mutual_information, ensemble_entropy]")
+        assert "2 x small_cnn" in oodscope("run", project / "job.yaml", "--output", project / "out", "--json").out
+
+    def test_trained_here(self, project, oodscope):
+        change(project / "job.yaml", "weights: net.safetensors", "train: {epochs: 1, batch_size: 4}, members: 2")
+        change(project / "job.yaml", "[msp, {knn: {k: 3}}, react+mls]", "[mutual_information]")
+        assert "2 x small_cnn" in oodscope("run", project / "job.yaml", "--output", project / "out", "--json").out
+
+    def test_members_of_given_weights_make_no_sense(self, project, oodscope):
+        change(project / "job.yaml", "weights: net.safetensors", "weights: net.safetensors, members: 2")
+        stopped = oodscope("run", project / "job.yaml", "--output", project / "out")
+        assert stopped.status == 1
+        assert "members belongs to a train section" in stopped.err

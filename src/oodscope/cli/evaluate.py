@@ -8,7 +8,7 @@ import typer
 
 def evaluate(
     model: Annotated[str, typer.Option(help="Network: a name of 'list models', timm:NAME or torchvision:NAME.")],
-    weights: Annotated[str, typer.Option(help="A .safetensors file, or 'pretrained'.")],
+    weights: Annotated[str, typer.Option(help="A .safetensors file, or 'pretrained'; several files, an ensemble.")],
     benchmark: Annotated[str, typer.Option(help="A name of 'list benchmarks', or a YAML file.")],
     detectors: Annotated[str, typer.Option(help="Names separated by commas, or 'all'.")] = "all",
     protocols: Annotated[str, typer.Option(help="Names separated by commas.")] = "standard",
@@ -39,7 +39,7 @@ def evaluate(
     declared = {
         "benchmark": benchmark,
         "images_per_class": images_per_class,
-        "model": {"architecture": model, "weights": weights},
+        "model": {"architecture": model, "weights": _names(weights)},
         "detectors": "all" if detectors == "all" else _names(detectors),
         "protocols": _names(protocols),
         "tune": tune,

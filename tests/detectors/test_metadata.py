@@ -1,0 +1,178 @@
+"""What a detector says of itself is true."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from oodscope import Activations, create_detector
+from oodscope.activations import MemberLogits, Tap
+from oodscope.base.catalog import catalog
+from oodscope.base.errors import DetectorError
+from oodscope.detectors import DETECTORS, Cost, Needs, Offer
+
+from .worlds import activations, world
+
+NAMES = DETECTORS.names()
+EVERYTHING = Offer(head=True, train=True, held_out=True, signed=False, stages=4, members=3)
+
+
+def only(rows, detector, without=()):
+    """Activations with the columns that a detector says it needs, and no others."""
+    full, needs = activations(rows, detector.probes), detector.needs
+    keep = {
+        "logits": Needs.LOGITS in needs,
+        "features": Needs.FEATURES in needs,
+        "labels": Needs.LABELS in needs,
+        "prediction": False,
+    }
+    columns = {name: full[name] for name in full if keep.get(name, True) and name not in without}
+    named = {name: columns.pop(name) for name in ("logits", "features", "labels") if name in columns}
+    return Activations(**named, head=full.head if Needs.HEAD in needs else None, columns=columns)
+
+
+def fitted_on(detector, train, val):
+    needs = detector.needs
+    if Needs.TRAIN in needs:
+        return detector.fit(only(train, detector), only(val, detector))
+    return detector.fit(None, only(val, detector)) if Needs.HELD_OUT in needs else detector
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_it_needs_is_enough(name):
+    train, val, test = world()
+    detector = fitted_on(create_detector(name), train, val)
+    ours = detector.score(only({**test, **unlabelled(test)}, detector, without=("labels",)))
+    rich = create_detector(name)
+    rich.fit(activations(train, rich.probes), activations(val, rich.probes))
+    assert torch.allclose(ours, rich.score(activations(test, rich.probes)))
+
+
+def unlabelled(rows):
+    return {"labels": np.full(len(rows["labels"]), -1)}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_thing_it_needs_is_missed(name):
+    train, val, test = world()
+    detector = fitted_on(create_detector(name), train, val)
+    columns = [column for column in only(test, detector, without=("labels",)) if column != "prediction"]
+    assert columns
+    for column in columns:
+        if len(columns) == 1:
+            lacking = Activations(columns={"something_else": np.zeros((3, 2), dtype=np.float32)})
+        else:
+            lacking = only(test, detector, without=(column, "labels"))
+        with pytest.raises(DetectorError, match=f"{name}: needs "):
+            detector.score(lacking)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if Needs.LABELS in create_detector(name).needs])
+def test_labels_are_needed_where_it_says_so(name):
+    train, val, _ = world()
+    detector = create_detector(name)
+    with pytest.raises(DetectorError, match="fitting needs the labels"):
+        detector.fit(only(train, detector, without=("labels",)), only(val, detector, without=("labels",)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_probes_are_declared(name):
+    needs, probes = create_detector(name).needs, create_detector(name).probes
+    assert bool(probes) == bool(needs & (Needs.GRADIENTS | Needs.MAPS | Needs.MEMBERS))
+    assert (Needs.MEMBERS in needs) == any(isinstance(probe, MemberLogits) for probe in probes)
+    if Needs.GRADIENTS in needs:
+        train, val, _ = world()
+        detector = create_detector(name)
+        detector.fit(activations(train, detector.probes), activations(val, detector.probes))
+        assert any(probe.backwards for probe in detector.probes)
+
+
+def state_bytes(name, rows):
+    train, val, _ = world(n=rows)
+    detector = create_detector(name)
+    detector.fit(activations(train, detector.probes), activations(val, detector.probes))
+    tensors = [value for value in detector._state().values() if isinstance(value, torch.Tensor)]
+    return detector, sum(value.numel() * value.element_size() for value in tensors)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_cost_class(name):
+    detector, small = state_bytes(name, 600)
+    _, large = state_bytes(name, 1800)
+    cost, needs = detector.cost, detector.needs
+    passes = any(probe.forwards or probe.backwards for probe in detector.probes)
+    assert (cost is Cost.PASSES) == passes
+    if cost is Cost.BANK:
+        assert large > 2 * small
+    elif Needs.TRAIN in needs:
+        # what is kept does not grow with the training images
+        assert large == small
+    if cost is Cost.LOGITS:
+        assert not needs & (Needs.FEATURES | Needs.HEAD | Needs.MAPS)
+    if cost is Cost.HEAD:
+        assert Needs.FEATURES in needs
+    if cost in (Cost.MOMENTS, Cost.BANK, Cost.TRAINING):
+        assert Needs.TRAIN in needs
+    if all(isinstance(probe, Tap) for probe in detector.probes):
+        assert not passes
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_signed_features(name):
+    train, val, test = world()
+    for rows in (train, val, test):
+        for key in ("features", "val_features", "perturbed_features"):
+            if key in rows:
+                rows[key] = rows[key] - 1.5
+    detector = create_detector(name)
+
+    def judge():
+        detector.fit(activations(train, detector.probes), activations(val, detector.probes))
+        return detector.score(activations(test, detector.probes))
+
+    if detector.signed_features_ok:
+        assert torch.isfinite(judge()).all()
+    else:
+        with pytest.raises(DetectorError, match=f"{name}: needs features of zero or more"):
+            judge()
+    assert (detector.why_not(Offer(True, True, True, signed=True, stages=4, members=3)) is None) == (
+        detector.signed_features_ok
+    )
+
+
+@pytest.mark.parametrize(
+    ("lacking", "flag"),
+    [
+        ({"head": False}, Needs.FEATURES | Needs.HEAD),
+        ({"train": False}, Needs.TRAIN),
+        ({"train": False, "held_out": False}, Needs.TRAIN | Needs.HELD_OUT),
+        ({"stages": 0}, Needs.MAPS),
+        ({"members": 0}, Needs.MEMBERS),
+    ],
+)
+def test_what_is_not_there_is_named_beforehand(lacking, flag):
+    offer = Offer(**{**vars(EVERYTHING), **lacking})
+    for name in NAMES:
+        detector = create_detector(name)
+        assert detector.why_not(EVERYTHING) is None
+        assert (detector.why_not(offer) is not None) == bool(detector.needs & flag), name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_catalogue_says_the_same(name):
+    entry, cls = catalog("detectors")[name], DETECTORS.get(name)
+    assert entry["cost"] == cls.cost
+    assert entry["signed_features_ok"] == cls.signed_features_ok
+    assert cls.paper.title
+    assert cls.paper.venue
+    assert json.dumps(entry)
+    for parameter, values in cls.grid.items():
+        assert parameter in entry["parameters"]
+        assert len(values) == len(set(map(str, values)))
+
+
+def test_papers_are_cited_where_the_docstring_has_an_equation():
+    for name in NAMES:
+        text = DETECTORS.get(name).__doc__
+        assert ".. math::" in text, name
