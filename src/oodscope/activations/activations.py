@@ -108,9 +108,10 @@ class Activations(Mapping[str, Tensor]):
         columns = {name: self._columns[name] for name in only or self._columns if name in self._columns}
         widest = max(math.prod(values.shape[1:]) for values in columns.values())
         rows = rows or max(1, CHUNK_NUMBERS // widest)
+        head = None if self.head is None else self.head.to(device)
         for start in range(0, len(self), rows):
             piece = {name: _as_tensor(values[start : start + rows], device=device) for name, values in columns.items()}
-            yield self._with(piece)
+            yield self._with(piece, head)
 
     def per_row(
         self,
@@ -139,7 +140,7 @@ class Activations(Mapping[str, Tensor]):
             name: values[torch.from_numpy(chosen)] if isinstance(values, Tensor) else np.asarray(values[chosen])
             for name, values in self._columns.items()
         }
-        return self._with(picked)
+        return self._with(picked, self.head)
 
     def moments(self, device: torch.device | str = "cpu") -> Moments:
         """Counts, means and scatter of the features by label, from one pass, kept for the next caller."""
@@ -151,16 +152,26 @@ class Activations(Mapping[str, Tensor]):
 
     def broken_rows(self, name: str) -> Tensor:
         """The rows of a column that hold NaN or infinity, from one pass that all detectors share."""
-        return self._rows_with("broken", name, lambda values: ~torch.isfinite(values))
+        # a sum that is finite had finite terms; only where it is not are rows worth looking at
+        return self._rows_with(
+            "broken", name, lambda values: not torch.isfinite(values.sum()), lambda values: ~torch.isfinite(values)
+        )
 
     def negative_rows(self, name: str) -> Tensor:
         """The rows of a column that hold a value below zero, from one pass that all detectors share."""
-        return self._rows_with("negative", name, lambda values: values < 0)
+        return self._rows_with("negative", name, lambda values: bool(values.amin() < 0), lambda values: values < 0)
 
-    def _rows_with(self, what: str, name: str, test: Callable[[Tensor], Tensor]) -> Tensor:
+    def _rows_with(
+        self, what: str, name: str, suspect: Callable[[Tensor], bool], test: Callable[[Tensor], Tensor]
+    ) -> Tensor:
         if (what, name) not in self._found:
-            hit = self.per_row(lambda chunk: test(chunk[name]).flatten(1).any(dim=1), only=(name,))
-            self._found[what, name] = hit.nonzero().flatten()
+            rows, start = [], 0
+            device = values.device if isinstance(values := self._columns[name], Tensor) else "cpu"
+            for chunk in self.chunks(device=device, only=(name,)):
+                if suspect(chunk[name]):
+                    rows.append(test(chunk[name]).flatten(1).any(dim=1).nonzero().flatten().cpu() + start)
+                start += len(chunk)
+            self._found[what, name] = torch.cat(rows) if rows else torch.empty(0, dtype=torch.int64)
         return self._found[what, name]
 
     @property
@@ -170,9 +181,9 @@ class Activations(Mapping[str, Tensor]):
             return int(self._columns["logits"].shape[1])
         return self.head.num_classes if self.head else int(self.labels.max()) + 1
 
-    def _with(self, columns: Mapping[str, Column]) -> "Activations":
+    def _with(self, columns: Mapping[str, Column], head: Head | None) -> "Activations":
         piece = Activations.__new__(Activations)
-        piece._columns, piece.head = dict(columns), self.head
+        piece._columns, piece.head = dict(columns), head
         piece._moments, piece._found = None, {}
         return piece
 

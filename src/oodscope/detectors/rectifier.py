@@ -40,4 +40,4 @@ class Rectifier(Detector):
         return (self.logit_score or EBO()).of_logits(precise(self._logits(batch.features, batch.head)))
 
     def _logits(self, features: Tensor, head: Head) -> Tensor:
-        return head.to(features.device).logits(self._rectify(features))
+        return head.logits(self._rectify(features))

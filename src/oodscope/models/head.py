@@ -59,6 +59,8 @@ class Head:
 
     def to(self, device: torch.device | str) -> "Head":
         """The same head with its numbers on ``device``."""
+        if self.weight.device == torch.device(device):
+            return self
         return Head(self.weight.to(device), self.bias.to(device))
 
     def __repr__(self) -> str:

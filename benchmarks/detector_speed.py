@@ -1,0 +1,184 @@
+"""How fast are our detectors beside those of pytorch-ood, on the same cached activations?
+
+    pip install --no-deps pytorch-ood
+    python benchmarks/detector_speed.py [--classes 10 1000] [--only NAME ...]
+
+50,000 x 512 training and 30,000 x 512 test activations, made up, in memory. Fit and score are timed for both in
+one process, one after the other, each the best of three (of one, where it takes longer than ten seconds). At 1,000
+classes the peer's Mahalanobis detectors, DICE and GradNorm get fewer rows (column "peer's share") and their time is
+scaled up, because they take minutes or run out of memory.
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pytorch_ood.detector as peer
+import torch
+from torch import Tensor, nn
+
+import oodscope as oods
+from oodscope.models import Head
+
+TRAIN, TEST, VAL, WIDTH = 50_000, 30_000, 5_000, 512
+SLOW_SECONDS = 10.0
+
+
+@dataclass
+class Data:
+    """Training, held-out and test activations of a made-up network."""
+
+    classes: int
+
+    def __post_init__(self) -> None:
+        rng = np.random.default_rng(0)
+        self.head = nn.Linear(WIDTH, self.classes)
+        centres = rng.normal(size=(self.classes, WIDTH)).astype(np.float32)
+        with torch.no_grad():
+            self.head.weight.copy_(torch.from_numpy(centres * 0.05))
+        self.train, self.val, self.test = (self.rows(rng, centres, n) for n in (TRAIN, VAL, TEST))
+
+    def rows(self, rng: np.random.Generator, centres: np.ndarray, count: int) -> oods.Activations:
+        labels = np.arange(count) % self.classes
+        noise = rng.normal(size=(count, WIDTH)).astype(np.float32)
+        features = torch.from_numpy(centres[labels] + noise).relu()
+        with torch.no_grad():
+            logits = self.head(features)
+        head = Head(self.head.weight, self.head.bias)
+        return oods.Activations(logits=logits, features=features, labels=labels, head=head)
+
+
+@dataclass
+class Contest:
+    """One detector in both libraries: how the peer is made, and what it reads."""
+
+    ours: str
+    make: Callable[[Data], object]
+    reads: str = "features"
+    fits: str | None = "train"
+    params: dict[str, object] | None = None
+    share: float = 1.0
+    """Of the rows that the peer gets at 1,000 classes."""
+
+
+class HeadOnly(nn.Module):
+    def __init__(self, head: nn.Linear) -> None:
+        super().__init__()
+        self.fc = head
+
+    def forward(self, features: Tensor) -> Tensor:
+        return self.fc(features)
+
+
+def weights(data: Data) -> tuple[Tensor, Tensor]:
+    return data.head.weight.detach(), data.head.bias.detach()
+
+
+CONTESTS = [
+    Contest("msp", lambda d: peer.MaxSoftmax(None), "logits", None),
+    Contest("mls", lambda d: peer.MaxLogit(None), "logits", None),
+    Contest("ebo", lambda d: peer.EnergyBased(None), "logits", None),
+    Contest("entropy", lambda d: peer.Entropy(None), "logits", None),
+    Contest("gen", lambda d: peer.GEN(None, gamma=0.1, M=100), "logits", None),
+    Contest("temp_scaling", lambda d: peer.TemperatureScaling(None), "logits", "val"),
+    Contest("klm", lambda d: peer.KLMatching(None), "logits", "val"),
+    Contest("openmax", lambda d: peer.OpenMax(None, tailsize=20, alpha=3), "logits"),
+    Contest("knn", lambda d: peer.KNN(None, k=50)),
+    Contest("mds", lambda d: peer.Mahalanobis(None), share=0.02),
+    Contest("rmds", lambda d: peer.RMD(None), share=0.02),
+    Contest("vim", lambda d: peer.ViM(None, 256, *weights(d)), params={"dim": 256}),
+    Contest("she", lambda d: peer.SHE(None, d.head)),
+    Contest("dice", lambda d: peer.DICE(None, *weights(d), p=0.9), share=0.1),
+    Contest("fdbd", lambda d: peer.fDBD(None, d.head)),
+    Contest("nci", lambda d: peer.NCI(None, d.head, alpha=1e-4)),
+    Contest("nnguide", lambda d: peer.NNGuide(None, d.head, k=10), params={"k": 10, "bank_fraction": 1.0}),
+    Contest("react", lambda d: peer.ReAct(None, d.head, percentile=0.9), "maps", "val"),
+    Contest("vra", lambda d: peer.VRA(None, d.head, 0.1, 0.9), "maps", "val"),
+    Contest("ash", lambda d: peer.ASH(None, d.head, "ash-b", 0.9), "maps", None),
+    Contest("scale", lambda d: peer.SCALE(None, d.head, 0.85), "maps", None),
+    Contest("gradnorm", lambda d: peer.GradNorm(HeadOnly(d.head)), "inputs", None, share=0.02),
+]
+
+
+def peer_times(contest: Contest, data: Data, share: float) -> tuple[float, float]:
+    """Seconds to fit and to score; the fit sees all rows, the score a share of them, scaled up."""
+    detector = contest.make(data)
+    column = "logits" if contest.reads == "logits" else "features"
+    started = time.perf_counter()
+    if contest.fits:
+        rows = getattr(data, contest.fits)
+        name = {"logits": "fit_logits", "maps": "fit_feature_maps"}.get(contest.reads, "fit_features")
+        getattr(detector, name)(rows[column], rows.labels)
+    middle = time.perf_counter()
+    values = data.test[column][: int(share * TEST)]
+    if contest.reads == "inputs":
+        detector.to("cpu").predict(values)
+    else:
+        name = {"logits": "predict_logits", "maps": "predict_feature_maps"}.get(contest.reads, "predict_features")
+        with torch.no_grad():
+            getattr(detector, name)(values)
+    return middle - started, (time.perf_counter() - middle) / share
+
+
+def our_times(contest: Contest, data: Data) -> tuple[float, float]:
+    detector = oods.create_detector(contest.ours, **(contest.params or {}))
+    started = time.perf_counter()
+    # new views each time: what a first fit learnt of the training rows must not help the second
+    detector.fit(fresh(data.train), fresh(data.val))
+    middle = time.perf_counter()
+    detector.score(fresh(data.test))
+    return middle - started, time.perf_counter() - middle
+
+
+def fresh(rows: oods.Activations) -> oods.Activations:
+    named = {name: rows[name] for name in ("logits", "features", "labels")}
+    return oods.Activations(**named, head=rows.head)
+
+
+def best(measure: Callable[[], tuple[float, float]]) -> tuple[float, float]:
+    runs = [measure()]
+    while len(runs) < 3 and sum(runs[0]) < SLOW_SECONDS:
+        runs.append(measure())
+    return min(runs, key=sum)
+
+
+def compare(data: Data, contest: Contest) -> float | None:
+    share = contest.share if data.classes >= 1000 else 1.0
+    ours = best(lambda: our_times(contest, data))
+    try:
+        theirs = best(lambda: peer_times(contest, data, share))
+    except Exception as error:
+        print(f"| {contest.ours} | {ours[0]:.3f} | {ours[1]:.3f} | failed: {str(error)[:60]} | | | |", flush=True)
+        return None
+    ratio = sum(theirs) / sum(ours)
+    excess = sum(ours) - 1.1 * sum(theirs)
+    verdict = "" if excess <= 0 else "within 5 ms" if excess <= 0.005 else "SLOWER"
+    shown = "" if share == 1 else f"{share:g}"
+    print(
+        f"| {contest.ours} | {ours[0]:.3f} | {ours[1]:.3f} | {theirs[0]:.3f} | {theirs[1]:.3f} | {shown} "
+        f"| {ratio:.1f} {verdict}|",
+        flush=True,
+    )
+    return ratio
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--classes", type=int, nargs="*", default=[10, 1000])
+    parser.add_argument("--only", nargs="*")
+    options = parser.parse_args()
+    for classes in options.classes:
+        data = Data(classes)
+        print(f"\n{classes} classes, {torch.get_num_threads()} threads\n")
+        print("| detector | fit, s | score, s | peer's fit, s | peer's score, s | peer's share | times faster |")
+        print("|---|---|---|---|---|---|---|")
+        chosen = [contest for contest in CONTESTS if not options.only or contest.ours in options.only]
+        ratios = [ratio for contest in chosen if (ratio := compare(data, contest)) is not None]
+        print(f"\nmedian: {statistics.median(ratios):.1f} times faster, least {min(ratios):.1f}")
+
+
+if __name__ == "__main__":
+    main()
