@@ -7,6 +7,7 @@ from torch.nn.functional import cosine_similarity
 from oodscope.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
+from oodscope.detectors.groups import group_sums, means
 from oodscope.detectors.precision import precise
 
 METRICS = ("inner_product", "euclidean", "cosine")
@@ -42,19 +43,17 @@ class SHE(Detector):
     def _fit(self, train: Activations, val: Activations, ood_val: Activations | None) -> None:
         if self.metric not in METRICS:
             raise DetectorError(f"she: metric must be one of {', '.join(METRICS)}, not {self.metric!r}")
-        classes, width = train.num_classes, train.features.shape[1]
-        # the recognised images of each class first, then the others
-        sums = precise(torch.zeros(2 * classes, width, device=self.device))
-        counts = precise(torch.zeros(2 * classes, 1, device=self.device))
-        for chunk in train.chunks(device=self.device, only=("features", "labels", "logits")):
-            group = chunk.labels + classes * (chunk.logits.argmax(dim=1) != chunk.labels)
-            sums.index_add_(0, group, precise(chunk.features))
-            counts.index_add_(0, group, torch.ones_like(counts[group]))
-        right, wrong = sums.view(2, classes, width)
-        n_right, n_wrong = counts.view(2, classes, 1)
-        common = right.sum(dim=0) / n_right.sum() if n_right.any() else wrong.sum(dim=0) / n_wrong.sum()
-        patterns = torch.where(n_wrong > 0, wrong / n_wrong.clamp(min=1), common)
-        self.patterns_ = torch.where(n_right > 0, right / n_right.clamp(min=1), patterns)
+        classes = train.num_classes
+
+        def group(chunk: Activations) -> Tensor:
+            """The recognised images of each class first, then the others."""
+            return chunk.labels + classes * (chunk.logits.argmax(dim=1) != chunk.labels)
+
+        sums, counts = group_sums(train, 2 * classes, group, self.device)
+        recognised = slice(classes) if counts[:classes].any() else slice(None)
+        common = sums[recognised].sum(dim=0) / counts[recognised].sum()
+        others = means(sums[classes:], counts[classes:], common)
+        self.patterns_ = means(sums[:classes], counts[:classes], others)
 
     def _score(self, batch: Activations) -> Tensor:
         features, pattern = precise(batch.features), self.patterns_[batch.logits.argmax(dim=1)]

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from .arithmetic import energy
+from .arithmetic import energy, softmax
 
 CASES = {
     "ash": [{}, {"percentile": 65}, {"percentile": 0}],
@@ -16,6 +16,11 @@ CASES = {
     "she": [{}, {"metric": "euclidean"}, {"metric": "cosine"}],
     "fdbd": [{}, {"distance_as_normalizer": False}],
     "nci": [{}, {"alpha": 0.1}],
+    "adascale_a": [{}, {"low": 60, "high": 99}],
+    "adascale_l": [{}, {"low": 60, "high": 99}],
+    "optfs": [{}, {"intervals": 7}],
+    "cadref": [{}],
+    "nac": [{}, {"alpha": 3000.0, "bins": 7, "enough": 10}],
 }
 
 
@@ -129,3 +134,89 @@ def nci(train, test, alpha=1e-4):
         return -(w @ (h - mean)) / np.linalg.norm(h - mean) - alpha * np.abs(h).sum()
 
     return np.array([score(h, z) for h, z in zip(test["features"], test["logits"])])
+
+
+def adascale_ratios(train, test, low, high):
+    def instability(h, moved):
+        correction = sum(max(moved[i], 0.0) for i in largest(h, max(1, int(0.05 * len(h)))))
+        return correction + 10 * sum(abs(h[i] - moved[i]) for i in largest(h, max(1, int(0.01 * len(h)))))
+
+    known = [instability(h, m) for h, m in zip(train["val_features"], train["val_perturbed_features"])]
+    for h, moved in zip(test["features"], test["perturbed_features"]):
+        share = sum(q <= instability(h, moved) for q in known) / len(known)
+        positive = np.maximum(h, 0)
+        k = count_above(h, low + (1 - share) * (high - low))
+        top = sum(positive[i] for i in largest(h, k))
+        yield sum(positive) / top if top > 0 else 1.0
+
+
+def adascale_a(train, test, low=75, high=85):
+    ratios = adascale_ratios(train, test, low, high)
+    return np.array(
+        [exact_energy(h * math.exp(r), train["weight"], train["bias"]) for h, r in zip(test["features"], ratios)]
+    )
+
+
+def adascale_l(train, test, low=75, high=85):
+    ratios = adascale_ratios(train, test, low, high)
+    return np.array([energy((train["weight"] @ h + train["bias"]) * r**2) for h, r in zip(test["features"], ratios)])
+
+
+def optfs(train, test, intervals=100):
+    low, high = np.percentile(train["features"], [0.1, 99.9])
+    width = (high - low) / intervals
+
+    def place(v):
+        k = math.floor((v - low) / width)
+        return k if 0 <= k < intervals else None
+
+    gain = np.zeros(intervals)
+    for h, z in zip(train["features"], train["logits"]):
+        for v, w in zip(h, train["weight"][int(np.argmax(z))]):
+            if place(v) is not None:
+                gain[place(v)] += w * v / len(train["features"])
+    theta = 1000 * gain / np.linalg.norm(gain)
+
+    def score(h, z):
+        w = train["weight"][int(np.argmax(z))]
+        return -sum(w_i * v * theta[place(v)] for w_i, v in zip(w, h) if place(v) is not None)
+
+    return np.array([score(h, z) for h, z in zip(test["features"], test["logits"])])
+
+
+def cadref(train, test):
+    predicted = np.argmax(train["logits"], axis=1)
+    typical = np.mean([-energy(z) for z in train["logits"]])
+
+    def score(h, z):
+        c = int(np.argmax(z))
+        own = train["features"][predicted == c] if (predicted == c).any() else train["features"]
+        up = down = 0.0
+        for error, w in zip(h - own.mean(axis=0), train["weight"][c]):
+            if error * w >= 0:
+                up += abs(error)
+            else:
+                down += abs(error)
+        return (up / -energy(z) + down / typical) / max(np.abs(h).sum(), 1e-12)
+
+    return np.array([score(h, z) for h, z in zip(test["features"], test["logits"])])
+
+
+def nac(train, test, alpha=100.0, bins=50, enough=50):
+    def states(h, z):
+        excess = np.array(softmax(z)) - 1 / len(z)
+        for i, v in enumerate(h):
+            x = alpha * v * sum(e * w for e, w in zip(excess, train["weight"][:, i]))
+            s = 1 / (1 + math.exp(-x)) if x > -700 else 0.0
+            yield i, min(int(s * bins), bins - 1)
+
+    seen = {}
+    for h, z in zip(train["features"], train["logits"]):
+        for state in states(h, z):
+            seen[state] = seen.get(state, 0) + 1
+    return np.array(
+        [
+            -np.mean([min(seen.get(state, 0) / enough, 1) for state in states(h, z)])
+            for h, z in zip(test["features"], test["logits"])
+        ]
+    )
