@@ -8,7 +8,7 @@ from oodscope import Activations, create_detector
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.base import Detector
 from oodscope.detectors.quantiles import percentiles
-from oodscope.detectors.topshare import kept, top_mask
+from oodscope.detectors.topshare import kept, top_mask, top_values
 
 from .twins import rectifiers
 from .worlds import activations, world
@@ -38,7 +38,7 @@ class TestTopShare:
 
     def test_exactly_k_and_ties_to_the_earlier(self):
         rows = torch.tensor([[1.0, 2.0, 1.0, 1.0], [0.0, 0.0, 0.0, 0.0], [4.0, 3.0, 2.0, 1.0]])
-        mask = top_mask(rows, rows.topk(2, dim=1).values[:, 1:], 2)
+        mask = top_mask(rows, top_values(rows, 3), 2)
         assert mask.tolist() == [
             [True, True, False, False],
             [True, True, False, False],
@@ -149,16 +149,17 @@ class TestVRA:
 class TestFDBD:
     def test_equal_weights_have_no_boundary(self):
         train, val, test = world()
+        often, other = test["logits"].argmax(axis=1)[0], (test["logits"].argmax(axis=1)[0] + 1) % 5
         weight, bias = train["weight"].copy(), train["bias"].copy()
-        weight[1], bias[1] = weight[0], bias[0]
-        train, val, test = (with_logits(part, weight, bias) for part in (train, val, test))
-        alone = [
-            {**with_logits(part, weight[1:], bias[1:]), "labels": np.maximum(part["labels"] - 1, 0)}
-            for part in (train, val, test)
-        ]
-        both = alone[2]["logits"].argmax(axis=1) == 0
-        assert both.any()
-        assert np.allclose(scores("fdbd", train, val, test)[both], scores("fdbd", *alone)[both], rtol=1e-6)
+        weight[other], bias[other] = weight[often], bias[often]
+        without = np.arange(5) != other
+        doubled = [with_logits(part, weight, bias) for part in (train, val, test)]
+        alone = [with_logits(part, weight[without], bias[without]) for part in (train, val, test)]
+        for part in alone:
+            part["labels"] = part["labels"] % 4
+        theirs = doubled[2]["logits"].max(axis=1) == doubled[2]["logits"][:, often]
+        assert theirs[0]
+        assert np.allclose(scores("fdbd", *doubled)[theirs], scores("fdbd", *alone)[theirs], rtol=1e-6)
 
     def test_a_feature_at_the_mean_is_finite(self):
         features = np.array([[1.0, 1.0], [1.0, 1.0]], dtype=np.float32)

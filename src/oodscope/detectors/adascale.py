@@ -14,7 +14,7 @@ from oodscope.detectors.base import Cost, Needs, Paper
 from oodscope.detectors.ebo import EBO
 from oodscope.detectors.precision import precise
 from oodscope.detectors.rectifier import Rectifier
-from oodscope.detectors.topshare import ratio, top_mask
+from oodscope.detectors.topshare import kept, ratio, top_mask, top_values
 
 CORRECTION, SHIFT = 0.05, 0.01
 """Shares of the features, the largest, over which the two terms of the instability are summed."""
@@ -57,12 +57,11 @@ class AdaScale(Rectifier):
     def _instability(self, batch: Activations) -> Tensor:
         features, moved = batch.features, batch[self.probes[0].column]
         width = features.shape[1]
-        # the smaller set of largest features lies inside the larger one
         few, many = max(1, int(SHIFT * width)), max(1, int(CORRECTION * width))
-        values = features.topk(many, dim=1).values
-        steady = precise(moved.relu() * top_mask(features, values[:, -1:], many)).sum(dim=1)
-        shift = (precise(features) - precise(moved)).abs() * top_mask(features, values[:, few - 1 : few], few)
-        return steady + SHIFT_WEIGHT * shift.sum(dim=1)
+        values = top_values(features, many + 1)
+        steady = precise(moved.relu() * top_mask(features, values, many)).sum(dim=1)
+        shift = precise((features - moved).abs() * top_mask(features, values, few)).sum(dim=1)
+        return steady + SHIFT_WEIGHT * shift
 
     def _score(self, batch: Activations) -> Tensor:
         return self._scores(batch, [(self.low, self.high)])[:, 0]
@@ -74,8 +73,8 @@ class AdaScale(Rectifier):
         width = features.shape[1]
         positive = features.relu()
         total = precise(positive).sum(dim=1)
-        most = max(1, width - round(width * min(low for low, _ in ranges) / 100))
-        sums = precise(positive.topk(most, dim=1).values).cumsum(dim=1)
+        most = kept(width, min(low for low, _ in ranges))
+        sums = precise(top_values(positive, most)).cumsum(dim=1)
         product, bias = precise(features @ head.weight.T), precise(head.bias)
         rank = torch.searchsorted(self.instability_, self._instability(batch), right=True)
         calm = 1 - precise(rank) / len(self.instability_)

@@ -1,5 +1,6 @@
 """AdaSCALE-A: features scaled by an amount that depends on how firm they are."""
 
+import torch
 from torch import Tensor
 
 from oodscope.detectors.adascale import AdaScale
@@ -40,4 +41,4 @@ class AdaScaleA(AdaScale):
         self.logit_score = logit_score
 
     def _scaled(self, product: Tensor, bias: Tensor, scale: Tensor) -> Tensor:
-        return scale.exp() * product + bias
+        return torch.addcmul(bias, product, scale.exp())

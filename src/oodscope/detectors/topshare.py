@@ -4,6 +4,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,13 +21,31 @@ def kept(width: int, percentile: float) -> int:
     return max(1, width - round(width * percentile / 100))
 
 
-def top_mask(features: Tensor, threshold: Tensor, k: int) -> Tensor:
-    """Marks the ``k`` largest of each row, given the k-th largest value ``[N, 1]``; ties go to the earlier feature.
+def top_values(features: Tensor, k: int) -> Tensor:
+    """The ``k`` largest values of each row, largest first; all of them where there are fewer."""
+    k = min(k, features.shape[1])
+    if features.device.type != "cpu":
+        return features.topk(k, dim=1).values
+    # on a CPU several times faster than torch.topk
+    largest = np.partition(features.numpy(), features.shape[1] - k, axis=1)[:, -k:]
+    largest.sort(axis=1)
+    return torch.from_numpy(largest).flip(1)
 
-    Exactly k, the same on every device: ``torch.topk`` leaves open which of equal values it returns.
+
+def top_mask(features: Tensor, values: Tensor, k: int) -> Tensor:
+    """Marks the ``k`` largest of each row; among equals, the earlier ones.
+
+    Exactly k, and the same on every device: ``torch.topk`` leaves open which of equal values it takes.
+
+    Parameters
+    ----------
+    values : at least the ``k + 1`` largest of each row, from ``top_values``.
     """
+    threshold = values[:, k - 1 : k]
     keep = features >= threshold
-    crowded = keep.sum(dim=1) > k
+    if k == features.shape[1]:
+        return keep
+    crowded = values[:, k] == threshold[:, 0]
     if crowded.any():
         rows, limit = features[crowded], threshold[crowded]
         above, tied = rows > limit, rows == limit
@@ -72,16 +91,16 @@ class TopShare(Rectifier):
         head = head.to(features.device)
         bias, total = precise(head.bias), precise(features).sum(dim=1)
         ks = [kept(features.shape[1], value) for value in percentiles]
-        values = features.topk(max(ks), dim=1).values
+        values = top_values(features, max(ks) + 1)
         sums = precise(values).cumsum(dim=1)
         plain = None if self.prunes else precise(features @ head.weight.T)
         for k in ks:
             factor = self._factor(total, sums[:, k - 1], k).unsqueeze(1)
             if plain is not None:
-                yield factor * plain + bias
+                yield torch.addcmul(bias, plain, factor)
             else:
-                shaped = self._shape(features, top_mask(features, values[:, k - 1 : k], k))
-                yield factor * precise(shaped @ head.weight.T) + bias
+                shaped = self._shape(features, top_mask(features, values, k))
+                yield torch.addcmul(bias, precise(shaped @ head.weight.T), factor)
 
     def score_grid(
         self,
