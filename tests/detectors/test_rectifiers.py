@@ -151,7 +151,7 @@ class TestFDBD:
         train, val, test = world()
         often, other = test["logits"].argmax(axis=1)[0], (test["logits"].argmax(axis=1)[0] + 1) % 5
         weight, bias = train["weight"].copy(), train["bias"].copy()
-        weight[other], bias[other] = weight[often], bias[often]
+        weight[other], bias[other] = weight[often], bias[often] - 1
         without = np.arange(5) != other
         doubled = [with_logits(part, weight, bias) for part in (train, val, test)]
         alone = [with_logits(part, weight[without], bias[without]) for part in (train, val, test)]
@@ -189,6 +189,12 @@ class TestAdaScale:
         train["val_features"] = val["features"]
         theirs = getattr(rectifiers, name)(train, test)
         assert np.allclose(scores(name, train, val, test), theirs, rtol=1e-4, atol=1e-4 * theirs.std())
+
+    @pytest.mark.parametrize("name", ["adascale_a", "adascale_l"])
+    def test_an_image_counts_among_those_no_firmer_than_itself(self, name):
+        train, val, _ = world(n=30)
+        theirs = getattr(rectifiers, name)(train, val, low=50, high=95)
+        assert np.allclose(scores(name, train, val, val, low=50, high=95), theirs, rtol=1e-4)
 
     def test_remembers_at_most_five_thousand_drawn_by_seed(self, monkeypatch):
         monkeypatch.setattr("oodscope.detectors.adascale.REMEMBERED", 20)
