@@ -29,7 +29,7 @@ def fitted(name, seed=0, **params):
 def test_noise_scores_above_data(name):
     """Larger = more OOD: training-like rows against rows with logits near uniform and features off the data."""
     rng = np.random.default_rng(1)
-    weight = np.kron(np.eye(5), np.ones(3)) - 0.2
+    weight = (np.kron(np.eye(5), np.ones(12)) - 0.2) / 4
 
     def rows(features):
         logits = features @ weight.T
@@ -48,9 +48,9 @@ def test_noise_scores_above_data(name):
         }
 
     def known(count):
-        return rows(np.abs(4 * (weight > 0)[np.arange(count) % 5] + rng.normal(size=(count, 15)) * 0.3))
+        return rows(np.abs(4 * (weight > 0)[np.arange(count) % 5] + rng.normal(size=(count, 60)) * 0.3))
 
-    noise = rows(np.abs(rng.normal(size=(200, 15))))
+    noise = rows(np.abs(rng.normal(size=(200, 60))))
     detector = create_detector(name)
     detector.fit(activations(known(500), detector.probes), activations(known(100), detector.probes))
     inside = detector.score(activations(known(200), detector.probes))

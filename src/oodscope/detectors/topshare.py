@@ -1,0 +1,125 @@
+"""The largest features of each image: which they are, what they sum to, and rectifiers built on them."""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from oodscope.activations import Activations
+from oodscope.base.errors import DetectorError
+from oodscope.detectors.ebo import EBO
+from oodscope.detectors.precision import precise
+from oodscope.detectors.rectifier import Rectifier
+from oodscope.models import Head
+
+
+def kept(width: int, percentile: float) -> int:
+    """How many of ``width`` features lie above the percentile; one at least."""
+    return max(1, width - round(width * percentile / 100))
+
+
+def top_values(features: Tensor, k: int) -> Tensor:
+    """The ``k`` largest values of each row, largest first; all of them where there are fewer."""
+    k = min(k, features.shape[1])
+    if features.device.type != "cpu":
+        return features.topk(k, dim=1).values
+    # on a CPU several times faster than torch.topk
+    largest = np.partition(features.numpy(), features.shape[1] - k, axis=1)[:, -k:]
+    largest.sort(axis=1)
+    return torch.from_numpy(largest).flip(1)
+
+
+def top_mask(features: Tensor, values: Tensor, k: int) -> Tensor:
+    """Marks the ``k`` largest of each row; among equals, the earlier ones.
+
+    Exactly k, and the same on every device: ``torch.topk`` leaves open which of equal values it takes.
+
+    Parameters
+    ----------
+    values : at least the ``k + 1`` largest of each row, from ``top_values``.
+    """
+    threshold = values[:, k - 1 : k]
+    keep = features >= threshold
+    if k == features.shape[1]:
+        return keep
+    crowded = values[:, k] == threshold[:, 0]
+    if crowded.any():
+        rows, limit = features[crowded], threshold[crowded]
+        above, tied = rows > limit, rows == limit
+        places = k - above.sum(dim=1, keepdim=True)
+        keep[crowded] = above | (tied & (tied.cumsum(dim=1) <= places))
+    return keep
+
+
+def ratio(total: Tensor, part: Tensor) -> Tensor:
+    """What the whole is to its largest part; 1 where both are zero."""
+    return torch.where(part > 0, total / part, torch.ones_like(part))
+
+
+class TopShare(Rectifier):
+    r"""Rectifiers that treat each image by its own largest features.
+
+    The logits are :math:`z = a\,W\tilde h + b`, with a factor :math:`a` from the sums of all and of the
+    largest features. Subclasses give ``_factor`` and, if they prune, :math:`\tilde h` as ``_shape``. The factor
+    stays outside the product: in float32 its exponential may overflow.
+    """
+
+    prunes: ClassVar[bool] = True
+    signed_features_ok = False
+    grid = {"percentile": (65, 70, 75, 80, 85, 90, 95)}
+    percentile: float
+
+    @abstractmethod
+    def _factor(self, total: Tensor, top: Tensor, k: int) -> Tensor:
+        """:math:`a` per row, from the sum of all features and the sum of the ``k`` largest."""
+
+    def _shape(self, features: Tensor, keep: Tensor) -> Tensor:
+        r""":math:`\tilde h`, where ``keep`` marks the largest features."""
+        return features * keep
+
+    def _logits(self, features: Tensor, head: Head) -> Tensor:
+        return next(self._logits_at([self.percentile], features, head))
+
+    def _logits_at(self, percentiles: Sequence[float], features: Tensor, head: Head) -> Iterator[Tensor]:
+        """The logits at each percentile, from one search for the largest features."""
+        for value in percentiles:
+            if not 0 <= value < 100:
+                raise DetectorError(f"{self.name}: percentile must lie in [0, 100), not {value}")
+        head = head.to(features.device)
+        bias, total = precise(head.bias), precise(features).sum(dim=1)
+        ks = [kept(features.shape[1], value) for value in percentiles]
+        values = top_values(features, max(ks) + 1)
+        sums = precise(values).cumsum(dim=1)
+        plain = None if self.prunes else precise(features @ head.weight.T)
+        for k in ks:
+            factor = self._factor(total, sums[:, k - 1], k).unsqueeze(1)
+            if plain is not None:
+                yield torch.addcmul(bias, plain, factor)
+            else:
+                shaped = self._shape(features, top_mask(features, values, k))
+                yield torch.addcmul(bias, precise(shaped @ head.weight.T), factor)
+
+    def score_grid(
+        self,
+        candidates: Sequence[Mapping[str, Any]],
+        train: Activations,
+        val: Activations,
+        judged: Sequence[Activations],
+    ) -> Iterator[list[Tensor]]:
+        """All percentiles from one search for the largest features."""
+        percentiles = [candidate["percentile"] for candidate in candidates]
+        judge = self.logit_score or EBO()
+
+        def columns(chunk: Activations) -> Tensor:
+            assert chunk.head is not None, "checked before scoring"
+            logits = self._logits_at(percentiles, chunk.features, chunk.head)
+            return torch.stack([judge.of_logits(each) for each in logits], dim=1)
+
+        for part in judged:
+            self._check(part)
+        scores = [part.per_row(columns, device=self.device) for part in judged]
+        for position in range(len(percentiles)):
+            yield [each[:, position] for each in scores]
