@@ -73,7 +73,9 @@ class Activations(Mapping[str, Tensor]):
         if name in self._columns:
             return _as_tensor(self._columns[name])
         if name == "prediction" and "logits" in self._columns:
-            return self.per_row(lambda chunk: chunk.logits.argmax(dim=1), only=("logits",))
+            return self.per_row(
+                lambda chunk: chunk.logits.argmax(dim=1), device=self._device_of("logits"), only=("logits",)
+            )
         raise ActivationError(
             f"no column {name!r}.{did_you_mean(name, self._columns)} These activations hold: {', '.join(self._columns)}"
         )
@@ -166,13 +168,16 @@ class Activations(Mapping[str, Tensor]):
     ) -> Tensor:
         if (what, name) not in self._found:
             rows, start = [], 0
-            device = values.device if isinstance(values := self._columns[name], Tensor) else "cpu"
-            for chunk in self.chunks(device=device, only=(name,)):
+            for chunk in self.chunks(device=self._device_of(name), only=(name,)):
                 if suspect(chunk[name]):
                     rows.append(test(chunk[name]).flatten(1).any(dim=1).nonzero().flatten().cpu() + start)
                 start += len(chunk)
             self._found[what, name] = torch.cat(rows) if rows else torch.empty(0, dtype=torch.int64)
         return self._found[what, name]
+
+    def _device_of(self, name: str) -> torch.device | str:
+        values = self._columns[name]
+        return values.device if isinstance(values, Tensor) else "cpu"
 
     @property
     def num_classes(self) -> int:
