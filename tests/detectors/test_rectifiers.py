@@ -279,8 +279,10 @@ def test_noise_scores_above_data_at_parameters_that_fit_the_data(name, params):
 
 @pytest.mark.parametrize("signed", [False, True])
 @pytest.mark.parametrize("ties", [False, True])
-def test_streamed_percentiles_are_exact(signed, ties, monkeypatch):
+@pytest.mark.parametrize("in_memory", [0, 2**24])
+def test_percentiles_are_exact_whether_ordered_or_counted(signed, ties, in_memory, monkeypatch):
     monkeypatch.setattr("oodscope.activations.activations.CHUNK_NUMBERS", 100)
+    monkeypatch.setattr("oodscope.detectors.quantiles.IN_MEMORY", in_memory)
     values = np.random.default_rng(0).normal(size=(37, 9)).astype(np.float32)
     values = values if signed else np.abs(values)
     values = values.round() if ties else values

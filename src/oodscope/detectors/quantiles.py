@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -10,19 +11,33 @@ from oodscope.activations import Activations
 HALF = 2**16
 """How many upper halves, and how many lower ones, a float32 can have."""
 
-
-def percentile(values: Tensor, percent: float) -> float:
-    """Linear-interpolated percentile of all values; ``torch.quantile`` refuses more than 16 million."""
-    flat = values.flatten().float()
-    position = percent / 100 * (flat.numel() - 1)
-    low = int(position)
-    below = torch.kthvalue(flat, low + 1).values
-    above = torch.kthvalue(flat, min(low + 2, flat.numel())).values
-    return float(below.double() + (position - low) * (above.double() - below.double()))
+IN_MEMORY = 2**24
+"""Up to so many values are ordered in memory; beyond, they are counted."""
 
 
 def percentiles(activations: Activations, column: str, percents: Sequence[float], device: torch.device) -> list[float]:
-    """Linear-interpolated percentiles of all values of a column, exactly, in two passes and without holding them.
+    """Linear-interpolated percentiles of all values of a column, exactly, however many there are."""
+    count = activations[column].numel()
+    positions = [(count - 1) * (percent / 100) for percent in percents]
+    ranks = sorted({min(int(position) + up, count - 1) for position in positions for up in (0, 1)})
+    find = _ordered if count <= IN_MEMORY else _counted
+    value = find(activations, column, ranks, device)
+    found = []
+    for position in positions:
+        below, above = value[int(position)], value[min(int(position) + 1, count - 1)]
+        found.append(below + (position - int(position)) * (above - below))
+    return found
+
+
+def _ordered(activations: Activations, column: str, ranks: list[int], device: torch.device) -> dict[int, float]:
+    values = activations[column].to(device, torch.float32).flatten()
+    # a partition is a tenth of a sort; GPUs only sort
+    placed = torch.from_numpy(np.partition(values.numpy(), ranks)) if device.type == "cpu" else values.sort().values
+    return dict(zip(ranks, placed[torch.tensor(ranks, device=placed.device)].tolist()))
+
+
+def _counted(activations: Activations, column: str, ranks: list[int], device: torch.device) -> dict[int, float]:
+    """By two passes that hold no values.
 
     float32 values sort like the integers that their bits spell. The first pass counts the upper halves of
     those integers; the second counts the lower halves under each upper half that holds a wanted rank.
@@ -30,9 +45,6 @@ def percentiles(activations: Activations, column: str, percents: Sequence[float]
     upper = torch.zeros(HALF, dtype=torch.int64)
     for chunk in activations.chunks(device=device, only=(column,)):
         upper += torch.bincount((_sortable(chunk[column]) >> 16) + HALF // 2, minlength=HALF).cpu()
-    last = int(upper.sum()) - 1
-    positions = [last * (percent / 100) for percent in percents]
-    ranks = sorted({rank for position in positions for rank in (int(position), min(int(position) + 1, last))})
     up_to = upper.cumsum(dim=0)
     home = {rank: int(torch.searchsorted(up_to, rank, right=True)) for rank in ranks}
     lower = {half: torch.zeros(HALF, dtype=torch.int64) for half in home.values()}
@@ -46,11 +58,7 @@ def percentiles(activations: Activations, column: str, percents: Sequence[float]
         inside = rank - int(up_to[half] - upper[half])
         low = int(torch.searchsorted(lower[half].cumsum(dim=0), inside, right=True))
         value[rank] = _from_sortable((half - HALF // 2) * HALF + low)
-    found = []
-    for position in positions:
-        below, above = value[int(position)], value[min(int(position) + 1, last)]
-        found.append(below + (position - int(position)) * (above - below))
-    return found
+    return value
 
 
 def _sortable(values: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ from oodscope.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.base import Needs, Paper
 from oodscope.detectors.logitscore import LogitScore
-from oodscope.detectors.quantiles import percentile
+from oodscope.detectors.quantiles import percentiles
 from oodscope.detectors.rectifier import Rectifier
 
 
@@ -36,7 +36,7 @@ class ReAct(Rectifier):
     def _fit(self, train: Activations, val: Activations, ood_val: Activations | None) -> None:
         if not 0 < self.percentile <= 100:
             raise DetectorError(f"react: percentile must lie in (0, 100], not {self.percentile}")
-        self.threshold_ = percentile(val.features, self.percentile)
+        (self.threshold_,) = percentiles(val, "features", [self.percentile], self.device)
 
     def _rectify(self, features: Tensor) -> Tensor:
         return features.clamp(max=self.threshold_)
