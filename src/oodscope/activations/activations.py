@@ -54,7 +54,7 @@ class Activations(Mapping[str, Tensor]):
             if values is not None
         }
         self.head = head if weight is None else _head(weight, bias)
-        self._moments: Moments | None = None
+        self._moments: dict[bool, Moments] = {}
         self._found: dict[tuple[str, str], Tensor] = {}
         self._check()
 
@@ -141,13 +141,16 @@ class Activations(Mapping[str, Tensor]):
         }
         return self._with(picked)
 
-    def moments(self, device: torch.device | str = "cpu") -> Moments:
-        """Counts, means and scatter of the features by label, from one pass, kept for the next caller."""
-        if self._moments is None:
+    def moments(self, device: torch.device | str = "cpu", *, normalised: bool = False) -> Moments:
+        """Counts, means and scatter of the features by label, from one pass, kept for the next caller.
+
+        ``normalised``: of the features divided by their lengths; a zero row stays zero.
+        """
+        if normalised not in self._moments:
             chunks = self.chunks(device=device, only=("features", "labels"))
             pairs = ((chunk.features, chunk["labels"] if "labels" in chunk else None) for chunk in chunks)
-            self._moments = gather_moments(pairs, self.num_classes)
-        return self._moments
+            self._moments[normalised] = gather_moments(pairs, self.num_classes, normalised=normalised)
+        return self._moments[normalised]
 
     def broken_rows(self, name: str) -> Tensor:
         """The rows of a column that hold NaN or infinity, from one pass that all detectors share."""
@@ -173,7 +176,7 @@ class Activations(Mapping[str, Tensor]):
     def _with(self, columns: Mapping[str, Column]) -> "Activations":
         piece = Activations.__new__(Activations)
         piece._columns, piece.head = dict(columns), self.head
-        piece._moments, piece._found = None, {}
+        piece._moments, piece._found = {}, {}
         return piece
 
     def _check(self) -> None:
