@@ -10,6 +10,8 @@ CASES = {
     "rmds": [{}],
     "mahalanobis_pp": [{}],
     "rmds_pp": [{}],
+    "relation": [{}, {"pow": 4}, {"bank_fraction": 0.3, "seed": 3}],
+    "nnguide": [{}, {"k": 10, "bank_fraction": 1.0}, {"bank_fraction": 0.4, "seed": 3}],
 }
 
 
@@ -35,3 +37,38 @@ def mahalanobis_pp(train, test):
 
 def rmds_pp(train, test):
     return rmds(normalised(train), normalised(test))
+
+
+def shuffled_rows(count, seed):
+    """The one thing that a twin cannot find by itself: the order that a seed stands for."""
+    return torch.randperm(count, generator=torch.Generator().manual_seed(seed)).tolist()
+
+
+def relation(train, test, pow=1, bank_fraction=1.0, seed=0):
+    count = len(train["features"])
+    chosen = shuffled_rows(count, seed)[: round(bank_fraction * count)]
+    bank = [(unit(train["features"][i]), softmax(train["logits"][i])) for i in chosen]
+
+    def related(h, z):
+        direction, chances = unit(h), softmax(z)
+        kernels = [max(0.0, direction @ b) * np.dot(chances, q) for b, q in bank]
+        return -sum(value**pow for value in kernels if value > 0.03)
+
+    return np.array([related(h, z) for h, z in zip(test["features"], test["logits"])])
+
+
+def nnguide(train, test, k=100, bank_fraction=0.01, seed=0):
+    order = shuffled_rows(len(train["features"]), seed)
+    piles = {c: [i for i in order if train["labels"][i] == c] for c in set(train["labels"].tolist())}
+    chosen, wanted = [], round(bank_fraction * len(order))
+    while len(chosen) < wanted:
+        # one of each class that has any left; in the last round, those that come first in the order
+        heads = sorted((pile.pop(0) for pile in piles.values() if pile), key=order.index)
+        chosen += heads[: wanted - len(chosen)]
+    bank = [unit(train["features"][i]) * -energy(train["logits"][i]) for i in chosen]
+
+    def guided(h, z):
+        products = sorted((unit(h) @ b for b in bank), reverse=True)[:k]
+        return energy(z) * sum(products) / len(products)
+
+    return np.array([guided(h, z) for h, z in zip(test["features"], test["logits"])])
