@@ -10,6 +10,7 @@ from oodscope.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.bank import picked_rows, remembered
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
+from oodscope.detectors.columns import column_by_column
 from oodscope.detectors.neighbors import kth_distances, unit
 
 
@@ -66,6 +67,4 @@ class KNN(Detector):
         """All k from one search for the largest."""
         ks = [int(candidate["k"]) for candidate in candidates]
         largest = clone(self).set_params(k=max(ks)).to(self.device).fit(train, val)
-        columns = [part.per_row(lambda chunk: largest._distances(chunk, ks), device=self.device) for part in judged]
-        for position in range(len(ks)):
-            yield [scores[:, position] for scores in columns]
+        yield from column_by_column(judged, lambda chunk: largest._distances(chunk, ks), self.device)

@@ -11,6 +11,7 @@ from oodscope.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.bank import picked_rows, remembered
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
+from oodscope.detectors.columns import column_by_column
 from oodscope.detectors.neighbors import top_products, unit
 from oodscope.detectors.precision import precise
 
@@ -34,9 +35,7 @@ class NNGuide(Detector):
     """
 
     name = "nnguide"
-    paper = Paper(
-        "Nearest Neighbor Guidance for Out-of-Distribution Detection", "Park, Jung & Teoh", "ICCV 2023"
-    )
+    paper = Paper("Nearest Neighbor Guidance for Out-of-Distribution Detection", "Park, Jung & Teoh", "ICCV 2023")
     needs = Needs.LOGITS | Needs.FEATURES | Needs.TRAIN | Needs.LABELS
     cost = Cost.BANK
     grid = {"k": (10, 100)}
@@ -71,9 +70,7 @@ class NNGuide(Detector):
         """All k from one search for the largest."""
         ks = [int(candidate["k"]) for candidate in candidates]
         largest = clone(self).set_params(k=max(ks)).to(self.device).fit(train, val)
-        columns = [part.per_row(lambda chunk: largest._guided(chunk, ks), device=self.device) for part in judged]
-        for position in range(len(ks)):
-            yield [scores[:, position] for scores in columns]
+        yield from column_by_column(judged, lambda chunk: largest._guided(chunk, ks), self.device)
 
 
 def _energy(logits: Tensor) -> Tensor:

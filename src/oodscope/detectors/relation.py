@@ -11,6 +11,7 @@ from oodscope.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.bank import picked_rows, remembered
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
+from oodscope.detectors.columns import column_by_column
 from oodscope.detectors.neighbors import unit
 from oodscope.detectors.precision import precise
 
@@ -89,6 +90,4 @@ class Relation(Detector):
         """All powers from one look at the bank."""
         powers = [float(candidate["pow"]) for candidate in candidates]
         any_power = clone(self).to(self.device).fit(train, val)
-        columns = [part.per_row(lambda chunk: any_power._sums(chunk, powers), device=self.device) for part in judged]
-        for position in range(len(powers)):
-            yield [scores[:, position] for scores in columns]
+        yield from column_by_column(judged, lambda chunk: any_power._sums(chunk, powers), self.device)

@@ -12,6 +12,10 @@ CASES = {
     "rmds_pp": [{}],
     "relation": [{}, {"pow": 4}, {"bank_fraction": 0.3, "seed": 3}],
     "nnguide": [{}, {"k": 10, "bank_fraction": 1.0}, {"bank_fraction": 0.4, "seed": 3}],
+    "residual": [{}, {"dim": 1}, {"dim": 11}],
+    "maxcosine": [{}],
+    # learnt by climbing: compared from equal state, see test_distances.py
+    "gmm": [],
 }
 
 
@@ -72,3 +76,28 @@ def nnguide(train, test, k=100, bank_fraction=0.01, seed=0):
         return energy(z) * sum(products) / len(products)
 
     return np.array([guided(h, z) for h, z in zip(test["features"], test["logits"])])
+
+
+def residual(train, test, dim=6):
+    origin = -np.linalg.pinv(train["weight"]) @ train["bias"]
+    centred = train["features"] - origin
+    values, vectors = np.linalg.eigh(sum(np.outer(v, v) for v in centred) / len(centred))
+    outside = vectors[:, np.argsort(-values)][:, dim:]
+    return np.array([np.linalg.norm((h - origin) @ outside) for h in test["features"]])
+
+
+def maxcosine(train, test):
+    return np.array([-max(unit(h) @ unit(w) for w in train["weight"]) for h in test["features"]])
+
+
+def gmm(state, test):
+    inverse, (_, log_volume) = np.linalg.inv(state["covariance"]), np.linalg.slogdet(2 * np.pi * state["covariance"])
+
+    def density(point):
+        exponents = [
+            np.log(w) - ((point - m) @ inverse @ (point - m) + log_volume) / 2
+            for w, m in zip(state["weights"], state["means"])
+        ]
+        return -energy(exponents)
+
+    return np.array([-density((h - state["origin"]) @ state["axes"]) for h in test["features"]])
