@@ -8,6 +8,7 @@ from sklearn.mixture import GaussianMixture
 from oodscope import Activations, create_detector
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.bank import picked_rows
+from oodscope.metrics import Ranking
 
 from .test_against_twins import WORLDS
 from .twins import distances
@@ -234,3 +235,41 @@ class TestGMM:
     def test_counts_must_be_positive(self, key):
         with pytest.raises(DetectorError, match=rf"gmm: {key} must be at least 1, not 0"):
             fitted_to(world()[0], "gmm", **{key: 0})
+
+
+class TestOpenGAN:
+    @pytest.mark.parametrize("kind", WORLDS)
+    def test_equal_scores_from_equal_state(self, kind):
+        train, _, test = world(**WORLDS[kind])
+        detector = fitted_to(train, "opengan", rounds=1)
+        assert_close(detector.score(activations(test)), distances.opengan(state_of(detector), test))
+
+    def test_the_same_seed_gives_the_same_fit_and_touches_no_global_one(self):
+        train, _, test = world()
+        torch.manual_seed(0)
+        before = torch.get_rng_state()
+        first, again, other = (
+            fitted_to(train, "opengan", rounds=2, seed=seed).score(activations(test)) for seed in (0, 0, 1)
+        )
+        assert torch.get_rng_state().equal(before)
+        assert first.equal(again)
+        assert not first.equal(other)
+
+    def test_outliers_choose_among_the_discriminators(self):
+        train, val, test = (activations(rows) for rows in world())
+        chosen = create_detector("opengan", rounds=6).fit(train, val, ood_val=test)
+        blind = create_detector("opengan", rounds=6).fit(train, val)
+        auroc = [Ranking(d.score(val).numpy(), d.score(test).numpy()).auroc for d in (chosen, blind)]
+        assert auroc[0] >= auroc[1]
+        assert auroc[0] > 0.6
+
+    def test_a_longer_search_never_ends_lower(self):
+        train, val, test = (activations(rows) for rows in world())
+        short, long = (create_detector("opengan", rounds=n).fit(train, val, ood_val=test) for n in (1, 8))
+        auroc = [Ranking(d.score(val).numpy(), d.score(test).numpy()).auroc for d in (short, long)]
+        assert auroc[1] >= auroc[0]
+
+    @pytest.mark.parametrize(("key", "least"), [("rounds", 1), ("width", 1), ("rows", 4)])
+    def test_counts_must_be_positive(self, key, least):
+        with pytest.raises(DetectorError, match=rf"opengan: {key} must be at least {least}, not 0"):
+            fitted_to(world()[0], "opengan", **{key: 0})

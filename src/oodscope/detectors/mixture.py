@@ -24,7 +24,8 @@ class Mixture(NamedTuple):
         means = torch.linalg.solve_triangular(factor, self.means.T, upper=False).T
         squares = whitened.square().sum(dim=1, keepdim=True) + means.square().sum(dim=1) - 2 * (whitened @ means.T)
         volume = points.shape[1] * math.log(2 * math.pi) + 2 * factor.diagonal().log().sum()
-        return self.weights.log() - (squares + volume) / 2
+        densities: Tensor = self.weights.log() - (squares + volume) / 2
+        return densities
 
 
 def fit_mixture(start: Mixture, points: Tensor, *, floor: float, tol: float, max_iter: int) -> Mixture:
@@ -72,7 +73,7 @@ def starting_sums(points: Tensor, components: int, generator: torch.Generator) -
 def _expect(mixture: Mixture, points: Tensor) -> tuple[Tensor, Tensor, float]:
     masses, sums = mixture.weights.new_zeros(()), mixture.weights.new_zeros(())
     likelihood = 0.0
-    for part in points.split(ROWS):
+    for part in torch.split(points, ROWS):
         joint = mixture.log_densities(part)
         total = joint.logsumexp(dim=1, keepdim=True)
         mass, summed = _tally((joint - total).exp(), part)

@@ -61,7 +61,7 @@ class Relation(Detector):
         order = chances.argmax(dim=1).argsort(stable=True)
         self.chances_ = chances[order]
         self.bank_ = remembered(train, "features", chosen, self.device, unit)[order]
-        self.ceilings_ = torch.stack([tile.amax(dim=0) for tile in self.chances_.split(TILE)])
+        self.ceilings_ = torch.stack([tile.amax(dim=0) for tile in torch.split(self.chances_, TILE)])
 
     def _score(self, batch: Activations) -> Tensor:
         return self._sums(batch, [self.pow])[:, 0]

@@ -16,6 +16,7 @@ CASES = {
     "maxcosine": [{}],
     # learnt by climbing: compared from equal state, see test_distances.py
     "gmm": [],
+    "opengan": [],
 }
 
 
@@ -101,3 +102,13 @@ def gmm(state, test):
         return -energy(exponents)
 
     return np.array([-density((h - state["origin"]) @ state["axes"]) for h in test["features"]])
+
+
+def opengan(state, test):
+    def real(h):
+        for layer in range(5):
+            h = state[f"weight{layer}"] @ h + state[f"bias{layer}"]
+            h = np.where(h > 0, h, 0.2 * h) if layer < 4 else h
+        return h[0]
+
+    return np.array([-real((h - state["mean"]) / state["scale"]) for h in test["features"]])
