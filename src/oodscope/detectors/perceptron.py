@@ -15,12 +15,16 @@ Layers = list[tuple[Tensor, Tensor]]
 def perceptron(widths: Sequence[int], generator: torch.Generator) -> nn.Sequential:
     """Linear layers with batch normalisation and leaky ReLU between them; the global random state is left alone."""
     parts: list[nn.Module] = []
-    for ins, outs in pairwise(widths):
-        linear = nn.utils.skip_init(nn.Linear, ins, outs)
-        nn.init.kaiming_normal_(linear.weight, SLOPE, generator=generator)
-        nn.init.zeros_(linear.bias)
-        parts += [linear, nn.BatchNorm1d(outs), nn.LeakyReLU(SLOPE)]
-    return nn.Sequential(*parts[:-2])
+    for ins, outs in pairwise(widths[:-1]):
+        # batch normalisation would take a bias out again
+        parts += [nn.utils.skip_init(nn.Linear, ins, outs, bias=False), nn.BatchNorm1d(outs), nn.LeakyReLU(SLOPE)]
+    last = nn.utils.skip_init(nn.Linear, *widths[-2:])
+    nn.init.zeros_(last.bias)
+    network = nn.Sequential(*parts, last)
+    for part in network:
+        if isinstance(part, nn.Linear):
+            nn.init.kaiming_normal_(part.weight, SLOPE, generator=generator)
+    return network
 
 
 def folded(network: nn.Sequential) -> Layers:
@@ -28,7 +32,8 @@ def folded(network: nn.Sequential) -> Layers:
     layers: Layers = []
     for part in network:
         if isinstance(part, nn.Linear):
-            layers.append((part.weight.detach().double(), part.bias.detach().double()))
+            weight = part.weight.detach().double()
+            layers.append((weight, weight.new_zeros(len(weight)) if part.bias is None else part.bias.detach().double()))
         elif isinstance(part, nn.BatchNorm1d):
             assert part.running_mean is not None and part.running_var is not None, "batches are tracked"
             gain = part.weight.detach().double() / (part.running_var.double() + part.eps).sqrt()
@@ -44,3 +49,27 @@ def answer(layers: Layers, points: Tensor) -> Tensor:
         points = nn.functional.leaky_relu(points @ weight.T + bias, SLOPE)
     weight, bias = layers[-1]
     return (points @ weight.T + bias).squeeze(1)
+
+
+class Adam:
+    """Adam with the betas that adversarial networks want.
+
+    Not torch's: building that one imports a compiler, which takes longer than all of the training.
+    """
+
+    def __init__(self, network: nn.Module, lr: float, betas: tuple[float, float] = (0.5, 0.999)) -> None:
+        self.parameters = list(network.parameters())
+        self.lr, self.betas, self.count = lr, betas, 0
+        self.means = [torch.zeros_like(part) for part in self.parameters]
+        self.squares = [torch.zeros_like(part) for part in self.parameters]
+
+    def descend(self, loss: Tensor) -> None:
+        """One step down the gradient of ``loss``."""
+        gradients = torch.autograd.grad(loss, self.parameters)
+        self.count += 1
+        first, second = (1 - beta**self.count for beta in self.betas)
+        with torch.no_grad():
+            for part, gradient, mean, square in zip(self.parameters, gradients, self.means, self.squares):
+                mean.lerp_(gradient, 1 - self.betas[0])
+                square.lerp_(gradient.square(), 1 - self.betas[1])
+                part.addcdiv_(mean, (square / second).sqrt_().add_(1e-8), value=-self.lr / first)

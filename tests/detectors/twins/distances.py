@@ -14,6 +14,8 @@ CASES = {
     "nnguide": [{}, {"k": 10, "bank_fraction": 1.0}, {"bank_fraction": 0.4, "seed": 3}],
     "residual": [{}, {"dim": 1}, {"dim": 11}],
     "maxcosine": [{}],
+    "neco": [{}, {"dim": 3}, {"dim": 5, "times_logit": True}],
+    "kpca": [{}, {"explained": 0.5, "gamma": 3.0, "width": 64}, {"rows": 100, "seed": 3}],
     # learnt by climbing: compared from equal state, see test_distances.py
     "gmm": [],
     "opengan": [],
@@ -112,3 +114,45 @@ def opengan(state, test):
         return h[0]
 
     return np.array([-real((h - state["mean"]) / state["scale"]) for h in test["features"]])
+
+
+def components(variances, share):
+    """How many of the largest it takes to hold this share of all."""
+    count = 1
+    while sum(variances[:count]) < share * sum(variances):
+        count += 1
+    return count
+
+
+def neco(train, test, dim=None, times_logit=False):
+    mean, spread = train["features"].mean(axis=0), train["features"].std(axis=0)
+    standard = (train["features"] - mean) / spread
+    values, vectors = np.linalg.eigh(sum(np.outer(v, v) for v in standard) / len(standard))
+    order = np.argsort(-values)
+    axes = vectors[:, order][:, : dim or components(values[order], 0.9)]
+
+    def share(h, z):
+        h = (h - mean) / spread
+        return np.linalg.norm(h @ axes) / np.linalg.norm(h) * (max(z) if times_logit else 1.0)
+
+    return np.array([-share(h, z) for h, z in zip(test["features"], test["logits"])])
+
+
+def kpca(train, test, explained=0.8, gamma=2.0, width=1024, rows=20_000, seed=0):
+    random = torch.Generator().manual_seed(seed)
+    omega = torch.randn(train["features"].shape[1], width, generator=random, dtype=torch.float64).numpy()
+    phase = torch.rand(width, generator=random, dtype=torch.float64).numpy()
+
+    def mapped(h):
+        return np.sqrt(2 / width) * np.cos(np.sqrt(2 * gamma) * (unit(h) @ omega) + 2 * np.pi * phase)
+
+    bank = np.array([mapped(train["features"][i]) for i in shuffled_rows(len(train["features"]), seed)[:rows]])
+    mean = bank.mean(axis=0)
+    _, singular, axes = np.linalg.svd(bank - mean, full_matrices=False)
+    axes = axes[: components(singular**2, explained)]
+
+    def error(h):
+        point = mapped(h) - mean
+        return np.linalg.norm(point - axes.T @ (axes @ point))
+
+    return np.array([error(h) for h in test["features"]])
