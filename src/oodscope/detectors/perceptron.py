@@ -17,14 +17,19 @@ def perceptron(widths: Sequence[int], generator: torch.Generator) -> nn.Sequenti
     parts: list[nn.Module] = []
     for ins, outs in pairwise(widths[:-1]):
         # batch normalisation would take a bias out again
-        parts += [nn.utils.skip_init(nn.Linear, ins, outs, bias=False), nn.BatchNorm1d(outs), nn.LeakyReLU(SLOPE)]
-    last = nn.utils.skip_init(nn.Linear, *widths[-2:])
+        parts += [_linear(ins, outs, bias=False), nn.BatchNorm1d(outs), nn.LeakyReLU(SLOPE)]
+    last = _linear(*widths[-2:], bias=True)
     nn.init.zeros_(last.bias)
     network = nn.Sequential(*parts, last)
     for part in network:
         if isinstance(part, nn.Linear):
             nn.init.kaiming_normal_(part.weight, SLOPE, generator=generator)
     return network
+
+
+def _linear(ins: int, outs: int, bias: bool) -> nn.Linear:
+    """A layer with nothing in it yet: filling it at once would draw from the global random state."""
+    return nn.Linear(ins, outs, bias=bias, device="meta").to_empty(device="cpu")
 
 
 def folded(network: nn.Sequential) -> Layers:
