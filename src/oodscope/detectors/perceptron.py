@@ -18,7 +18,7 @@ def perceptron(widths: Sequence[int], generator: torch.Generator) -> nn.Sequenti
     for ins, outs in pairwise(widths[:-1]):
         # batch normalisation would take a bias out again
         parts += [_linear(ins, outs, bias=False), nn.BatchNorm1d(outs), nn.LeakyReLU(SLOPE)]
-    last = _linear(*widths[-2:], bias=True)
+    last = _linear(widths[-2], widths[-1], bias=True)
     nn.init.zeros_(last.bias)
     network = nn.Sequential(*parts, last)
     for part in network:
