@@ -339,3 +339,7 @@ class TestOpenGAN:
     def test_counts_must_be_positive(self, key, least):
         with pytest.raises(DetectorError, match=rf"opengan: {key} must be at least {least}, not 0"):
             fitted_to(world()[0], "opengan", **{key: 0})
+
+    def test_one_image_is_too_few(self):
+        with pytest.raises(DetectorError, match="opengan: one training image is too few"):
+            create_detector("opengan").fit(activations(world()[0]).take([0]))

@@ -34,10 +34,10 @@ class OpenGAN(Detector):
     Parameters
     ----------
     rounds : of 25 batches of 128 training images each.
-    width : of the narrowest layer; 64 in the paper, for minutes on a GPU instead of seconds on a CPU.
-    lr : of Adam, for both networks, with betas 0.5 and 0.999; three times OpenOOD's, for fewer batches.
+    width : of the narrowest layer; 64 in the paper, narrower here to be quick on a CPU.
+    lr : of Adam, for both networks, with betas 0.5 and 0.999; larger than the usual 1e-4, as there are few batches.
     rows : how many training images are used, at most.
-    seed : images, first weights, batches and noise. The fit is the same on every CPU run.
+    seed : images, first weights, batches and noise. On one CPU the fit can be repeated exactly.
     """
 
     name = "opengan"
@@ -61,6 +61,8 @@ class OpenGAN(Detector):
         self.mean_ = precise(moments.mean.to(self.device))
         self.scale_ = precise(torch.where(spread > 0, spread, 1.0).to(self.device))
         known = self._some(train, self.rows)
+        if len(known) < 2:
+            raise DetectorError("opengan: one training image is too few to learn from")
         if val is train:
             held_out = max(1, min(JUDGED, len(known) // 10))
             known, inside = known[held_out:], known[:held_out]
