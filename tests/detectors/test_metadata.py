@@ -106,8 +106,8 @@ def test_the_cost_class(name):
     if cost is Cost.BANK:
         assert large > 2 * small
     elif Needs.TRAIN in needs:
-        # what is kept does not grow with the training images
-        assert large == small
+        # what is kept does not grow with the training images; how many directions matter may vary a little
+        assert large < 1.2 * max(small, 1)
     if cost is Cost.LOGITS:
         assert not needs & (Needs.FEATURES | Needs.HEAD | Needs.MAPS)
     if cost is Cost.HEAD:

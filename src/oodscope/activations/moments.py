@@ -1,11 +1,15 @@
 """Class means and scatter of features, gathered in one pass."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,7 @@ class Moments:
     mean: Tensor
     scatter: Tensor
     total: int
+    _derived: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def covariance(self) -> Tensor:
@@ -47,9 +52,21 @@ class Moments:
         shift = self.mean - origin.to(self.mean)
         return self.covariance + torch.outer(shift, shift)
 
+    def derived(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What ``make`` computes from these moments, kept under ``key`` for the next caller.
 
-def gather_moments(chunks: Iterable[tuple[Tensor, Tensor | None]], classes: int) -> Moments:
-    """One pass over ``(features, labels)`` chunks.
+        Decompositions cost more than the pass itself, and several detectors want the same one.
+        """
+        if key not in self._derived:
+            self._derived[key] = make()
+        value: T = self._derived[key]
+        return value
+
+
+def gather_moments(
+    chunks: Iterable[tuple[Tensor, Tensor | None]], classes: int, *, normalised: bool = False
+) -> Moments:
+    """One pass over ``(features, labels)`` chunks, of ``normalised`` features if asked for.
 
     Sums are taken around the first chunk's mean: around zero, features with a large common offset would
     cancel away the digits that the covariance needs.
@@ -57,6 +74,9 @@ def gather_moments(chunks: Iterable[tuple[Tensor, Tensor | None]], classes: int)
     anchor: Tensor | None = None
     for features, labels in chunks:
         precise = features.double() if features.device.type != "mps" else features.cpu().double()
+        if normalised:
+            # in float64: around a tight cloud of directions, float32 would leave too few digits
+            precise = normalize(precise, dim=1)
         owners = torch.full((len(precise),), -1) if labels is None else labels
         owners = owners.to(precise.device)
         if anchor is None:

@@ -40,7 +40,7 @@ class DICE(Rectifier):
         if not 0 <= self.percentile < 100:
             raise DetectorError(f"dice: percentile must lie in [0, 100), not {self.percentile}")
         weight = train.head.weight.double().cpu()
-        contributions = weight * train.moments(self.device).mean
+        contributions = weight * train.mean_feature(self.device)
         # whatever exceeds the interpolated percentile exceeds the value just below it, and the other way round
         rank = int((contributions.numel() - 1) * (self.percentile / 100))
         threshold = contributions.flatten().kthvalue(rank + 1).values

@@ -34,7 +34,7 @@ class FDBD(Detector):
 
     def _fit(self, train: Activations, val: Activations, ood_val: Activations | None) -> None:
         assert train.head is not None, "checked before fitting"
-        mean = train.moments(self.device).mean.to(self.device)
+        mean = train.mean_feature(self.device).to(self.device)
         self.origin_ = precise(mean if self.distance_as_normalizer else torch.zeros_like(mean))
         weight = precise(train.head.weight.to(self.device))
         lengths = weight.square().sum(dim=1)

@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import torch
 from sklearn.base import clone
 from torch import Tensor
 
 from oodscope.activations import Activations
 from oodscope.base.errors import DetectorError
+from oodscope.detectors.bank import picked_rows, remembered
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
+from oodscope.detectors.columns import column_by_column
 from oodscope.detectors.neighbors import kth_distances, unit
 
 
@@ -38,19 +39,11 @@ class KNN(Detector):
         self.seed = seed
 
     def _fit(self, train: Activations, val: Activations, ood_val: Activations | None) -> None:
-        if not 0 < self.bank_fraction <= 1:
-            raise DetectorError(f"knn: bank_fraction must lie in (0, 1], not {self.bank_fraction}")
-        size = max(1, round(self.bank_fraction * len(train)))
+        chosen = picked_rows(self.name, train, self.bank_fraction, self.seed)
+        size = int(chosen.sum())
         if not 1 <= self.k <= size:
             raise DetectorError(f"knn: k={self.k} needs at least {self.k} remembered training images, there are {size}")
-        order = torch.randperm(len(train), generator=torch.Generator().manual_seed(self.seed))
-        chosen = torch.zeros(len(train), dtype=torch.bool)
-        chosen[order[:size]] = True
-        bank, seen, filled = torch.empty(size, train.features.shape[1], device=self.device), 0, 0
-        for chunk in train.chunks(device=self.device, only=("features",)):
-            kept = chunk.features[chosen[seen : seen + len(chunk)].to(self.device)]
-            bank[filled : filled + len(kept)] = unit(kept)
-            seen, filled = seen + len(chunk), filled + len(kept)
+        bank = remembered(train, "features", chosen, self.device, unit)
         # distances do not change when both sides move, and around its own mean a tight cloud keeps its digits
         self.origin_ = bank.mean(dim=0)
         self.bank_ = bank.sub_(self.origin_)
@@ -74,6 +67,4 @@ class KNN(Detector):
         """All k from one search for the largest."""
         ks = [int(candidate["k"]) for candidate in candidates]
         largest = clone(self).set_params(k=max(ks)).to(self.device).fit(train, val)
-        columns = [part.per_row(lambda chunk: largest._distances(chunk, ks), device=self.device) for part in judged]
-        for position in range(len(ks)):
-            yield [scores[:, position] for scores in columns]
+        yield from column_by_column(judged, lambda chunk: largest._distances(chunk, ks), self.device)

@@ -3,12 +3,12 @@
 from torch import Tensor
 
 from oodscope.activations import Activations
-from oodscope.detectors.base import Cost, Detector, Needs, Paper
+from oodscope.detectors.base import Paper
+from oodscope.detectors.gaussian import ClassGaussians
 from oodscope.detectors.precision import precise
-from oodscope.detectors.spectrum import whitening
 
 
-class MDS(Detector):
+class MDS(ClassGaussians):
     r"""Squared Mahalanobis distance to the nearest class mean, one covariance for all classes.
 
     .. math:: s(x) = \min_c\,(h-\mu_c)^\top\Sigma^{+}(h-\mu_c), \qquad
@@ -23,20 +23,17 @@ class MDS(Detector):
         "Lee et al.",
         "NeurIPS 2018",
     )
-    needs = Needs.FEATURES | Needs.TRAIN | Needs.LABELS
-    cost = Cost.MOMENTS
 
     def _fit(self, train: Activations, val: Activations, ood_val: Activations | None) -> None:
-        moments = train.moments(self.device)
-        whiten = whitening(moments.within)
-        # around the common mean, so that far-off features do not cancel in the squared distances
+        moments = self._moments(train)
+        whiten = self._whitening(moments)
         self.origin_ = precise(moments.mean.to(self.device))
         self.whiten_ = precise(whiten.to(self.device))
         means = moments.means[moments.counts > 0] - moments.mean
         self.means_ = precise((means @ whiten).to(self.device))
 
     def _score(self, batch: Activations) -> Tensor:
-        whitened = (precise(batch.features) - self.origin_) @ self.whiten_
+        whitened = self._centred(batch) @ self.whiten_
         # one product instead of torch.cdist, which copies both sides and lets memory pile up between chunks
         to_means = self.means_.square().sum(dim=1) - 2 * (whitened @ self.means_.T)
         return (whitened.square().sum(dim=1) + to_means.amin(dim=1)).clamp(min=0)

@@ -38,7 +38,7 @@ class NCI(Detector):
         assert train.head is not None, "checked before fitting"
         if self.alpha < 0:
             raise DetectorError(f"nci: alpha must not be negative, not {self.alpha}")
-        self.mean_ = precise(train.moments(self.device).mean.to(self.device))
+        self.mean_ = precise(train.mean_feature(self.device).to(self.device))
         self.weight_ = precise(train.head.weight.to(self.device))
 
     def _score(self, batch: Activations) -> Tensor:

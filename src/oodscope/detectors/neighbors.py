@@ -21,7 +21,14 @@ def nearest(queries: Tensor, bank: Tensor, k: int) -> Tensor:
     The order of distances is the order of :math:`q\cdot b - \lVert b\rVert^2/2`, so one product per tile and a
     running top-k suffice.
     """
-    return torch.cat([_nearest_tile(part, bank, k) for part in torch.split(queries, QUERIES)])
+    lengths = bank.square().sum(dim=1) / -2
+    return torch.cat([_best(part, bank, lengths, k)[1] for part in torch.split(queries, QUERIES)])
+
+
+def top_products(queries: Tensor, bank: Tensor, k: int) -> Tensor:
+    """The ``k`` largest inner products of each query with the bank, largest first."""
+    zero = bank.new_zeros(len(bank))
+    return torch.cat([_best(part, bank, zero, k)[0] for part in torch.split(queries, QUERIES)])
 
 
 def kth_distances(queries: Tensor, bank: Tensor, ks: list[int]) -> Tensor:
@@ -35,15 +42,15 @@ def kth_distances(queries: Tensor, bank: Tensor, ks: list[int]) -> Tensor:
     return torch.stack(columns, dim=1)
 
 
-def _nearest_tile(queries: Tensor, bank: Tensor, k: int) -> Tensor:
+def _best(queries: Tensor, bank: Tensor, shift: Tensor, k: int) -> tuple[Tensor, Tensor]:
     best = torch.empty(len(queries), 0, device=queries.device)
     rows = torch.empty(len(queries), 0, dtype=torch.int64, device=queries.device)
     for start in range(0, len(bank), BANK):
         tile = bank[start : start + BANK]
-        similar = torch.addmm(tile.square().sum(dim=1) / -2, queries, tile.T)
+        similar = torch.addmm(shift[start : start + BANK], queries, tile.T)
         top, where = similar.topk(min(k, similar.shape[1]), dim=1)
         best, rows = torch.cat([best, top], dim=1), torch.cat([rows, where + start], dim=1)
         if best.shape[1] > k:
             best, kept = best.topk(k, dim=1)
             rows = rows.gather(1, kept)
-    return rows
+    return best, rows

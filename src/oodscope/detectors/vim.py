@@ -1,15 +1,17 @@
 """ViM: residual off the principal space as one more logit."""
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
+from sklearn.base import clone
 from torch import Tensor
 
 from oodscope.activations import Activations
-from oodscope.base.errors import DetectorError
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
+from oodscope.detectors.columns import column_by_column
 from oodscope.detectors.precision import precise
-from oodscope.detectors.spectrum import eigenbasis
+from oodscope.detectors.principal import lengths_beyond, principal_axes, principal_dim
 
 
 class ViM(Detector):
@@ -37,38 +39,45 @@ class ViM(Detector):
         self.dim = dim
 
     def _fit(self, train: Activations, val: Activations, ood_val: Activations | None) -> None:
-        assert train.head is not None, "checked before fitting"
-        dim = _rule(train.head.dim) if self.dim is None else self.dim
-        if not 0 < dim < train.head.dim:
-            raise DetectorError(
-                f"vim: features are {train.head.dim}-dimensional, dim={dim} leaves no residual space. "
-                f"Use dim < {train.head.dim} (rule of the paper: {_rule(train.head.dim)})"
-            )
-        weight, bias = train.head.weight.double().cpu(), train.head.bias.double().cpu()
-        origin = -torch.linalg.pinv(weight) @ bias
-        _, vectors = eigenbasis(train.moments(self.device).second_about(origin))
+        dim = principal_dim(self.name, self.dim, train.features.shape[1])
+        self.alpha_ = self._learn(train, [dim])[0]
+
+    def _learn(self, train: Activations, dims: Sequence[int]) -> list[float]:
+        """Keep the axes beyond the smallest of ``dims``, and find the alpha of each."""
+        origin, axes = principal_axes(train, self.device)
         self.origin_ = precise(origin.to(self.device))
-        self.residual_ = precise(vectors[:, dim:].to(self.device))
-        tops = lengths = 0.0
+        self.residual_ = precise(axes[:, min(dims) :].to(self.device))
+        tops, lengths = 0.0, [0.0] * len(dims)
         for chunk in train.chunks(device=self.device, only=("logits", "features")):
             tops += float(precise(chunk.logits).amax(dim=1).sum())
-            lengths += float(self._residual(chunk).sum())
-        self.alpha_ = tops / lengths if lengths > 0 else 0.0
+            sums = self._residuals(chunk, dims).sum(dim=0).tolist()
+            lengths = [length + part for length, part in zip(lengths, sums)]
+        return [tops / length if length > 0 else 0.0 for length in lengths]
 
     def _score(self, batch: Activations) -> Tensor:
-        return self.alpha_ * self._residual(batch) - precise(batch.logits).logsumexp(dim=1)
+        return self._scores(batch, [0], [self.alpha_])[:, 0]
 
-    def _residual(self, batch: Activations) -> Tensor:
-        outside = (precise(batch.features) - self.origin_) @ self.residual_
-        lengths: Tensor = torch.linalg.vector_norm(outside, dim=1)
-        return lengths
+    def _scores(self, batch: Activations, dims: Sequence[int], alphas: Sequence[float]) -> Tensor:
+        residuals, energy = self._residuals(batch, dims), precise(batch.logits).logsumexp(dim=1)
+        return torch.stack([alpha * residuals[:, i] - energy for i, alpha in enumerate(alphas)], dim=1)
+
+    def _residuals(self, batch: Activations, dims: Sequence[int]) -> Tensor:
+        return lengths_beyond(batch.features, self.origin_, self.residual_, [dim - min(dims) for dim in dims])
 
     def search_space(self, train: Activations) -> list[dict[str, Any]]:
         width = train.features.shape[1]
         return [point for point in super().search_space(train) if point["dim"] < width] or [{"dim": None}]
 
-
-def _rule(width: int) -> int:
-    if width >= 2048:
-        return 1000
-    return 512 if width >= 768 else max(1, width // 2)
+    def score_grid(
+        self,
+        candidates: Sequence[Mapping[str, Any]],
+        train: Activations,
+        val: Activations,
+        judged: Sequence[Activations],
+    ) -> Iterator[list[Tensor]]:
+        """All dimensions from one projection."""
+        dims = [principal_dim(self.name, candidate["dim"], train.features.shape[1]) for candidate in candidates]
+        trial = clone(self).to(self.device)
+        trial._check(train, fitting=True)
+        alphas = trial._learn(train, dims)
+        yield from column_by_column(judged, lambda chunk: trial._scores(chunk, dims, alphas), self.device)

@@ -1,0 +1,47 @@
+"""Banks: the training rows that a detector remembers."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from oodscope.activations import Activations
+from oodscope.base.errors import DetectorError
+
+
+def picked_rows(detector: str, train: Activations, fraction: float, seed: int, *, balanced: bool = False) -> Tensor:
+    """Which training rows a bank of this ``fraction`` holds, as a mask; at least one.
+
+    The seed alone decides. ``balanced``: as many rows of one class as of any other, as far as there are enough.
+    """
+    if not 0 < fraction <= 1:
+        raise DetectorError(f"{detector}: bank_fraction must lie in (0, 1], not {fraction}")
+    order = torch.randperm(len(train), generator=torch.Generator().manual_seed(seed))
+    if balanced:
+        order = order[_turns(train.labels.cpu().long()[order]).argsort(stable=True)]
+    chosen = torch.zeros(len(train), dtype=torch.bool)
+    chosen[order[: max(1, round(fraction * len(train)))]] = True
+    return chosen
+
+
+def remembered(
+    train: Activations, column: str, chosen: Tensor, device: torch.device, change: Callable[[Tensor], Tensor]
+) -> Tensor:
+    """The chosen rows of one column after ``change``, filled in place chunk by chunk."""
+    bank, seen, filled = torch.empty(0), 0, 0
+    for chunk in train.chunks(device=device, only=(column,)):
+        kept = change(chunk[column][chosen[seen : seen + len(chunk)].to(device)])
+        if seen == 0:
+            bank = kept.new_empty((int(chosen.sum()), *kept.shape[1:]))
+        bank[filled : filled + len(kept)] = kept
+        seen, filled = seen + len(chunk), filled + len(kept)
+    return bank
+
+
+def _turns(labels: Tensor) -> Tensor:
+    """For each row, how many rows of its class come before it."""
+    by_class = labels.argsort(stable=True)
+    ordered = labels[by_class]
+    turns = torch.empty_like(labels)
+    turns[by_class] = torch.arange(len(labels)) - torch.searchsorted(ordered, ordered)
+    return turns
