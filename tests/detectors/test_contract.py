@@ -92,7 +92,7 @@ def test_nan_is_refused_by_name_and_row(name):
     columns = {key: test[key].clone() for key in test if key != "prediction"}
     for column in columns.values():
         if column.is_floating_point():
-            column[[3, 17]] = torch.tensor([[float("nan")], [float("inf")]])
+            column.flatten(1)[[3, 17]] = torch.tensor([[float("nan")], [float("inf")]])
     logits, features, labels = (columns.pop(key) for key in ("logits", "features", "labels"))
     broken = Activations(logits=logits, features=features, labels=labels, head=test.head, columns=columns)
     with pytest.raises(DetectorError, match=rf"^{detector.name}: .* in 2 of 100 rows \(3, 17\)"):

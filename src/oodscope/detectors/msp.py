@@ -1,10 +1,10 @@
 """MSP: one minus the largest softmax probability."""
 
-import torch
 from torch import Tensor
 
 from oodscope.detectors.base import Paper
 from oodscope.detectors.logitscore import LogitScore
+from oodscope.detectors.softmax import gaps, powers
 
 
 class MSP(LogitScore):
@@ -23,6 +23,5 @@ class MSP(LogitScore):
     )
 
     def of_logits(self, logits: Tensor) -> Tensor:
-        top, winner = logits.max(dim=1, keepdim=True)
-        rest = torch.exp(logits - top).scatter(1, winner, 0.0).sum(dim=1)
+        _, rest = powers(gaps(logits))
         return rest / (1 + rest)
