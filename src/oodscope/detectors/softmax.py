@@ -43,7 +43,7 @@ def exact_where_faint(score: Callable[[Tensor], Tensor], rows: Tensor) -> Tensor
 
 
 def average(logits: Tensor) -> tuple[Tensor, Tensor]:
-    r"""Mean softmax ``[N, C]`` of several logits ``[N, M, C]``, and one minus its largest entry, without cancellation."""
+    """Mean softmax ``[N, C]`` of several logits ``[N, M, C]``, and one minus its largest entry, uncancelled."""
     raised, rest = powers(gaps(logits))
     single = raised / (1 + rest).to(raised.dtype).unsqueeze(-1)
     mean = single.mean(dim=1)

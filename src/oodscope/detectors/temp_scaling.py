@@ -31,14 +31,14 @@ class TempScaling(Detector):
     cost = Cost.LOGITS
 
     def _fit(self, train: Activations, val: Activations, ood_val: Activations | None) -> None:
-        low, high = 1 / HOTTEST, 1 / COLDEST
-        inverse = 1.0
-        for _ in range(100):
+        low, high, inverse = 1 / HOTTEST, 1 / COLDEST, 1.0
+        if self._derivatives(val, low)[0] >= 0:
+            low = high = inverse = 1 / HOTTEST
+        elif self._derivatives(val, high)[0] <= 0:
+            low = high = inverse = 1 / COLDEST
+        while high / low > 1 + 1e-9:
             slope, curvature = self._derivatives(val, inverse)
-            if slope > 0:
-                high = inverse
-            else:
-                low = inverse
+            low, high = (low, inverse) if slope > 0 else (inverse, high)
             step = inverse - slope / curvature if curvature > 0 else math.inf
             following = step if low < step < high else math.sqrt(low * high)
             moved, inverse = abs(following / inverse - 1), following
