@@ -44,11 +44,13 @@ class Dropout(Detector):
 
     def _score(self, batch: Activations) -> Tensor:
         assert batch.head is not None, "checked before scoring"
-        head, masks = batch.head.to(self.device), self._masks(batch.head.dim)
+        head = batch.head.to(self.device)
+        # masks on the weight's columns do what masks on the features would, in one product
+        weights = (self._masks(head.dim).unsqueeze(1) * head.weight).flatten(0, 1)
 
         def doubt(features: Tensor) -> Tensor:
-            weight, bias = head.weight.to(features), head.bias.to(features)
-            return average(torch.stack([linear(features * mask, weight, bias) for mask in masks], dim=1))[1]
+            logits = linear(features, weights.to(features)).unflatten(1, (self.passes, head.num_classes))
+            return average(logits + head.bias.to(features))[1]
 
         return exact_where_faint(doubt, batch.features)
 

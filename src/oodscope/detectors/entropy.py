@@ -5,7 +5,7 @@ from torch import Tensor
 from oodscope.detectors.base import Paper
 from oodscope.detectors.logitscore import LogitScore
 from oodscope.detectors.precision import precise
-from oodscope.detectors.softmax import exact_where_faint, gaps, powers
+from oodscope.detectors.softmax import exact_where_faint, gaps, powers_
 
 
 class Entropy(LogitScore):
@@ -30,5 +30,5 @@ class Entropy(LogitScore):
 
 def _entropy(logits: Tensor) -> Tensor:
     below = gaps(logits)
-    raised, rest = powers(below)
+    raised, rest = powers_(below.clone())
     return rest.log1p() - precise(raised.mul_(below).sum(dim=-1)) / (1 + rest)

@@ -10,7 +10,8 @@ from oodscope.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.base import Paper
 from oodscope.detectors.logitscore import LogitScore
-from oodscope.detectors.softmax import gaps, powers
+from oodscope.detectors.precision import precise
+from oodscope.detectors.softmax import FAINT, gaps, powers_
 
 
 class GEN(LogitScore):
@@ -74,7 +75,10 @@ class GEN(LogitScore):
 def _log_products(logits: Tensor, top: int) -> Tensor:
     r""":math:`\log p_c(1-p_c)` of the ``top`` most probable classes, largest first."""
     below = gaps(logits)
-    _, rest = powers(below)
+    _, rest = powers_(below.clone())
+    # the logarithm of a tiny rest counts in full
+    faint = rest < FAINT
+    rest[faint] = powers_(precise(below[faint]))[1]
     total = rest.log1p().unsqueeze(1)
     best = below.topk(min(top, below.shape[1]), dim=1).values - total.to(below.dtype)
     others = torch.log1p(-best[:, 1:].exp())

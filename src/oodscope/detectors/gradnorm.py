@@ -5,7 +5,7 @@ from torch import Tensor
 from oodscope.activations import Activations
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.detectors.precision import precise
-from oodscope.detectors.softmax import gaps, powers
+from oodscope.detectors.softmax import gaps, powers_
 
 
 class GradNorm(Detector):
@@ -28,6 +28,6 @@ class GradNorm(Detector):
     cost = Cost.HEAD
 
     def _score(self, batch: Activations) -> Tensor:
-        raised, rest = powers(gaps(batch.logits))
+        raised, rest = powers_(gaps(batch.logits))
         scaled = raised.mul_((batch.num_classes / (1 + rest)).to(raised).unsqueeze(1))
         return -precise(batch.features.abs().sum(dim=1)) * precise(scaled.sub_(1).abs_().sum(dim=1))

@@ -6,7 +6,7 @@ from torch import Tensor
 from oodscope.activations import Activations
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.detectors.precision import precise
-from oodscope.detectors.softmax import gaps, powers
+from oodscope.detectors.softmax import gaps, powers_
 
 FLOOR = torch.finfo(torch.float32).tiny
 """The least that a template gives to any class: what no held-out image ever supported stays finite."""
@@ -49,5 +49,5 @@ class KLM(Detector):
 def _softmax(logits: Tensor) -> tuple[Tensor, Tensor]:
     """Probabilities and their logarithms, in float64."""
     below = gaps(precise(logits))
-    raised, rest = powers(below)
+    raised, rest = powers_(below.clone())
     return raised.div_((1 + rest).unsqueeze(1)), below.sub_(rest.log1p().unsqueeze(1))

@@ -4,7 +4,7 @@ from torch import Tensor
 
 from oodscope.detectors.base import Paper
 from oodscope.detectors.logitscore import LogitScore
-from oodscope.detectors.softmax import gaps, powers
+from oodscope.detectors.softmax import exact_where_faint, gaps, powers_
 
 
 class MSP(LogitScore):
@@ -23,5 +23,9 @@ class MSP(LogitScore):
     )
 
     def of_logits(self, logits: Tensor) -> Tensor:
-        _, rest = powers(gaps(logits))
-        return rest / (1 + rest)
+        return exact_where_faint(_doubt, logits)
+
+
+def _doubt(logits: Tensor) -> Tensor:
+    _, rest = powers_(gaps(logits))
+    return rest / (1 + rest)

@@ -11,7 +11,7 @@ from oodscope.detectors.precision import precise
 LOWEST = -87.0
 """Powers of gaps below this leave float32's normal range, where arithmetic is twenty times slower."""
 FAINT = 1e-30
-"""Sums below this feel the floor; they are taken again in float64."""
+"""Sums below this feel that floor, and are worth a second look in float64."""
 
 
 def gaps(logits: Tensor) -> Tensor:
@@ -19,19 +19,17 @@ def gaps(logits: Tensor) -> Tensor:
     return logits - logits.amax(dim=-1, keepdim=True)
 
 
-def powers(below: Tensor) -> tuple[Tensor, Tensor]:
-    r""":math:`e^{g_c}` of gaps :math:`g_c`, and their sum :math:`r` over all classes but the winner, in float64.
+def powers_(below: Tensor) -> tuple[Tensor, Tensor]:
+    r""":math:`e^{g_c}` of gaps :math:`g_c`, in their place, and the sum :math:`r` of all but the winner's, in float64.
 
     Then :math:`p_c = e^{g_c}/(1+r)`, and :math:`1-\max_c p_c = r/(1+r)` does not cancel: confident images keep
     distinct scores instead of tying at 0. The winner's power is exactly 1; it is taken out of the few terms above
     a half, where that is exact, and the small terms are summed among themselves.
     """
-    raised = below.clamp(min=LOWEST).exp_() if below.dtype == torch.float32 else below.exp()
+    raised = (below.clamp_(min=LOWEST) if below.dtype == torch.float32 else below).exp_()
     large = threshold(raised, 0.5, 0.0)
-    rest = (precise(large.sum(dim=-1)) - 1) + precise((raised - large).sum(dim=-1))
-    if below.dtype == torch.float32 and (faint := rest < FAINT).any():
-        rest[faint] = powers(precise(below[faint]))[1]
-    return raised, rest
+    others = precise(large.sum(dim=-1)) - 1
+    return raised, others - precise(large.sub_(raised).sum(dim=-1))
 
 
 def exact_where_faint(score: Callable[[Tensor], Tensor], rows: Tensor) -> Tensor:
@@ -44,8 +42,8 @@ def exact_where_faint(score: Callable[[Tensor], Tensor], rows: Tensor) -> Tensor
 
 def average(logits: Tensor) -> tuple[Tensor, Tensor]:
     """Mean softmax ``[N, C]`` of several logits ``[N, M, C]``, and one minus its largest entry, uncancelled."""
-    raised, rest = powers(gaps(logits))
-    single = raised / (1 + rest).to(raised.dtype).unsqueeze(-1)
+    raised, rest = powers_(gaps(logits))
+    single = raised.div_((1 + rest).to(raised).unsqueeze(-1))
     mean = single.mean(dim=1)
     winner = mean.argmax(dim=1)[:, None, None].expand(-1, single.shape[1], 1)
     votes = precise(single.gather(2, winner).squeeze(2))

@@ -8,7 +8,7 @@ from oodscope.activations import Activations
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.detectors.msp import MSP
 from oodscope.detectors.precision import precise
-from oodscope.detectors.softmax import gaps, powers
+from oodscope.detectors.softmax import gaps, powers_
 
 COLDEST, HOTTEST = 0.05, 1000.0
 """Bounds of the temperature. The likelihood has no best one where every label is the largest logit (it falls
@@ -51,7 +51,7 @@ class TempScaling(Detector):
         slope = curvature = 0.0
         for chunk in val.chunks(device=self.device, only=("logits", "labels")):
             below = gaps(chunk.logits)
-            raised, rest = powers(below * inverse)
+            raised, rest = powers_(below * inverse)
             weighted = raised.mul_(below)
             mean = precise(weighted.sum(dim=1)) / (1 + rest)
             square = precise(weighted.mul_(below).sum(dim=1)) / (1 + rest)
