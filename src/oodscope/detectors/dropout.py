@@ -7,7 +7,12 @@ from torch.nn.functional import linear
 from oodscope.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
-from oodscope.detectors.softmax import average, exact_where_faint
+from oodscope.detectors.precision import precise
+from oodscope.detectors.softmax import average
+from oodscope.models import Head
+
+LARGE = 32.0
+"""Logits beyond this lose digits that count in float32 products; they are taken again in float64."""
 
 
 class Dropout(Detector):
@@ -44,15 +49,12 @@ class Dropout(Detector):
 
     def _score(self, batch: Activations) -> Tensor:
         assert batch.head is not None, "checked before scoring"
-        head = batch.head.to(self.device)
-        # masks on the weight's columns do what masks on the features would, in one product
-        weights = (self._masks(head.dim).unsqueeze(1) * head.weight).flatten(0, 1)
-
-        def doubt(features: Tensor) -> Tensor:
-            logits = linear(features, weights.to(features)).unflatten(1, (self.passes, head.num_classes))
-            return average(logits + head.bias.to(features))[1]
-
-        return exact_where_faint(doubt, batch.features)
+        masks = self._masks(batch.head.dim)
+        scores, sizes = _doubt(batch.features, batch.head, masks)
+        large = sizes > LARGE
+        if large.any():
+            scores[large], _ = _doubt(precise(batch.features[large]), batch.head, masks)
+        return scores
 
     def _masks(self, width: int) -> Tensor:
         if self.passes < 1:
@@ -60,4 +62,13 @@ class Dropout(Detector):
         if not 0 <= self.drop < 1:
             raise DetectorError(f"dropout: drop must lie in [0, 1), not {self.drop}")
         chance = torch.rand(self.passes, width, generator=torch.Generator().manual_seed(self.seed))
-        return ((chance >= self.drop) / (1 - self.drop)).to(self.device)
+        return precise((chance >= self.drop).to(self.device)) / (1 - self.drop)
+
+
+def _doubt(features: Tensor, head: Head, masks: Tensor) -> tuple[Tensor, Tensor]:
+    """The score, and the size of the largest logit behind it."""
+    # masks on the weight's columns do what masks on the features would, in one product
+    weights = masks.to(features).unsqueeze(1) * head.weight.to(features)
+    logits = linear(features, weights.flatten(0, 1)).reshape(len(features), len(masks), -1)
+    logits += head.bias.to(features)
+    return average(logits)[1], logits.abs().amax(dim=(1, 2))
