@@ -28,6 +28,7 @@ OURS = [
     "ensemble_entropy",
     "mutual_information",
     "sirc",
+    "weiper",
 ]
 
 
@@ -47,6 +48,9 @@ def members(logits):
         ("openmax", {"tail": 1}, "openmax: tail must be at least 2, not 1"),
         ("openmax", {"alpha": 0}, "openmax: alpha must be at least 1, not 0"),
         ("dropout", {"passes": 0}, "dropout: passes must be at least 1, not 0"),
+        ("weiper", {"repeats": 0}, "weiper: repeats must be at least 1, not 0"),
+        ("weiper", {"bins": 0}, "weiper: bins must be at least 1, not 0"),
+        ("weiper", {"smoothing": 0}, "weiper: smoothing must be at least 1, not 0"),
         ("dropout", {"drop": 1.0}, r"dropout: drop must lie in \[0, 1\), not 1.0"),
     ],
 )
@@ -154,6 +158,17 @@ class TestTemperature:
         )
         assert self.likelihood(val, ours) <= best.fun + 1e-9
         assert ours == pytest.approx(math.exp(best.x), rel=1e-4)
+
+    def test_a_few_passes_suffice(self, monkeypatch):
+        from oodscope.detectors.temp_scaling import TempScaling
+
+        passes, plain = [], TempScaling._derivatives
+        monkeypatch.setattr(TempScaling, "_derivatives", lambda *a: passes.append(a) or plain(*a))
+        rng = np.random.default_rng(0)
+        logits = rng.normal(size=(400, 7)) * 3
+        labels = np.where(rng.random(400) < 0.6, logits.argmax(axis=1), rng.integers(0, 7, 400))
+        create_detector("temp_scaling").fit(of(logits, labels=labels))
+        assert len(passes) <= 12
 
     def test_separable_images_stop_at_the_cold_end(self):
         logits = np.eye(4, dtype=np.float32)[np.arange(40) % 4] * 3
@@ -298,3 +313,34 @@ class TestSirc:
         detector = create_detector("sirc").fit(activations(train))
         blank = {**test, "features": np.zeros_like(test["features"]), "logits": np.zeros_like(test["logits"])}
         assert torch.isfinite(detector.score(activations(blank))).all()
+
+
+class TestWeiPer:
+    def test_the_grid_from_one_fit_equals_one_by_one(self):
+        train, val, test = world()
+        train, judged = activations(train), [activations(val), activations(test)]
+        detector = create_detector("weiper", repeats=2)
+        space = detector.search_space(train)
+        assert len(space) == 9
+        for point, scores in zip(space, detector.score_grid(space, train, judged[0], judged), strict=True):
+            alone = create_detector("weiper", repeats=2, **point).fit(train)
+            for ours, activated in zip(scores, judged):
+                assert torch.allclose(ours, alone.score(activated), rtol=1e-9)
+
+    def test_repeats_follow_the_number_of_classes(self):
+        for classes, repeats in {5: 100, 1000: 10}.items():
+            train, _, _ = world(n=30, classes=classes)
+            assert len(create_detector("weiper").fit(activations(train)).weight_) == repeats * classes
+
+    def test_the_seed_chooses_the_perturbations(self):
+        train, _, test = world()
+        first, again, other = (
+            create_detector("weiper", seed=s).fit(activations(train)).score(activations(test)) for s in (0, 0, 1)
+        )
+        assert first.equal(again)
+        assert not torch.allclose(first, other)
+
+    def test_equal_features_everywhere_break_nothing(self):
+        train, _, _ = world()
+        flat = activations({**train, "features": np.ones_like(train["features"])})
+        assert torch.isfinite(create_detector("weiper").fit(flat).score(flat)).all()

@@ -20,6 +20,7 @@ CASES = {
     "ensemble_entropy": [{}],
     "mutual_information": [{}],
     "sirc": [{}],
+    "weiper": [{"repeats": 3}, {"repeats": 1, "bins": 11, "smoothing": 4, "kl_weight": 2.0, "msp_weight": 0.5}],
 }
 
 
@@ -173,3 +174,48 @@ def sirc(train, test):
         return doubt(z) * (1 + math.exp(min(600.0, exponent)))
 
     return np.array([one(z, h) for z, h in zip(test["logits"], test["features"])])
+
+
+def weiper(train, test, repeats, distance=2.1, bins=100, smoothing=20, kl_weight=1.0, msp_weight=1.0, seed=0):
+    weight, bias = train["weight"], train["bias"]
+    noise = torch.randn(repeats, *weight.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    heads = [
+        np.array([w + distance * np.linalg.norm(w) * e / np.linalg.norm(e) for w, e in zip(weight, perturbation)])
+        for perturbation in noise.numpy()
+    ]
+
+    def perturbed(h):
+        return np.concatenate([head @ h + bias for head in heads])
+
+    def histogram(values, least, greatest):
+        low, width = least - 1e-9 * (greatest - least), (1 + 2e-9) * (greatest - least)
+        counts = np.zeros(bins)
+        for v in values:
+            place = math.floor((v - low) / width * bins)
+            if 0 <= place < bins:
+                counts[place] += 1
+        return counts / len(values)
+
+    def smoothed(shares):
+        left = (smoothing - 1) // 2
+        around = [[min(max(i - left + j, 0), bins - 1) for j in range(smoothing)] for i in range(bins)]
+        return np.array([np.mean([shares[k] for k in places]) for places in around])
+
+    def divergence(p, q, floor):
+        p, q = (p + floor) / (p + floor).sum(), (q + floor) / (q + floor).sum()
+        return float(sum(a * math.log(a / b) + b * math.log(b / a) for a, b in zip(p, q)))
+
+    known = [train["features"], np.array([perturbed(h) for h in train["features"]])]
+    ranges = [(values.min(), values.max()) for values in known]
+    means = [np.mean([histogram(row, *span) for row in values], axis=0) for values, span in zip(known, ranges)]
+
+    def one(h):
+        parts = [h, perturbed(h)]
+        kl = [
+            divergence(mean, smoothed(histogram(part, *span)), floor)
+            for part, span, mean, floor in zip(parts, ranges, means, (0.01, 0.025))
+        ]
+        confidence = np.mean([1 - doubt(head @ h + bias) for head in heads])
+        return kl[0] + kl_weight * kl[1] - msp_weight * confidence
+
+    return np.array([one(h) for h in test["features"]])
