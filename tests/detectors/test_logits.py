@@ -72,17 +72,6 @@ def test_a_thousand_classes_few_features_few_images(name):
     assert len(scores.unique()) > 1
 
 
-@pytest.mark.parametrize("name", OURS)
-def test_float32_and_float64_logits_agree(name):
-    """What is stored in float16 or float64 is read as float32, whatever the chunk."""
-    train, val, test = world(scale=3.0)
-    detector = create_detector(name)
-    detector.fit(activations(train, detector.probes), activations(val, detector.probes))
-    once = detector.score(activations(test, detector.probes))
-    assert once.dtype == torch.float64
-    assert once.equal(detector.score(activations(test, detector.probes)))
-
-
 class TestSoftmax:
     def test_confident_images_keep_distinct_scores(self):
         """Gaps from 0 to 700: float32 probabilities tie at 1 from 17 on, float32 powers at 0 from 104 on."""

@@ -85,7 +85,7 @@ def klm(train, test):
         # both sum to one, so the last two terms only keep the sum from cancelling
         return math.fsum((a * math.log(a / b) if a > 0 else 0.0) - a + b for a, b in zip(p, q))
 
-    return np.array([min(divergence(softmax(z), q) for q in templates) for z in test["logits"]])
+    return np.array([min(divergence(p, q) for q in templates) for p in map(softmax, test["logits"])])
 
 
 def openmax(train, test, tail=20, alpha=3):
