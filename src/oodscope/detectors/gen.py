@@ -58,14 +58,14 @@ class GEN(LogitScore):
         val: Activations,
         judged: Sequence[Activations],
     ) -> Iterator[list[Tensor]]:
-        """One sort for all candidates, one power for each gamma, one running sum for all numbers of classes."""
+        """One sort for all candidates, and one power for each gamma."""
         wanted = [(float(point.get("gamma", self.gamma)), int(point.get("top", self.top))) for point in candidates]
         most = max(top for _, top in wanted)
 
         def all_scores(chunk: Activations) -> Tensor:
             products = _log_products(chunk.logits, most)
-            sums = {gamma: (products * gamma).exp_().cumsum(dim=1).double() for gamma, _ in wanted}
-            return torch.stack([sums[gamma][:, min(top, products.shape[1]) - 1] for gamma, top in wanted], dim=1)
+            raised = {gamma: (products * gamma).exp_() for gamma, _ in wanted}
+            return torch.stack([precise(raised[gamma][:, :top].sum(dim=1)) for gamma, top in wanted], dim=1)
 
         columns = [part.per_row(all_scores, device=self.device, only=("logits",)) for part in judged]
         for position in range(len(wanted)):
