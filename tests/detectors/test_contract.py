@@ -52,7 +52,7 @@ def test_noise_scores_above_data(name):
 
     noise = rows(np.abs(rng.normal(size=(200, 60))))
     detector = create_detector(name)
-    detector.fit(activations(known(500), detector.probes), activations(known(100), detector.probes))
+    detector.fit(activations(known(2000), detector.probes), activations(known(100), detector.probes))
     inside = detector.score(activations(known(200), detector.probes))
     outside = detector.score(activations(noise, detector.probes))
     assert outside.median() > inside.quantile(0.95)

@@ -5,6 +5,8 @@ from torch import Tensor
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.base import Paper
 from oodscope.detectors.logitscore import LogitScore
+from oodscope.detectors.precision import precise
+from oodscope.detectors.softmax import gaps, powers_
 
 
 class EBO(LogitScore):
@@ -26,4 +28,5 @@ class EBO(LogitScore):
     def of_logits(self, logits: Tensor) -> Tensor:
         if self.temperature <= 0:
             raise DetectorError(f"ebo: temperature must be positive, not {self.temperature}")
-        return -self.temperature * (logits / self.temperature).logsumexp(dim=1)
+        _, rest = powers_(gaps(logits).div_(self.temperature))
+        return -precise(logits.amax(dim=1)) - self.temperature * rest.log1p()

@@ -7,7 +7,6 @@ from torch import Tensor
 
 from oodscope.activations import Activations
 from oodscope.detectors.base import Cost, Detector, Needs
-from oodscope.detectors.precision import precise
 
 
 class LogitScore(Detector):
@@ -18,7 +17,7 @@ class LogitScore(Detector):
 
     @abstractmethod
     def of_logits(self, logits: Tensor) -> Tensor:
-        """Scores ``[N]`` of logits ``[N, C]``, larger = more OOD."""
+        """Scores ``[N]`` of logits ``[N, C]`` in float32 or float64, larger = more OOD."""
 
     def _score(self, batch: Activations) -> Tensor:
-        return self.of_logits(precise(batch.logits))
+        return self.of_logits(batch.logits)

@@ -1,10 +1,10 @@
 """MSP: one minus the largest softmax probability."""
 
-import torch
 from torch import Tensor
 
 from oodscope.detectors.base import Paper
 from oodscope.detectors.logitscore import LogitScore
+from oodscope.detectors.softmax import exact_where_faint, gaps, powers_
 
 
 class MSP(LogitScore):
@@ -23,6 +23,9 @@ class MSP(LogitScore):
     )
 
     def of_logits(self, logits: Tensor) -> Tensor:
-        top, winner = logits.max(dim=1, keepdim=True)
-        rest = torch.exp(logits - top).scatter(1, winner, 0.0).sum(dim=1)
-        return rest / (1 + rest)
+        return exact_where_faint(_doubt, logits)
+
+
+def _doubt(logits: Tensor) -> Tensor:
+    _, rest = powers_(gaps(logits))
+    return rest / (1 + rest)

@@ -9,7 +9,6 @@ from oodscope.activations import Activations
 from oodscope.detectors.base import Cost, Detector, Needs
 from oodscope.detectors.ebo import EBO
 from oodscope.detectors.logitscore import LogitScore
-from oodscope.detectors.precision import precise
 from oodscope.models import Head
 
 
@@ -37,7 +36,7 @@ class Rectifier(Detector):
 
     def _score(self, batch: Activations) -> Tensor:
         assert batch.head is not None, "checked before scoring"
-        return (self.logit_score or EBO()).of_logits(precise(self._logits(batch.features, batch.head)))
+        return (self.logit_score or EBO()).of_logits(self._logits(batch.features, batch.head))
 
     def _logits(self, features: Tensor, head: Head) -> Tensor:
         return head.logits(self._rectify(features))

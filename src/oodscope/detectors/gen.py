@@ -1,0 +1,86 @@
+"""GEN: generalised entropy of the largest softmax probabilities."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from oodscope.activations import Activations
+from oodscope.base.errors import DetectorError
+from oodscope.detectors.base import Paper
+from oodscope.detectors.logitscore import LogitScore
+from oodscope.detectors.precision import precise
+from oodscope.detectors.softmax import FAINT, gaps, powers_
+
+
+class GEN(LogitScore):
+    r"""An entropy that small deviations from a one-hot prediction already raise.
+
+    .. math:: s(x) = \sum_{c \in \mathrm{top}_M} p_c^\gamma\,(1-p_c)^\gamma
+
+    over the :math:`M` most probable classes. Computed from logarithms: neither :math:`1-p` of a confident image nor
+    :math:`p^{0.01}` of a hopeless class may round to 0.
+
+    Parameters
+    ----------
+    gamma : the smaller, the more do tiny probabilities count; the paper's 0.1 is the default.
+    top : :math:`M`; the paper takes a tenth of ImageNet's classes, 100. All classes where there are fewer.
+    """
+
+    name = "gen"
+    paper = Paper(
+        "GEN: Pushing the Limits of Softmax-Based Out-of-Distribution Detection", "Liu, Lochman & Zach", "CVPR 2023"
+    )
+    grid = {"gamma": (0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0), "top": (10, 50, 100, 200, 500, 1000)}
+
+    def __init__(self, gamma: float = 0.1, top: int = 100) -> None:
+        self.gamma = gamma
+        self.top = top
+
+    def of_logits(self, logits: Tensor) -> Tensor:
+        if self.gamma <= 0:
+            raise DetectorError(f"gen: gamma must be positive, not {self.gamma}")
+        if self.top < 1:
+            raise DetectorError(f"gen: top must be at least 1, not {self.top}")
+        return _log_products(logits, self.top).mul_(self.gamma).exp_().sum(dim=1)
+
+    def search_space(self, train: Activations) -> list[dict[str, Any]]:
+        """Each number of classes once: above C they all mean C."""
+        points = super().search_space(train)
+        distinct = {(point["gamma"], min(point["top"], train.num_classes)): point for point in reversed(points)}
+        return [point for point in points if point in distinct.values()]
+
+    def score_grid(
+        self,
+        candidates: Sequence[Mapping[str, Any]],
+        train: Activations,
+        val: Activations,
+        judged: Sequence[Activations],
+    ) -> Iterator[list[Tensor]]:
+        """One sort for all candidates, and one power for each gamma."""
+        wanted = [(float(point.get("gamma", self.gamma)), int(point.get("top", self.top))) for point in candidates]
+        most = max(top for _, top in wanted)
+
+        def all_scores(chunk: Activations) -> Tensor:
+            products = _log_products(chunk.logits, most)
+            raised = {gamma: (products * gamma).exp_() for gamma, _ in wanted}
+            return torch.stack([precise(raised[gamma][:, :top].sum(dim=1)) for gamma, top in wanted], dim=1)
+
+        columns = [part.per_row(all_scores, device=self.device, only=("logits",)) for part in judged]
+        for position in range(len(wanted)):
+            yield [scores[:, position] for scores in columns]
+
+
+def _log_products(logits: Tensor, top: int) -> Tensor:
+    r""":math:`\log p_c(1-p_c)` of the ``top`` most probable classes, largest first."""
+    below = gaps(logits)
+    _, rest = powers_(below.clone())
+    # the logarithm of a tiny rest counts in full
+    faint = rest < FAINT
+    rest[faint] = powers_(precise(below[faint]))[1]
+    total = rest.log1p().unsqueeze(1)
+    best = below.topk(min(top, below.shape[1]), dim=1).values - total.to(below.dtype)
+    others = torch.log1p(-best[:, 1:].exp())
+    winner = (rest.log().unsqueeze(1) - total).to(best.dtype)
+    return best + torch.cat([winner, others], dim=1)
