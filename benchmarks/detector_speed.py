@@ -73,6 +73,11 @@ class HeadOnly(nn.Module):
         return self.fc(features)
 
 
+def pooled(head: nn.Linear) -> nn.Module:
+    """The peer's rectifiers read maps; here they have one pixel."""
+    return nn.Sequential(nn.Flatten(), head)
+
+
 def weights(data: Data) -> tuple[Tensor, Tensor]:
     return data.head.weight.detach(), data.head.bias.detach()
 
@@ -95,10 +100,10 @@ CONTESTS = [
     Contest("fdbd", lambda d: peer.fDBD(None, d.head)),
     Contest("nci", lambda d: peer.NCI(None, d.head, alpha=1e-4)),
     Contest("nnguide", lambda d: peer.NNGuide(None, d.head, k=10), params={"k": 10, "bank_fraction": 1.0}),
-    Contest("react", lambda d: peer.ReAct(None, d.head, percentile=0.9), "maps", "val"),
-    Contest("vra", lambda d: peer.VRA(None, d.head, 0.1, 0.9), "maps", "val"),
-    Contest("ash", lambda d: peer.ASH(None, d.head, "ash-b", 0.9), "maps", None),
-    Contest("scale", lambda d: peer.SCALE(None, d.head, 0.85), "maps", None),
+    Contest("react", lambda d: peer.ReAct(None, pooled(d.head), percentile=0.9), "maps", "val"),
+    Contest("vra", lambda d: peer.VRA(None, pooled(d.head), 0.1, 0.9), "maps", "val"),
+    Contest("ash", lambda d: peer.ASH(None, pooled(d.head), "ash-b", 0.9), "maps", None),
+    Contest("scale", lambda d: peer.SCALE(None, pooled(d.head), 0.85), "maps", None),
     Contest("gradnorm", lambda d: peer.GradNorm(HeadOnly(d.head)), "inputs", None, share=0.02),
 ]
 
@@ -111,9 +116,9 @@ def peer_times(contest: Contest, data: Data, share: float) -> tuple[float, float
     if contest.fits:
         rows = getattr(data, contest.fits)
         name = {"logits": "fit_logits", "maps": "fit_feature_maps"}.get(contest.reads, "fit_features")
-        getattr(detector, name)(rows[column], rows.labels)
+        getattr(detector, name)(shaped(rows[column], contest), rows.labels)
     middle = time.perf_counter()
-    values = data.test[column][: int(share * TEST)]
+    values = shaped(data.test[column][: int(share * TEST)], contest)
     if contest.reads == "inputs":
         detector.to("cpu").predict(values)
     else:
@@ -121,6 +126,10 @@ def peer_times(contest: Contest, data: Data, share: float) -> tuple[float, float
         with torch.no_grad():
             getattr(detector, name)(values)
     return middle - started, (time.perf_counter() - middle) / share
+
+
+def shaped(values: Tensor, contest: Contest) -> Tensor:
+    return values[:, :, None, None] if contest.reads == "maps" else values
 
 
 def our_times(contest: Contest, data: Data) -> tuple[float, float]:

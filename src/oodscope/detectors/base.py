@@ -123,7 +123,9 @@ class Detector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is unt
         if self.learns and not self.fitted:
             raise DetectorError(f"{self.name}: not fitted. Call fit(train, val) first")
         self._check(activations)
-        scores = activations.per_row(lambda chunk: precise(self._score(chunk)), device=self.device)
+        scores = activations.per_row(
+            lambda chunk: precise(self._score(chunk)), device=self.device, only=(*self._columns(), "prediction")
+        )
         self._refuse_rows((~torch.isfinite(scores)).nonzero().flatten(), len(scores), "scores")
         return scores
 
@@ -229,8 +231,7 @@ class Detector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is unt
         return f"{type(self).__name__}({parameters}){' [not fitted]' if unfitted else ''}"
 
     def _check(self, activations: Activations, fitting: bool = False) -> None:
-        columns = [column for flag, column in _COLUMNS.items() if flag in self.needs]
-        columns += [probe.column for probe in self.probes]
+        columns = self._columns()
         for column in columns:
             if column not in activations:
                 raise DetectorError(f"{self.name}: needs {column}, which these activations do not hold")
@@ -245,6 +246,11 @@ class Detector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is unt
                 f"{self.name}: needs features of zero or more, as after a ReLU; {len(negative)} of "
                 f"{len(activations)} rows have some below (row {int(negative[0])} first)"
             )
+
+    def _columns(self) -> list[str]:
+        """What it reads of every image."""
+        columns = [column for flag, column in _COLUMNS.items() if flag in self.needs]
+        return columns + [probe.column for probe in self.probes]
 
     def _check_labels(self, train: Activations) -> None:
         if "labels" not in train:

@@ -30,7 +30,7 @@ class SIRC(Detector):
         "ACCV 2022",
     )
     needs = Needs.LOGITS | Needs.FEATURES | Needs.HELD_OUT
-    cost = Cost.LOGITS
+    cost = Cost.HEAD
 
     def _fit(self, train: Activations, val: Activations, ood_val: Activations | None) -> None:
         sizes = val.per_row(_size, device=self.device, only=("features",))
