@@ -66,7 +66,9 @@ def judge(folder: Path, name: str, only: list[str], device: str) -> dict[str, An
         found["tracks"][track] = {"rows": rows, "seconds": time.perf_counter() - started}
         right = frame["prediction"] == frame["label"]
         found["accuracy"] = float(right[frame["set"] == "id_test"].mean())
-        print(f"{name} {track}: {found['tracks'][track]['seconds']:.0f} s", flush=True)
+        slowest = sorted(rows, key=lambda each: -rows[each]["fit_seconds"])[:3]
+        fits = ", ".join(f"{each} {rows[each]['fit_seconds']:.1f}" for each in slowest)
+        print(f"{name} {track}: {found['tracks'][track]['seconds']:.0f} s; slowest fits: {fits}", flush=True)
     found["forwarded"] = store.forwarded
     return found
 
@@ -110,8 +112,10 @@ def main() -> None:
     options = parser.parse_args()
     if not options.show:
         folder = Path(os.environ["OODSCOPE_DATA"]).resolve()
-        found = {name: judge(folder, name, options.only, options.device) for name in options.benchmarks}
-        options.output.write_text(json.dumps(found, indent=1))
+        found = {}
+        for name in options.benchmarks:
+            found[name] = judge(folder, name, options.only, options.device)
+            options.output.write_text(json.dumps(found, indent=1))
     for name, outcome in json.loads(options.output.read_text()).items():
         show(name, outcome)
 
