@@ -45,4 +45,3 @@ def test_cuda_and_cpu_agree(tmp_path):
         one, two = (runs[device].scores.scores(name) for device in ("cpu", "cuda"))
         if oods.create_detector(name).cost is not Cost.TRAINING:
             assert np.abs(one - two).max() <= 5e-3 * one.std(), name
-

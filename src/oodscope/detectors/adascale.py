@@ -12,6 +12,7 @@ from oodscope.activations import Activations, PerturbedFeatures, Probe
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.base import Cost, Needs, Paper
 from oodscope.detectors.ebo import EBO
+from oodscope.detectors.logitscore import LogitScore
 from oodscope.detectors.precision import precise
 from oodscope.detectors.rectifier import Rectifier
 from oodscope.detectors.topshare import kept, ratio, top_mask, top_values
@@ -23,7 +24,28 @@ REMEMBERED = 5000
 
 
 class AdaScale(Rectifier):
-    """What ``adascale_a`` and ``adascale_l`` share: the instability, its distribution and the scaling ratio."""
+    r"""What ``adascale_a`` and ``adascale_l`` share: how firm an image's features are, and how much that scales them.
+
+    .. math:: r = \frac{\sum_i \max(h_i, 0)}{\sum_{i\in T_k} \max(h_i, 0)}, \quad
+              k = D - \mathrm{round}(D\,p/100)
+
+    where :math:`T_k` are the :math:`k` largest features (one at least) and the percentile depends on the image:
+
+    .. math:: p = p_{low} + (1-F(Q))\,(p_{high}-p_{low}), \qquad
+              Q = \sum_{i\in T_{5\%}} \max(h'_i, 0) + 10\sum_{i\in T_{1\%}} |h'_i-h_i|
+
+    :math:`h'` are the features of the image after a small perturbation (see ``PerturbedFeatures``), :math:`F` the
+    distribution of :math:`Q` over held-out in-distribution images (training images, where there are no others).
+    The largest features are those of :math:`h`, in both sums, as in the paper's own code; equal ones count in
+    their order. An image without positive features has :math:`r = 1`.
+
+    Parameters
+    ----------
+    low, high : the range of :math:`p`. OpenOOD's defaults are 75 and 85; it searches the pairs of 60, 65, ...,
+        95, 99.
+    seed : which images define :math:`F` where there are more than 5,000.
+    logit_score : what judges the new logits; the energy unless given.
+    """
 
     paper = Paper("AdaSCALE: Adaptive Scaling for OOD Detection", "Regmi", "arXiv 2025")
     needs = Rectifier.needs | Needs.GRADIENTS | Needs.HELD_OUT
@@ -32,9 +54,12 @@ class AdaScale(Rectifier):
         "low": (60, 65, 70, 75, 80, 85, 90, 95, 99),
         "high": (60, 65, 70, 75, 80, 85, 90, 95, 99),
     }
-    low: float
-    high: float
-    seed: int
+
+    def __init__(self, low: float = 75, high: float = 85, seed: int = 0, logit_score: LogitScore | None = None) -> None:
+        self.low = low
+        self.high = high
+        self.seed = seed
+        self.logit_score = logit_score
 
     @property
     def probes(self) -> tuple[Probe, ...]:
