@@ -16,7 +16,6 @@ from oodscope.detectors.precision import precise
 from oodscope.detectors.rectifier import Rectifier
 from oodscope.models import Head
 
-
 LARGE = 1e6
 """Factors from here on may carry a float32 product beyond its range."""
 
