@@ -6,13 +6,16 @@ from torch import Tensor
 from oodscope.activations import Activations
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.detectors.precision import precise
-from oodscope.detectors.softmax import FAINT, gaps, powers_
+from oodscope.detectors.softmax import gaps, powers_
+from oodscope.detectors.winners import winners
 
 FLOOR = torch.finfo(torch.float32).tiny
 """The least that a template gives to any class: what no held-out image ever supported stays finite."""
 
 CANCELLED = 0.05
 """Scores below this share of the entropy have lost digits that count."""
+LEAST = 1e-10
+"""Scores and differences below feel the rounding of a template's largest entry to 1."""
 FEW = 100
 """Up to so many classes, a second look costs more than float64 for all."""
 UNSURE = 1e-4
@@ -56,17 +59,17 @@ class KLM(Detector):
         entropies = -precise(logs.mul_(probabilities).sum(dim=1))
         scores = -precise(templates.index_select(0, nearest).mul_(probabilities).sum(dim=1)) - entropies
         # both terms carry float32's rounding errors: a difference much smaller than they are is taken again
-        lost = (scores < CANCELLED * entropies + FAINT).nonzero().flatten()
+        lost = (scores < CANCELLED * entropies + LEAST).nonzero().flatten()
         if len(lost):
             scores[lost] = self._exact(batch.logits.index_select(0, lost), nearest[lost])
         return scores
 
     def _nearest(self, logits: Tensor, likeness: Tensor) -> Tensor:
         """The template of highest ``likeness``; decided in float64 where float32 leaves a doubt."""
-        nearest = likeness.argmax(dim=1, keepdim=True)
+        nearest = winners(likeness).unsqueeze(1)
         best = likeness.gather(1, nearest)
         second = likeness.scatter_(1, nearest, -torch.inf).amax(dim=1, keepdim=True)
-        doubtful = (best - second < -UNSURE * best + FAINT).flatten()
+        doubtful = (best - second < -UNSURE * best + LEAST).flatten()
         nearest = nearest.flatten()
         if doubtful.any():
             nearest[doubtful] = (_softmax(precise(logits[doubtful]))[0] @ self.log_templates_.T).argmax(dim=1)
