@@ -49,7 +49,6 @@ class NCI(Detector):
     def _terms(self, batch: Activations) -> Tensor:
         centred = batch.features - self.mean_.to(batch.features)
         towards = self.weight_.index_select(0, winners(batch.logits)).mul_(centred).sum(dim=1)
-        # the sum of the squares would leave float32 before the features do
         length = precise(torch.linalg.vector_norm(centred, dim=1))
         proximity = precise(towards) / length.clamp(min=torch.finfo(length.dtype).tiny)
         return torch.stack([proximity, precise(batch.features.abs().sum(dim=1))], dim=1)
