@@ -199,6 +199,14 @@ class TestKLM:
         by_hand = (p * p.log()).sum() - (p[0] + p[1]) * math.log(2.0**-126)
         assert detector.score(of([[0.0, 0.0, 12.0]])).item() == pytest.approx(by_hand.item(), rel=1e-6)
 
+    @pytest.mark.parametrize("scale", [0.01, 1.0, 30.0])
+    def test_many_classes_are_as_exact_as_few(self, scale, monkeypatch):
+        _, val, test = world(classes=60, n=600, scale=scale)
+        detector = create_detector("klm").fit(activations(val))
+        exact = detector.score(activations(test))
+        monkeypatch.setattr("oodscope.detectors.klm.FEW", 0)
+        assert torch.allclose(detector.score(activations(test)), exact, rtol=1e-4, atol=0)
+
     def test_predictions_not_labels_make_templates(self):
         train, val, test = world()
         val["labels"] = np.zeros_like(val["labels"])

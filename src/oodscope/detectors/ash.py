@@ -34,7 +34,7 @@ class ASH(TopShare):
         self.logit_score = logit_score
 
     def _shape(self, features: Tensor, keep: Tensor) -> Tensor:
-        return keep.to(features.dtype)
+        return keep
 
     def _factor(self, total: Tensor, top: Tensor, k: int) -> Tensor:
         return total / k

@@ -6,6 +6,7 @@ from oodscope.activations import Activations
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.detectors.groups import group_sums, means
 from oodscope.detectors.precision import precise
+from oodscope.detectors.winners import winners
 
 
 class CADRef(Detector):
@@ -38,7 +39,7 @@ class CADRef(Detector):
         def group(chunk: Activations) -> Tensor:
             nonlocal confidence
             confidence += float(precise(chunk.logits).logsumexp(dim=1).sum())
-            return chunk.logits.argmax(dim=1)
+            return winners(chunk.logits)
 
         sums, counts = group_sums(train, train.num_classes, group, self.device)
         self.confidence_ = confidence / len(train)
@@ -46,7 +47,7 @@ class CADRef(Detector):
         self.signs_ = precise(train.head.weight.to(self.device)).sign()
 
     def _score(self, batch: Activations) -> Tensor:
-        features, prediction = precise(batch.features), batch.logits.argmax(dim=1)
+        features, prediction = precise(batch.features), winners(batch.logits)
         lift = (features - self.means_[prediction]) * self.signs_[prediction]
         length = features.abs().sum(dim=1).clamp(min=1e-12)
         lifting, lowering = lift.clamp(min=0).sum(dim=1), lift.clamp(max=0).sum(dim=1)

@@ -6,6 +6,8 @@ from torch import Tensor
 from oodscope.activations import Activations
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.detectors.precision import precise
+from oodscope.detectors.softmax import gaps
+from oodscope.detectors.winners import winners
 
 
 class FDBD(Detector):
@@ -42,11 +44,12 @@ class FDBD(Detector):
         squared = both - 2 * (weight @ weight.T)
         # equal rows leave a rounding error, which would pass for a tiny distance
         apart = squared > 1e-12 * both
-        self.inverse_ = torch.where(apart, squared.clamp(min=torch.finfo(squared.dtype).tiny).rsqrt(), 0.0)
+        inverse = torch.where(apart, squared.clamp(min=torch.finfo(squared.dtype).tiny).rsqrt(), 0.0)
+        self.inverse_ = inverse.to(train.head.weight.dtype)
 
     def _score(self, batch: Activations) -> Tensor:
-        logits = precise(batch.logits)
-        top, prediction = logits.max(dim=1, keepdim=True)
-        boundaries = ((top - logits) * self.inverse_[prediction.squeeze(1)]).sum(dim=1)
-        length: Tensor = torch.linalg.vector_norm(precise(batch.features) - self.origin_, dim=1)
-        return -boundaries / length.clamp(min=1e-12)
+        # no term is negative, so float32 loses nothing in their sum
+        apart = self.inverse_.index_select(0, winners(batch.logits))
+        boundaries = gaps(batch.logits).mul_(apart).sum(dim=1)
+        length = precise(torch.linalg.vector_norm(batch.features - self.origin_.to(batch.features), dim=1))
+        return precise(boundaries) / length.clamp(min=1e-12)

@@ -43,7 +43,8 @@ class GEN(LogitScore):
             raise DetectorError(f"gen: gamma must be positive, not {self.gamma}")
         if self.top < 1:
             raise DetectorError(f"gen: top must be at least 1, not {self.top}")
-        return _log_products(logits, self.top).mul_(self.gamma).exp_().sum(dim=1)
+        products = _log_products(logits, self.top, ordered=self.top < logits.shape[1])
+        return products.mul_(self.gamma).exp_().sum(dim=1)
 
     def search_space(self, train: Activations) -> list[dict[str, Any]]:
         """Each number of classes once: above C they all mean C."""
@@ -72,15 +73,19 @@ class GEN(LogitScore):
             yield [scores[:, position] for scores in columns]
 
 
-def _log_products(logits: Tensor, top: int) -> Tensor:
-    r""":math:`\log p_c(1-p_c)` of the ``top`` most probable classes, largest first."""
+def _log_products(logits: Tensor, top: int, *, ordered: bool = True) -> Tensor:
+    r""":math:`\log p_c(1-p_c)` of the ``top`` most probable classes, the most probable first.
+
+    ``ordered=False``: of all classes, as they come.
+    """
     below = gaps(logits)
     _, rest = powers_(below.clone())
     # the logarithm of a tiny rest counts in full
     faint = rest < FAINT
     rest[faint] = powers_(precise(below[faint]))[1]
     total = rest.log1p().unsqueeze(1)
-    best = below.topk(min(top, below.shape[1]), dim=1).values - total.to(below.dtype)
-    others = torch.log1p(-best[:, 1:].exp())
+    best = (below.topk(min(top, below.shape[1]), dim=1).values if ordered else below).sub_(total.to(below.dtype))
+    others = best.exp().neg_().log1p_()
+    where = torch.zeros_like(total, dtype=torch.int64) if ordered else best.argmax(dim=1, keepdim=True)
     winner = (rest.log().unsqueeze(1) - total).to(best.dtype)
-    return best + torch.cat([winner, others], dim=1)
+    return best.add_(others.scatter_(1, where, winner))

@@ -11,6 +11,7 @@ from oodscope.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.detectors.precision import precise
+from oodscope.detectors.winners import winners
 
 
 class NCI(Detector):
@@ -39,18 +40,18 @@ class NCI(Detector):
         if self.alpha < 0:
             raise DetectorError(f"nci: alpha must not be negative, not {self.alpha}")
         self.mean_ = precise(train.mean_feature(self.device).to(self.device))
-        self.weight_ = precise(train.head.weight.to(self.device))
+        self.weight_ = train.head.weight.to(self.device)
 
     def _score(self, batch: Activations) -> Tensor:
         proximity, length = self._terms(batch).unbind(dim=1)
         return -proximity - self.alpha * length
 
     def _terms(self, batch: Activations) -> Tensor:
-        features = precise(batch.features)
-        centred = features - self.mean_
-        towards = (centred * self.weight_[batch.logits.argmax(dim=1)]).sum(dim=1)
-        proximity = towards / torch.linalg.vector_norm(centred, dim=1).clamp(min=torch.finfo(towards.dtype).tiny)
-        return torch.stack([proximity, features.abs().sum(dim=1)], dim=1)
+        centred = batch.features - self.mean_.to(batch.features)
+        towards = self.weight_.index_select(0, winners(batch.logits)).mul_(centred).sum(dim=1)
+        length = precise(torch.linalg.vector_norm(centred, dim=1))
+        proximity = precise(towards) / length.clamp(min=torch.finfo(length.dtype).tiny)
+        return torch.stack([proximity, precise(batch.features.abs().sum(dim=1))], dim=1)
 
     def score_grid(
         self,

@@ -10,6 +10,7 @@ from oodscope.detectors.logitscore import LogitScore
 from oodscope.detectors.precision import precise
 from oodscope.detectors.quantiles import percentiles
 from oodscope.detectors.rectifier import Rectifier
+from oodscope.detectors.winners import winners
 
 
 class OptFS(Rectifier):
@@ -51,7 +52,7 @@ class OptFS(Rectifier):
         # one more range on either side for the values outside
         gain = precise(torch.zeros(self.intervals + 2, device=self.device))
         for chunk in train.chunks(device=self.device, only=("features", "logits")):
-            added = precise(weight[chunk.logits.argmax(dim=1)] * chunk.features)
+            added = precise(weight[winners(chunk.logits)] * chunk.features)
             gain += torch.bincount(self._range(chunk.features).flatten(), added.flatten(), self.intervals + 2)
         gain[0] = gain[-1] = 0
         length = torch.linalg.vector_norm(gain)
@@ -69,4 +70,4 @@ class OptFS(Rectifier):
             return super()._score(batch)
         assert batch.head is not None, "checked before scoring"
         weight = precise(batch.head.weight.to(self.device))
-        return -(self._rectify(batch.features) * weight[batch.logits.argmax(dim=1)]).sum(dim=1)
+        return -(self._rectify(batch.features) * weight[winners(batch.logits)]).sum(dim=1)

@@ -9,6 +9,7 @@ from oodscope.base.errors import DetectorError
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.detectors.groups import group_sums, means
 from oodscope.detectors.precision import precise
+from oodscope.detectors.winners import winners
 
 METRICS = ("inner_product", "euclidean", "cosine")
 
@@ -47,7 +48,7 @@ class SHE(Detector):
 
         def group(chunk: Activations) -> Tensor:
             """The recognised images of each class first, then the others."""
-            return chunk.labels + classes * (chunk.logits.argmax(dim=1) != chunk.labels)
+            return chunk.labels + classes * (winners(chunk.logits) != chunk.labels)
 
         sums, counts = group_sums(train, 2 * classes, group, self.device)
         recognised = slice(classes) if counts[:classes].any() else slice(None)
@@ -56,10 +57,13 @@ class SHE(Detector):
         self.patterns_ = means(sums[:classes], counts[:classes], others)
 
     def _score(self, batch: Activations) -> Tensor:
-        features, pattern = precise(batch.features), self.patterns_[batch.logits.argmax(dim=1)]
+        prediction = winners(batch.logits)
+        if self.metric == "inner_product":
+            # as exact in float32 as the features themselves
+            pattern = self.patterns_.to(batch.features).index_select(0, prediction)
+            return -pattern.mul_(batch.features).sum(dim=1)
+        features, pattern = precise(batch.features), self.patterns_.index_select(0, prediction)
         if self.metric == "euclidean":
             distances: Tensor = torch.linalg.vector_norm(features - pattern, dim=1)
             return distances
-        if self.metric == "cosine":
-            return -cosine_similarity(features, pattern, dim=1)
-        return -(features * pattern).sum(dim=1)
+        return -cosine_similarity(features, pattern, dim=1)

@@ -57,7 +57,9 @@ class VRA(Rectifier):
     def _rectify(self, features: Tensor) -> Tensor:
         if self.clip_low:
             return features.clamp(self.lower_, self.upper_)
-        return torch.where(features < self.lower_, torch.zeros_like(features), features.clamp(max=self.upper_))
+        # as numbers: a choice between values by truth values is several times slower
+        loud = torch.full_like(features, self.lower_).le_(features)
+        return loud.mul_(features.clamp(max=self.upper_))
 
     def score_grid(
         self,
