@@ -10,6 +10,7 @@ from sklearn.mixture import GaussianMixture
 from oodscope import Activations, create_detector
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.bank import picked_rows
+from oodscope.detectors.neighbors import largest
 from oodscope.detectors.perceptron import Adam, answer, folded, perceptron
 from oodscope.metrics import Ranking
 
@@ -343,3 +344,13 @@ class TestOpenGAN:
     def test_one_image_is_too_few(self):
         with pytest.raises(DetectorError, match="opengan: one training image is too few"):
             create_detector("opengan").fit(activations(world()[0]).take([0]))
+
+
+@pytest.mark.parametrize("columns", [7, 160, 1003])
+def test_two_rounds_find_what_one_would(columns):
+    # few distinct values: ties everywhere, also across groups
+    values = torch.randint(0, 9, (20, columns), generator=torch.Generator().manual_seed(0)).float()
+    top, where = largest(values, 5)
+    assert torch.equal(top, values.topk(5, dim=1).values)
+    assert torch.equal(values.gather(1, where), top)
+    assert all(len(set(row)) == 5 for row in where.tolist())

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -23,20 +24,32 @@ def principal_dim(detector: str, dim: int | None, width: int) -> int:
     return chosen
 
 
-def principal_axes(train: Activations, device: torch.device) -> tuple[Tensor, Tensor]:
-    r"""The origin :math:`o=-W^{+}b` and the axes of :math:`\frac1N\sum_i(h_i-o)(h_i-o)^\top`, largest first.
+def residual_space(train: Activations, device: torch.device, dim: int) -> tuple[Tensor, Tensor, Tensor]:
+    r"""What ``lengths_beyond`` needs of the space outside the ``dim`` principal axes, on ``device``.
 
-    Decomposed once for all detectors that ask for the same training images and the same head.
+    The axes are those of :math:`\frac1N\sum_i(h_i-o)(h_i-o)^\top` around the origin :math:`o=-W^{+}b`, largest
+    first, decomposed once for all detectors that ask for the same training images and the same head. Returned are
+    the training mean :math:`\mu`, the axes :math:`R` after the first ``dim`` and :math:`R^\top(\mu-o)`.
     """
     assert train.head is not None, "checked before fitting"
     weight, bias = train.head.weight.double().cpu(), train.head.bias.double().cpu()
-    origin = -torch.linalg.pinv(weight) @ bias
+    # the shortest solution is the pseudo-inverse's, at half its price
+    origin = -torch.from_numpy(np.linalg.lstsq(weight.numpy(), bias.numpy(), rcond=None)[0])
     moments = train.moments(device)
     key = ("axes about", tuple(origin.tolist()))
-    return origin, moments.derived(key, lambda: eigenbasis(moments.second_about(origin))[1])
+    axes = moments.derived(key, lambda: eigenbasis(moments.second_about(origin))[1])[:, dim:]
+    # a float32 number, so that the same centre serves in either precision
+    centre = moments.mean.float().double()
+    offset = (centre - origin) @ axes
+    return precise(centre.to(device)), precise(axes.to(device)), precise(offset.to(device))
 
 
-def lengths_beyond(features: Tensor, origin: Tensor, axes: Tensor, skip: Sequence[int]) -> Tensor:
-    """Length of each row along the axes after the first few, one column for each number to ``skip``."""
-    squares = ((precise(features) - origin) @ axes).square()
-    return torch.stack([squares[:, some:].sum(dim=1).sqrt() for some in skip], dim=1)
+def lengths_beyond(features: Tensor, space: tuple[Tensor, Tensor, Tensor], skip: Sequence[int]) -> Tensor:
+    r"""Length of :math:`R^\top(h-o)` without its first few entries, one column for each number to ``skip``.
+
+    As :math:`R^\top(h-\mu)+R^\top(\mu-o)`, in the precision of the ``space``: what is rounded is of the size of
+    the features' spread, however far they all lie from the origin.
+    """
+    centre, axes, offset = space
+    along = precise(torch.addmm(offset, features.to(axes.dtype) - centre, axes))
+    return torch.stack([torch.linalg.vector_norm(along[:, some:], dim=1) for some in skip], dim=1)

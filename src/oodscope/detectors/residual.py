@@ -9,8 +9,7 @@ from torch import Tensor
 from oodscope.activations import Activations
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.detectors.columns import column_by_column
-from oodscope.detectors.precision import precise
-from oodscope.detectors.principal import lengths_beyond, principal_axes, principal_dim
+from oodscope.detectors.principal import lengths_beyond, principal_dim, residual_space
 
 
 class Residual(Detector):
@@ -39,12 +38,13 @@ class Residual(Detector):
 
     def _fit(self, train: Activations, val: Activations, ood_val: Activations | None) -> None:
         dim = principal_dim(self.name, self.dim, train.features.shape[1])
-        origin, axes = principal_axes(train, self.device)
-        self.origin_ = precise(origin.to(self.device))
-        self.residual_ = precise(axes[:, dim:].to(self.device))
+        self.centre_, self.residual_, self.offset_ = residual_space(train, self.device, dim)
 
     def _score(self, batch: Activations) -> Tensor:
-        return lengths_beyond(batch.features, self.origin_, self.residual_, [0])[:, 0]
+        return self._lengths(batch, [0])[:, 0]
+
+    def _lengths(self, batch: Activations, skip: Sequence[int]) -> Tensor:
+        return lengths_beyond(batch.features, (self.centre_, self.residual_, self.offset_), skip)
 
     def search_space(self, train: Activations) -> list[dict[str, Any]]:
         width = train.features.shape[1]
@@ -61,6 +61,4 @@ class Residual(Detector):
         dims = [principal_dim(self.name, candidate["dim"], train.features.shape[1]) for candidate in candidates]
         widest = clone(self).set_params(dim=min(dims)).to(self.device).fit(train, val)
         skip = [dim - min(dims) for dim in dims]
-        yield from column_by_column(
-            judged, lambda chunk: lengths_beyond(chunk.features, widest.origin_, widest.residual_, skip), self.device
-        )
+        yield from column_by_column(judged, lambda chunk: widest._lengths(chunk, skip), self.device)
