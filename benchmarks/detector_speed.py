@@ -7,7 +7,7 @@
 one process, one after the other, each the best of three (of one, where it takes longer than ten seconds). At 1,000
 classes the peer's Mahalanobis detectors, DICE and GradNorm get fewer rows (column "peer's share") and their time is
 scaled up, because they take minutes or run out of memory. Each of our detectors gets activations that know nothing yet;
-with ``--shared`` they get, as in an evaluation, activations whose checks, means and moments the run has computed before,
+with ``--shared`` they get, as in an evaluation, activations whose checks and moments the run has computed before,
 and the peer is not timed.
 """
 
