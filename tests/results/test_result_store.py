@@ -181,3 +181,14 @@ def test_tables_need_no_torch():
     subprocess.run(
         [sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     )
+
+
+def test_an_older_database_grows_the_columns_it_lacks(tmp_path):
+    store = ResultStore(tmp_path / "results.db")
+    store.add(small("old", rows=3))
+    with sqlite3.connect(tmp_path / "results.db") as connection:
+        connection.execute("ALTER TABLE measurements DROP COLUMN peak_mib")
+    again = ResultStore(tmp_path / "results.db")
+    again.add(small("new", rows=3))
+    assert {row.peak_mib for row in again.measurements(run="old")} == {None}
+    assert again.measurements(run="new") == small("new", rows=3).measurements

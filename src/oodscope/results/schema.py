@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, Connection, Double, ForeignKey, Integer, MetaData, Table, Text
+from sqlalchemy import BigInteger, Column, Connection, Double, ForeignKey, Integer, MetaData, Table, Text, inspect, text
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from oodscope.results.measurement import COLUMNS, COUNTS, FLOATS
@@ -37,3 +37,13 @@ def create(connection: Connection) -> None:
         connection.execute(CreateTable(table, if_not_exists=True))
         for index in table.indexes:
             connection.execute(CreateIndex(index, if_not_exists=True))
+    _grow(connection)
+
+
+def _grow(connection: Connection) -> None:
+    """Add the columns that measurements have gained since the database was made; its old rows lack them."""
+    present = {column["name"] for column in inspect(connection).get_columns(MEASUREMENTS.name)}
+    for column in MEASUREMENTS.columns:
+        if column.name not in present:
+            kind = column.type.compile(connection.dialect)
+            connection.execute(text(f"ALTER TABLE {MEASUREMENTS.name} ADD COLUMN {column.name} {kind}"))
