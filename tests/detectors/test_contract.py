@@ -107,6 +107,51 @@ def test_unfitted_detector_says_so(name):
     assert repr(create_detector(name)).endswith("[not fitted]")
 
 
+def without_class(rows, gone):
+    """A world in which one class has no images, neither to learn from nor held out."""
+    kept = {prefix: rows[f"{prefix}labels"] != gone for prefix in ("", "val_") if f"{prefix}labels" in rows}
+    length = len(rows["labels"])
+
+    def part(key, column):
+        if key.startswith("val_"):
+            return column[kept["val_"]]
+        return column[kept[""]] if len(column) == length and key not in ("weight", "bias") else column
+
+    return {key: part(key, column) for key, column in rows.items()}
+
+
+ODD = {
+    "a class without images": lambda: [without_class(rows, 3) if i < 2 else rows for i, rows in enumerate(world())],
+    "three features": lambda: world(width=3),
+    "one class often": lambda: [rows | {"labels": np.where(rows["labels"] > 1, 1, rows["labels"])} for rows in world()],
+    "a thousand classes": lambda: world(classes=1000, n=2100, width=16),
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+@pytest.mark.parametrize("name", NAMES)
+def test_odd_worlds_give_finite_scores(name, kind):
+    train, val, test = ODD[kind]()
+    # a network that is sometimes right: without any right answer openmax has nothing to learn, and says so
+    said = train["logits"].argmax(axis=1)
+    train["labels"] = np.where(np.isin(said, train["labels"]), said, train["labels"])
+    detector = create_detector(name)
+    detector.fit(activations(train, detector.probes), activations(val, detector.probes))
+    scores = detector.score(activations(test, detector.probes))
+    assert torch.isfinite(scores).all()
+    assert len(scores) == len(test["labels"])
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if create_detector(n).learns and create_detector(n).get_params()])
+def test_setting_any_parameter_unfits(name):
+    for parameter in create_detector(name).get_params(deep=False):
+        detector, test = fitted(name)
+        setattr(detector, parameter, getattr(detector, parameter))
+        assert not detector.fitted, parameter
+        with pytest.raises(DetectorError, match="not fitted"):
+            detector.score(test)
+
+
 def test_changing_a_parameter_unfits():
     detector, test = fitted("knn")
     detector.k = 3
