@@ -123,7 +123,6 @@ def without_class(rows, gone):
 ODD = {
     "a class without images": lambda: [without_class(rows, 3) if i < 2 else rows for i, rows in enumerate(world())],
     "three features": lambda: world(width=3),
-    "one class often": lambda: [rows | {"labels": np.where(rows["labels"] > 1, 1, rows["labels"])} for rows in world()],
     "a thousand classes": lambda: world(classes=1000, n=2100, width=16),
 }
 
