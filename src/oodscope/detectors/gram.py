@@ -48,7 +48,7 @@ class Gram(Detector):
             raise DetectorError(f"gram: needs {HELD_BACK} training images or more where none are held out")
         self._bound(train, alone)
         total, count, start = torch.zeros(()), 0, 0
-        for chunk in val.chunks(device=self.device):
+        for chunk in val.chunks(device=self.device, only=(*self._columns(), "prediction")):
             kept = held_back(start, len(chunk)) if alone else torch.ones(len(chunk), dtype=torch.bool)
             total = total.to(self.device) + self._deviations(chunk)[kept.to(self.device)].sum(dim=0)
             count, start = count + int(kept.sum()), start + len(chunk)
@@ -59,7 +59,7 @@ class Gram(Detector):
         lowest = torch.full((train.num_classes, *shape), torch.inf, device=self.device)
         highest = torch.full((train.num_classes, *shape), -torch.inf, device=self.device)
         start = 0
-        for chunk in train.chunks(device=self.device):
+        for chunk in train.chunks(device=self.device, only=(*self._columns(), "prediction")):
             sums, owners = chunk[self.probes[0].column], chunk.prediction
             if alone:
                 kept = ~held_back(start, len(chunk)).to(self.device)
