@@ -191,6 +191,10 @@ class Activations(Mapping[str, Tensor]):
             self._found[what, name] = torch.cat(rows) if rows else torch.empty(0, dtype=torch.int64)
         return self._found[what, name]
 
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Of a column, without reading it."""
+        return tuple(self._columns[name].shape)
+
     def _device_of(self, name: str) -> torch.device | str:
         values = self._columns[name]
         return values.device if isinstance(values, Tensor) else "cpu"

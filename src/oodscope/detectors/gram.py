@@ -55,7 +55,7 @@ class Gram(Detector):
         self.expected_ = total / count
 
     def _bound(self, train: Activations, alone: bool) -> None:
-        shape = train[self.probes[0].column].shape[1:]
+        shape = train.shape(self.probes[0].column)[1:]
         lowest = torch.full((train.num_classes, *shape), torch.inf, device=self.device)
         highest = torch.full((train.num_classes, *shape), -torch.inf, device=self.device)
         start = 0

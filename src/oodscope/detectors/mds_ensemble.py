@@ -56,7 +56,7 @@ class MDSEnsemble(Detector):
         if self.stages not in ("all", "first"):
             raise DetectorError(f"mds_ensemble: stages must be 'all' or 'first', not {self.stages!r}")
         column = PooledMaps().column
-        count = 1 if self.stages == "first" else train[column].shape[1]
+        count = 1 if self.stages == "first" else train.shape(column)[1]
         gaussians = [self._gaussian(train, column, stage) for stage in range(count)]
         self.origin_, self.whiten_, self.means_ = (torch.stack(parts) for parts in zip(*gaussians))
         self.alpha_ = torch.ones(1, dtype=self.origin_.dtype, device=self.device)

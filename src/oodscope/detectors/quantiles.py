@@ -1,5 +1,6 @@
 """Percentiles of more values than ``torch.quantile`` accepts, or than fit in memory."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,7 +18,7 @@ IN_MEMORY = 2**24
 
 def percentiles(activations: Activations, column: str, percents: Sequence[float], device: torch.device) -> list[float]:
     """Linear-interpolated percentiles of all values of a column, exactly, however many there are."""
-    count = activations[column].numel()
+    count = math.prod(activations.shape(column))
     positions = [(count - 1) * (percent / 100) for percent in percents]
     ranks = sorted({min(int(position) + up, count - 1) for position in positions for up in (0, 1)})
     find = _ordered if count <= IN_MEMORY else _counted
