@@ -11,6 +11,7 @@ from torch import Tensor
 from oodscope.activations import Activations, PerturbedFeatures, Probe
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.base import Cost, Needs, Paper
+from oodscope.detectors.columns import column_by_column
 from oodscope.detectors.ebo import EBO
 from oodscope.detectors.logitscore import LogitScore
 from oodscope.detectors.precision import precise
@@ -128,6 +129,4 @@ class AdaScale(Rectifier):
         fitted = clone(self).to(self.device).fit(train, val)
         for part in judged:
             self._check(part)
-        scores = [part.per_row(lambda chunk: fitted._scores(chunk, ranges), device=self.device) for part in judged]
-        for position in range(len(ranges)):
-            yield [each[:, position] for each in scores]
+        yield from column_by_column(judged, lambda chunk: fitted._scores(chunk, ranges), self.device)

@@ -10,6 +10,7 @@ from torch import Tensor
 from oodscope.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
+from oodscope.detectors.columns import column_by_column
 from oodscope.detectors.precision import precise
 
 
@@ -93,9 +94,7 @@ class NAC(Detector):
 
         for part in judged:
             self._check(part)
-        scores = [part.per_row(columns, device=self.device) for part in judged]
-        for position in range(len(trials)):
-            yield [each[:, position] for each in scores]
+        yield from column_by_column(judged, columns, self.device)
 
 
 def _influence(batch: Activations) -> Tensor:

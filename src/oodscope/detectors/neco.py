@@ -12,6 +12,7 @@ from oodscope.base.errors import DetectorError
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.detectors.columns import column_by_column
 from oodscope.detectors.precision import precise
+from oodscope.detectors.principal import narrower
 from oodscope.detectors.spectrum import eigenbasis
 
 SHARE = 0.9
@@ -71,8 +72,7 @@ class NECO(Detector):
         return -shares * precise(batch.logits).amax(dim=1, keepdim=True) if self.times_logit else -shares
 
     def search_space(self, train: Activations) -> list[dict[str, Any]]:
-        width = train.features.shape[1]
-        return [point for point in super().search_space(train) if point["dim"] < width] or [{"dim": None}]
+        return narrower(super().search_space(train), train)
 
     def score_grid(
         self,

@@ -1,6 +1,7 @@
 """Principal spaces around the point that the head maps to zero, and what lies outside them."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,6 +23,12 @@ def principal_dim(detector: str, dim: int | None, width: int) -> int:
             f"Use dim < {width} (rule of the paper: {rule})"
         )
     return chosen
+
+
+def narrower(points: list[dict[str, Any]], train: Activations) -> list[dict[str, Any]]:
+    """The points of a grid whose ``dim`` is below the width of the features; the detector's own rule if none is."""
+    width = train.shape("features")[1]
+    return [point for point in points if point["dim"] < width] or [{"dim": None}]
 
 
 def residual_space(train: Activations, device: torch.device, dim: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -9,7 +9,7 @@ from torch import Tensor
 from oodscope.activations import Activations
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.detectors.columns import column_by_column
-from oodscope.detectors.principal import lengths_beyond, principal_dim, residual_space
+from oodscope.detectors.principal import lengths_beyond, narrower, principal_dim, residual_space
 
 
 class Residual(Detector):
@@ -47,8 +47,7 @@ class Residual(Detector):
         return lengths_beyond(batch.features, (self.centre_, self.residual_, self.offset_), skip)
 
     def search_space(self, train: Activations) -> list[dict[str, Any]]:
-        width = train.features.shape[1]
-        return [point for point in super().search_space(train) if point["dim"] < width] or [{"dim": None}]
+        return narrower(super().search_space(train), train)
 
     def score_grid(
         self,

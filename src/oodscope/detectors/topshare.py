@@ -11,6 +11,7 @@ from torch import Tensor
 
 from oodscope.activations import Activations
 from oodscope.base.errors import DetectorError
+from oodscope.detectors.columns import column_by_column
 from oodscope.detectors.ebo import EBO
 from oodscope.detectors.precision import precise
 from oodscope.detectors.rectifier import Rectifier
@@ -128,6 +129,4 @@ class TopShare(Rectifier):
 
         for part in judged:
             self._check(part)
-        scores = [part.per_row(columns, device=self.device) for part in judged]
-        for position in range(len(percentiles)):
-            yield [each[:, position] for each in scores]
+        yield from column_by_column(judged, columns, self.device)
