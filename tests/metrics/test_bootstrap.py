@@ -44,11 +44,11 @@ def made_scores(kind, n_id, sizes):
         ("continuous", 1, [1]),
     ],
 )
-@pytest.mark.parametrize("block", [1, 700, 2**18])
-def test_replicates_are_those_of_naive_resampling(kind, n_id, sizes, block, monkeypatch):
-    monkeypatch.setattr("oodscope.metrics.resampling._BLOCK", block)
+@pytest.mark.parametrize("lanes", [2, 4])
+def test_replicates_are_those_of_naive_resampling(kind, n_id, sizes, lanes, monkeypatch):
+    monkeypatch.setattr("oodscope.metrics.draws._SHORT", 2**16 if lanes == 4 else 0)
     id_scores, ood_sets = made_scores(kind, n_id, sizes)
-    replicates = 12
+    replicates = 11
     values = bootstrap(id_scores, ood_sets, seed=9, replicates=replicates).values
     for name, ood in ood_sets.items():
         id_rows = islice(resamples(n_id, seed=9), replicates)

@@ -5,11 +5,13 @@ gets a DeLong interval (:func:`auroc_interval`, :func:`mean_auroc_interval`), th
 bootstrap (:func:`bootstrap`). Names carry the positive class, and ``METRICS`` says what each means.
 """
 
+from oodscope.metrics.bootstrap import Bootstrap, percentile_interval
 from oodscope.metrics.catalog import METRICS, MetricInfo, point_metrics
 from oodscope.metrics.delong import auroc_interval, mean_auroc_interval
+from oodscope.metrics.draws import resamples
 from oodscope.metrics.interval import Interval
 from oodscope.metrics.ranking import Ranking
-from oodscope.metrics.resampling import Bootstrap, bootstrap, percentile_interval, resamples
+from oodscope.metrics.resampling import bootstrap, bootstrap_each
 from oodscope.metrics.walk import Positive
 
 __all__ = [
@@ -21,6 +23,7 @@ __all__ = [
     "Ranking",
     "auroc_interval",
     "bootstrap",
+    "bootstrap_each",
     "mean_auroc_interval",
     "percentile_interval",
     "point_metrics",

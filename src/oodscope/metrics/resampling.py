@@ -1,140 +1,158 @@
-"""Stratified bootstrap of every point metric, and of their means over OOD sets, from shared draws.
+"""Stratified bootstrap of every point metric, and of their means over OOD sets, from draws shared by detectors.
 
 ID and OOD images are resampled separately, each with replacement to its own size (Efron & Tibshirani 1993,
-ch. 8), and an interval is the percentile interval of the replicates. A replicate is never sorted: how often
-each image was drawn, summed in the order of the one sort, takes the place of the counts of the ranking.
+ch. 8). A replicate is never sorted: how often each image was drawn, summed in the order of the one sort, takes
+the place of the counts of the ranking.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
+import os
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oodscope.base.errors import DataError, UnknownNameError
-from oodscope.metrics.catalog import METRICS
-from oodscope.metrics.interval import Interval, check_level
+from oodscope.base.errors import DataError
+from oodscope.metrics.bootstrap import Bootstrap
+from oodscope.metrics.catalog import METRICS, point_metrics
+from oodscope.metrics.draws import Draws, Words, as_floats, lanes_for, running
 from oodscope.metrics.ranking import Ranking
+from oodscope.metrics.room import Room
 from oodscope.metrics.scores import FloatArray, IntArray, check_scores
+from oodscope.metrics.walk import Positive, Walk
 
-_BLOCK = 2**18  # counts in a block of replicates: 2 MB of float64, which a core's cache holds
+Sample = tuple[ArrayLike, Mapping[str, ArrayLike]]
+"""The scores of one detector: of the ID images, and of each OOD set by name."""
 
-
-@dataclass(frozen=True)
-class Bootstrap:
-    """The replicates of each metric on each OOD set.
-
-    Replicate r used one ID draw for all sets, and the same draws for any detector bootstrapped with the same
-    seed, set names and sizes: means over sets and differences of detectors are taken replicate by replicate.
-
-    Parameters
-    ----------
-    values : metric name, then set name, then one value per replicate.
-    """
-
-    values: Mapping[str, Mapping[str, FloatArray]]
-
-    def interval(self, metric: str, ood_set: str, level: float = 0.95) -> Interval:
-        """Percentile interval of one metric on one OOD set."""
-        return percentile_interval(self._replicates(metric, ood_set), level)
-
-    def mean_interval(self, metric: str, ood_sets: Sequence[str], level: float = 0.95) -> Interval:
-        """Percentile interval of the unweighted mean of one metric over several OOD sets (near, far)."""
-        if not ood_sets:
-            raise DataError(f"a mean of {metric} needs at least one OOD set")
-        mean = np.mean([self._replicates(metric, ood_set) for ood_set in ood_sets], axis=0)
-        return percentile_interval(mean, level)
-
-    def _replicates(self, metric: str, ood_set: str) -> FloatArray:
-        if metric not in self.values:
-            raise UnknownNameError("metric", metric, self.values)
-        if ood_set not in self.values[metric]:
-            raise UnknownNameError("OOD set", ood_set, self.values[metric])
-        return self.values[metric][ood_set]
+_SIDES: tuple[Positive, ...] = ("id", "ood")
 
 
 def bootstrap(
     id_scores: ArrayLike, ood_sets: Mapping[str, ArrayLike], *, seed: int, replicates: int = 1000
 ) -> Bootstrap:
-    """Replicates of every metric of ``METRICS`` on every OOD set, the ID draw shared by the sets.
+    """Replicates for one detector; see :func:`bootstrap_each`, which shares the draws between several."""
+    return bootstrap_each({"": (id_scores, ood_sets)}, seed=seed, replicates=replicates)[""]
+
+
+def bootstrap_each(detectors: Mapping[str, Sample], *, seed: int, replicates: int = 1000) -> dict[str, Bootstrap]:
+    """Replicates of every metric of ``METRICS``, for every detector, on every OOD set.
+
+    Replicate r holds the same images for all detectors, and its ID images are the same for all sets. To draw
+    costs more than to measure, so the draws are made once; memory holds a few replicates at a time.
 
     Parameters
     ----------
-    id_scores : one score per ID image, larger = more OOD.
-    ood_sets : name and scores of each OOD set. The name takes part in the seed, so that sets of equal size
-        are drawn independently and the draws of a set do not depend on which others stand beside it.
-    seed : of all draws; see :func:`resamples`.
+    detectors : the scores of each detector, larger = more OOD, in one order of the images. The name of an OOD
+        set takes part in the seed, so that sets of equal size are drawn independently and the draws of a set
+        do not depend on which others stand beside it.
+    seed : of all draws; see :func:`~oodscope.metrics.draws.resamples`.
     replicates : with 1,000 the standard error of an end of a 95 % interval is about 2 % of its width.
     """
-    if replicates < 1 or not ood_sets:
-        has = f"{replicates} and {len(ood_sets)}"
+    n_id, sizes = _check(detectors, replicates)
+    lanes = lanes_for(max(n_id, *sizes.values()))
+    id_draws = Draws(n_id, seed=seed, ood_set=None, lanes=lanes)
+    draws = {name: Draws(n, seed=seed, ood_set=name, lanes=lanes) for name, n in sizes.items()}
+    ranked = [_Ranked(*sample, lanes=lanes, replicates=replicates) for sample in detectors.values()]
+    workers = min(_processors(), len(ranked))
+    rooms = [Room() for _ in range(workers)]
+
+    def work(worker: int, start: int, id_counts: Words, counts: Mapping[str, Words]) -> None:
+        for each in ranked[worker::workers]:
+            each.measure(id_counts, counts, start, rooms[worker])
+
+    # threads: NumPy lets go of the interpreter while it computes
+    with ThreadPoolExecutor(workers) as pool:
+        for start in range(0, replicates, lanes):
+            id_counts, counts = id_draws.take(), {name: drawn.take() for name, drawn in draws.items()}
+            for done in [pool.submit(work, worker, start, id_counts, counts) for worker in range(workers)]:
+                done.result()
+    return {name: each.result() for name, each in zip(detectors, ranked)}
+
+
+class _Ranked:
+    """One detector: its images in the order of their scores, and the replicates found so far."""
+
+    def __init__(self, id_scores: ArrayLike, ood_sets: Mapping[str, ArrayLike], *, lanes: int, replicates: int) -> None:
+        id_checked = check_scores(id_scores, "ID scores")
+        ood = {name: check_scores(scores, f"{name} scores") for name, scores in ood_sets.items()}
+        self._rankings = {name: Ranking(id_checked, scores) for name, scores in ood.items()}
+        self._id_order = np.argsort(id_checked)
+        self._orders = {name: np.argsort(scores) for name, scores in ood.items()}
+        self._steps = {
+            name: {positive: _Steps(ranking.walk(positive), positive) for positive in _SIDES}
+            for name, ranking in self._rankings.items()
+        }
+        self._lanes, self._replicates = lanes, replicates
+        rounded_up = -(-replicates // lanes) * lanes
+        self._values = {metric: {name: np.empty(rounded_up) for name in ood} for metric in METRICS}
+
+    def measure(self, id_counts: Words, counts: Mapping[str, Words], start: int, room: Room) -> None:
+        """Every metric of the replicates from ``start`` on, from how often each of them drew each image."""
+        id_sums = running(id_counts, self._id_order, room, "id")
+        for name, order in self._orders.items():
+            ood_sums = running(counts[name], order, room, "ood")
+            for positive, steps in self._steps[name].items():
+                own, other = (ood_sums, id_sums) if positive == "ood" else (id_sums, ood_sums)
+                walk = steps.resampled(own, other, self._lanes, room)
+                for metric, info in METRICS.items():
+                    if info.positive == positive:
+                        self._values[metric][name][start : start + self._lanes] = info.of(walk)
+
+    def result(self) -> Bootstrap:
+        """All replicates, beside the values that they scatter around."""
+        replicates = {
+            metric: {name: column[: self._replicates] for name, column in columns.items()}
+            for metric, columns in self._values.items()
+        }
+        points = {name: point_metrics(ranking) for name, ranking in self._rankings.items()}
+        return Bootstrap(replicates, {metric: {name: points[name][metric] for name in points} for metric in METRICS})
+
+
+class _Steps:
+    """Where the walk from one side reads the running sums of the draws: the same places for every replicate."""
+
+    def __init__(self, walk: Walk, positive: Positive) -> None:
+        self._walk = walk
+        self._from_top = positive == "ood"
+        self._tp = self._places(walk.tp, walk.n_positive)
+        self._fp = self._places(walk.fp, walk.n_negative)
+        tied = not np.array_equal(walk.fp, walk.fp_before)
+        self._fp_before = self._places(walk.fp_before, walk.n_negative) if tied else None
+
+    def resampled(self, positives: Words, negatives: Words, lanes: int, room: Room) -> Walk:
+        """The walks of the replicates in the lanes."""
+        fp = self._read(negatives, self._fp, lanes, room, "fp")
+        before = fp
+        if self._fp_before is not None:
+            before = self._read(negatives, self._fp_before, lanes, room, "fp_before")
+        tp = self._read(positives, self._tp, lanes, room, "tp")
+        return Walk(tp, fp, before, self._walk.n_positive, self._walk.n_negative, room)
+
+    def _places(self, met: FloatArray, n: int) -> IntArray:
+        """Running sums lie in ascending order of the scores; seen from the top, k images met leave n - k."""
+        return (n - met if self._from_top else met).astype(np.intp)
+
+    def _read(self, sums: Words, places: IntArray, lanes: int, room: Room, name: str) -> FloatArray:
+        read: Words = sums.take(places, out=room.array("read", places.shape, np.uint64), mode="clip")
+        if self._from_top:
+            np.subtract(sums[-1], read, out=read)
+        return as_floats(read, lanes, room, name)
+
+
+def _check(detectors: Mapping[str, Sample], replicates: int) -> tuple[int, dict[str, int]]:
+    """The number of ID images and of images in each OOD set, which all detectors must share."""
+    sizes = [
+        (np.size(id_scores), {name: np.size(scores) for name, scores in ood.items()})
+        for id_scores, ood in detectors.values()
+    ]
+    if replicates < 1 or not sizes or not sizes[0][1]:
+        has = f"{replicates} and {len(sizes[0][1]) if sizes else 0}"
         raise DataError(f"a bootstrap needs at least one replicate and one OOD set; it has {has}")
-    id_checked = check_scores(id_scores, "ID scores")
-    ood_checked = {name: check_scores(scores, f"{name} scores") for name, scores in ood_sets.items()}
-    rankings = {name: Ranking(id_checked, scores) for name, scores in ood_checked.items()}
-    id_draws = _SortedDraws(id_checked, seed, None)
-    ood_draws = {name: _SortedDraws(scores, seed, name) for name, scores in ood_checked.items()}
-    values = {metric: {name: np.empty(replicates) for name in ood_sets} for metric in METRICS}
-    rows = max(1, _BLOCK // max(ranking.n_id + ranking.n_ood for ranking in rankings.values()))
-    for start in range(0, replicates, rows):
-        stop = min(start + rows, replicates)
-        id_heads = id_draws.heads(stop - start)
-        for name, ranking in rankings.items():
-            block = _block_metrics(ranking, id_heads, ood_draws[name].heads(stop - start))
-            for metric, column in block.items():
-                values[metric][name][start:stop] = column
-    return Bootstrap(values)
+    for name, each in zip(detectors, sizes):
+        if each != sizes[0]:
+            raise DataError(f"{name}: detectors share their draws, so all must score the same images; sizes differ")
+    return sizes[0]
 
 
-def resamples(n: int, *, seed: int, ood_set: str | None = None) -> Iterator[IntArray]:
-    """Endless draws of n rows out of n, with replacement: one array of row numbers for each replicate.
-
-    They depend on nothing but ``n``, ``seed`` and the name of the OOD set (``None``: the ID sample), so that
-    any other statistic of the same images can be resampled in step with the ranking metrics.
-    """
-    key = (0,) if ood_set is None else (1, *ood_set.encode())
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
-    while True:
-        yield rng.integers(n, size=n)
-
-
-def percentile_interval(replicates: FloatArray, level: float = 0.95) -> Interval:
-    """The middle ``level`` of the replicates of a stratified bootstrap."""
-    check_level(level)
-    tail = (1.0 - level) / 2.0
-    low, high = np.quantile(replicates, [tail, 1.0 - tail])
-    return Interval(float(low), float(high), level, f"bootstrap-stratified-{replicates.size}")
-
-
-class _SortedDraws:
-    """The resamples of one sample, told as counts in ascending order of its scores."""
-
-    def __init__(self, scores: FloatArray, seed: int, ood_set: str | None) -> None:
-        self._order = np.argsort(scores)
-        self._draws = resamples(scores.size, seed=seed, ood_set=ood_set)
-
-    def heads(self, rows: int) -> FloatArray:
-        """``[r, k]``: the draws of the next ``rows`` replicates among the k lowest scores, k = 0 ... n."""
-        n = self._order.size
-        # A byte holds a count: of 256 images or more, one is drawn 256 times with odds below n / 256!.
-        counts = np.empty((rows, n), dtype=np.uint8)
-        for row, draw in enumerate(islice(self._draws, rows)):
-            counts[row] = np.bincount(draw, minlength=n)
-        heads = np.zeros((rows, n + 1), dtype=np.int32)
-        np.cumsum(counts[:, self._order], axis=1, out=heads[:, 1:])
-        return heads.astype(np.float64)
-
-
-def _block_metrics(ranking: Ranking, id_heads: FloatArray, ood_heads: FloatArray) -> dict[str, FloatArray]:
-    """Every metric of a block of replicates, from the counts of their draws in the order of the scores."""
-    walks = {
-        "id": ranking.walk("id").resampled(id_heads, ood_heads),
-        "ood": ranking.walk("ood").resampled(_from_top(ood_heads), _from_top(id_heads)),
-    }
-    return {metric: info.of(walks[info.positive]) for metric, info in METRICS.items()}
-
-
-def _from_top(heads: FloatArray) -> FloatArray:
-    """The draws among the k highest scores, from those among the k lowest."""
-    return heads[:, -1:] - heads[:, ::-1]
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil, floor
 from typing import Literal
@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from oodscope.base.errors import DataError
+from oodscope.metrics.room import Room
 from oodscope.metrics.scores import FloatArray, IntArray
 
 Positive = Literal["ood", "id"]
@@ -29,6 +30,7 @@ class Walk:
     fp : negatives at or beyond it; a negative tied with the positives of the step is counted.
     fp_before : negatives strictly beyond it; the tied ones are not.
     n_positive, n_negative : sizes of the two samples.
+    room : where intermediate results live; walks that share one are used one after another.
     """
 
     tp: FloatArray
@@ -36,22 +38,14 @@ class Walk:
     fp_before: FloatArray
     n_positive: int
     n_negative: int
-
-    def resampled(self, positives: FloatArray, negatives: FloatArray) -> Walk:
-        """The walks of bootstrap replicates, given for each side ``[r, k]``: draws of r among its first k."""
-        return Walk(
-            tp=positives.take(self.tp.astype(np.intp), axis=-1),
-            fp=negatives.take(self.fp.astype(np.intp), axis=-1),
-            fp_before=negatives.take(self.fp_before.astype(np.intp), axis=-1),
-            n_positive=self.n_positive,
-            n_negative=self.n_negative,
-        )
+    room: Room = field(default_factory=Room, compare=False, repr=False)
 
     @cached_property
     def gained(self) -> FloatArray:
         """How many positives each step adds."""
-        gained = self.tp.copy()
-        gained[..., 1:] -= self.tp[..., :-1]
+        gained: FloatArray = self.room.array("gained", self.tp.shape)
+        gained[..., 0] = self.tp[..., 0]
+        np.subtract(self.tp[..., 1:], self.tp[..., :-1], out=gained[..., 1:])
         return gained
 
     def placements(self) -> FloatArray:
@@ -62,7 +56,8 @@ class Walk:
         """Area under the ROC curve: the chance that a positive beats a negative, a tie counting half."""
         # Twice the pairs, so that halves are whole numbers and the result is rounded once.
         pairs = 2.0 * self.n_positive * self.n_negative
-        return (pairs - _dot(self.gained, self.fp + self.fp_before)) / pairs
+        passed = np.add(self.fp, self.fp_before, out=self.room.array("passed", self.fp.shape))
+        return (pairs - _dot(self.gained, passed)) / pairs
 
     def average_precision(self) -> FloatArray:
         r"""Area under the precision-recall steps, :math:`\sum_k (R_k - R_{k-1}) P_k`."""
@@ -96,7 +91,10 @@ class Walk:
 
     def _precision(self) -> FloatArray:
         # Where a replicate has drawn nothing yet it gains nothing either, so any finite number will do.
-        return self.tp / np.maximum(self.tp + self.fp, 1.0)
+        flagged = np.add(self.tp, self.fp, out=self.room.array("flagged", self.tp.shape))
+        np.maximum(flagged, 1.0, out=flagged)
+        precision: FloatArray = np.divide(self.tp, flagged, out=flagged)
+        return precision
 
 
 def least_count(share: float, n: int) -> int:

@@ -1,0 +1,79 @@
+"""The draws of the bootstrap: which images each replicate holds, and how often, the same for every detector."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oodscope.metrics.room import Room
+from oodscope.metrics.scores import FloatArray, IntArray
+
+Words = NDArray[np.uint64]
+"""Counts of several replicates side by side in 64-bit words; see :class:`Draws`."""
+
+_SHORT = 2**16
+
+
+def resamples(n: int, *, seed: int, ood_set: str | None = None) -> Iterator[IntArray]:
+    """Endless draws of n rows out of n, with replacement: one array of row numbers for each replicate.
+
+    They depend on nothing but ``n``, ``seed`` and the name of the OOD set (``None``: the ID sample), so that
+    any other statistic of the same images can be resampled in step with the ranking metrics.
+    """
+    key = (0,) if ood_set is None else (1, *ood_set.encode())
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+    while True:
+        yield rng.integers(n, size=n)
+
+
+def lanes_for(largest: int) -> int:
+    """How many replicates share a word if the largest sample has so many images: 4 below 65,536, else 2."""
+    return 4 if largest < _SHORT else 2
+
+
+class Draws:
+    """The resamples of one sample, told as counts, a few replicates at a time.
+
+    A replicate of n images counts each image some times, n in all. So a running sum of its counts never
+    exceeds n, and 64 bits hold the sums of several replicates as lanes that never spill into each other: one
+    gather and one running sum of words serve all lanes at once.
+
+    Parameters
+    ----------
+    n : images of the sample.
+    lanes : replicates in a word; see :func:`lanes_for`.
+    """
+
+    def __init__(self, n: int, *, seed: int, ood_set: str | None, lanes: int) -> None:
+        self._draws = resamples(n, seed=seed, ood_set=ood_set)
+        self._words: Words = np.zeros(n, dtype=np.uint64)
+        self._lanes = lanes
+
+    def take(self) -> Words:
+        """The next replicates: for each image, how often each of them drew it. The array is used again."""
+        for lane, draw in zip(lanes_of(self._words, self._lanes).T, self._draws):
+            lane[:] = np.bincount(draw, minlength=self._words.size)
+        return self._words
+
+
+def lanes_of(words: Words, lanes: int) -> NDArray[Any]:
+    """``[word, lane]``: the same memory, seen as small integers."""
+    return words.view(np.uint16 if lanes == 4 else np.uint32).reshape(-1, lanes)
+
+
+def running(words: Words, order: IntArray, room: Room, name: str) -> Words:
+    """How many draws fall on the first k images of ``order``, k = 0 ... n, in every lane."""
+    sums: Words = room.array(f"{name} sums", (words.size + 1,), np.uint64)
+    sums[0] = 0
+    # "clip" never happens, and spares NumPy the copy that an error in the middle would need
+    ordered = words.take(order, out=room.array("ordered", words.shape, np.uint64), mode="clip")
+    np.cumsum(ordered, out=sums[1:])
+    return sums
+
+
+def as_floats(words: Words, lanes: int, room: Room, name: str) -> FloatArray:
+    """``[lane, word]`` in float64, in which the metrics compute."""
+    values: FloatArray = room.array(name, (lanes, words.size))
+    np.copyto(values, lanes_of(words, lanes).T)
+    return values
