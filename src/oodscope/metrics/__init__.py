@@ -1,16 +1,22 @@
 """Pure numbers: how well scores separate OOD from ID, and how sure one can be.
 
 Larger score = more OOD. One :class:`Ranking` sorts the scores once and gives every point metric; its AUROC
-gets a DeLong interval (:func:`auroc_interval`, :func:`mean_auroc_interval`), the other metrics a stratified
-bootstrap (:func:`bootstrap`). Names carry the positive class, and ``METRICS`` says what each means.
+gets a DeLong interval (:func:`auroc_interval`, :func:`mean_auroc_interval`) and one over classes
+(:func:`class_interval`), the other metrics a stratified bootstrap (:func:`bootstrap_each`), rates Wilson's, runs
+Student's. Names carry the positive class, and ``METRICS`` says what each means. Whether two detectors differ is
+the question of :mod:`oodscope.metrics.comparison`.
 """
 
 from oodscope.metrics.bootstrap import Bootstrap, percentile_interval
 from oodscope.metrics.catalog import METRICS, MetricInfo, point_metrics
+from oodscope.metrics.clusters import Noise, class_interval, sampling_noise
 from oodscope.metrics.delong import auroc_interval, mean_auroc_interval
 from oodscope.metrics.draws import resamples
 from oodscope.metrics.interval import Interval
+from oodscope.metrics.placements import Placements, place, together
+from oodscope.metrics.proportion import wilson_interval
 from oodscope.metrics.ranking import Ranking
+from oodscope.metrics.repeats import t_interval
 from oodscope.metrics.resampling import bootstrap, bootstrap_each
 from oodscope.metrics.walk import Positive
 
@@ -19,13 +25,21 @@ __all__ = [
     "Bootstrap",
     "Interval",
     "MetricInfo",
+    "Noise",
+    "Placements",
     "Positive",
     "Ranking",
     "auroc_interval",
     "bootstrap",
     "bootstrap_each",
+    "class_interval",
     "mean_auroc_interval",
     "percentile_interval",
+    "place",
     "point_metrics",
     "resamples",
+    "sampling_noise",
+    "t_interval",
+    "together",
+    "wilson_interval",
 ]

@@ -5,26 +5,30 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binomtest
 
 from oodscope.base.errors import DataError
 from oodscope.metrics import (
     METRICS,
+    Bootstrap,
     Interval,
     Ranking,
     auroc_interval,
-    bootstrap,
+    bootstrap_each,
     mean_auroc_interval,
-    point_metrics,
+    wilson_interval,
 )
+from oodscope.protocols.classes import class_ends
+from oodscope.protocols.ranks import Ranks, group_ranks
+from oodscope.protocols.samples import GROUPS, Separation, separate
 from oodscope.results import MEAN, Measurement, Measurements, ScoreTable
 
-GROUPS = ("near", "far")
 LEVEL = 0.95
 
 
 def measure_separation(scores: ScoreTable, protocol: str, negatives: Sequence[str]) -> Measurements:
     """Ranking metrics of every detector, per set and as group means, each with its interval.
+
+    AUROC has a second interval, over classes, and its group means the ranks that paired tests allow.
 
     Parameters
     ----------
@@ -32,11 +36,16 @@ def measure_separation(scores: ScoreTable, protocol: str, negatives: Sequence[st
     """
     if not any(scores.sets(group) for group in GROUPS):
         raise DataError(f"{protocol} needs at least one near or far set to tell from the in-distribution images")
+    separations = separate(scores, negatives)
+    draws = bootstrap_each(
+        {detector: (each.negative, each.foreign) for detector, each in separations.items()},
+        seed=int(scores.metadata["seed"] or 0),
+    )
+    ranks = group_ranks(separations, {name: scores.metadata["detectors"][name]["tuning"] for name in separations})
     rows: list[Measurement] = []
-    for detector in scores.detectors:
+    for detector, separation in separations.items():
         shared = {**_context(scores), **_detector_context(scores, detector), "protocol": protocol}
-        negative = np.concatenate([scores.scores(detector, role=role) for role in negatives])
-        rows += _detector_rows(scores, detector, negative, shared)
+        rows += _detector_rows(separation, draws[detector], shared, ranks[detector])
     return Measurements(rows)
 
 
@@ -58,58 +67,41 @@ def measure_accuracy(scores: ScoreTable, protocol: str, negatives: Sequence[str]
             group=group,
             metric="accuracy",
             n_id=int(mask.sum()),
-            **_proportion(int(correct[mask].sum()), int(mask.sum())),
+            **_ends(float(correct[mask].mean()), wilson_interval(int(correct[mask].sum()), int(mask.sum()), LEVEL)),
         )
         for group, name, mask in masks
     )
 
 
 def _detector_rows(
-    scores: ScoreTable, detector: str, negative: NDArray[np.float64], shared: Mapping[str, Any]
+    separation: Separation, draws: Bootstrap, shared: Mapping[str, Any], ranks: Mapping[str, Ranks]
 ) -> Iterator[Measurement]:
-    groups = {group: scores.sets(group) for group in GROUPS if scores.sets(group)}
-    foreign = {name: scores.scores(detector, set=name) for names in groups.values() for name in names}
-    rankings = {name: Ranking(negative, values) for name, values in foreign.items()}
-    points = {name: point_metrics(ranking) for name, ranking in rankings.items()}
-    draws = bootstrap(negative, foreign, seed=int(shared["seed"] or 0))
-    for group, names in groups.items():
+    rankings = {name: Ranking(separation.negative, values) for name, values in separation.foreign.items()}
+    for group, names in separation.groups.items():
+        chosen = [rankings[name] for name in names]
+        shown = {**shared, "group": group, "n_id": chosen[0].n_id}
         for metric in METRICS:
-            for name in names:
-                interval = (
-                    auroc_interval(rankings[name], LEVEL) if metric == "auroc" else draws.interval(metric, name, LEVEL)
-                )
-                yield _row(shared, group, name, metric, points[name][metric], interval, rankings[name])
-            mean = float(np.mean([points[name][metric] for name in names]))
+            for name, ranking in zip(names, chosen):
+                extra = class_ends(separation, [name], LEVEL) if metric == "auroc" else {}
+                interval = auroc_interval(ranking, LEVEL) if metric == "auroc" else draws.interval(metric, name, LEVEL)
+                row = {**shown, "set": name, "metric": metric, "n_ood": ranking.n_ood}
+                yield Measurement(**row, **_ends(draws.point(metric, [name]), interval), **extra)
+            extra = {**class_ends(separation, names, LEVEL), **ranks[group]} if metric == "auroc" else {}
             interval = (
-                mean_auroc_interval([rankings[name] for name in names], LEVEL)
-                if metric == "auroc"
-                else draws.mean_interval(metric, names, LEVEL)
+                mean_auroc_interval(chosen, LEVEL) if metric == "auroc" else draws.mean_interval(metric, names, LEVEL)
             )
-            yield _row(shared, group, MEAN, metric, mean, interval, *(rankings[name] for name in names))
+            row = {**shown, "set": MEAN, "metric": metric, "n_ood": sum(ranking.n_ood for ranking in chosen)}
+            yield Measurement(**row, **_ends(draws.point(metric, names), interval), **extra)
 
 
-def _row(
-    shared: Mapping[str, Any],
-    group: str,
-    name: str,
-    metric: str,
-    value: float,
-    interval: Interval,
-    *rankings: Ranking,
-) -> Measurement:
-    return Measurement(
-        **shared,
-        group=group,
-        set=name,
-        metric=metric,
-        value=value,
-        low=interval.low,
-        high=interval.high,
-        interval=interval.method,
-        level=interval.level,
-        n_id=rankings[0].n_id,
-        n_ood=sum(ranking.n_ood for ranking in rankings),
-    )
+def _ends(value: float, interval: Interval) -> dict[str, Any]:
+    return {
+        "value": value,
+        "low": interval.low,
+        "high": interval.high,
+        "interval": interval.method,
+        "level": interval.level,
+    }
 
 
 def _context(scores: ScoreTable) -> dict[str, Any]:
@@ -133,15 +125,4 @@ def _detector_context(scores: ScoreTable, detector: str) -> dict[str, Any]:
         "fit_seconds": known["fit_seconds"],
         "microseconds_per_image": known["microseconds_per_image"],
         "peak_mib": known["peak_mib"],
-    }
-
-
-def _proportion(successes: int, trials: int) -> dict[str, Any]:
-    ends = binomtest(successes, trials).proportion_ci(LEVEL, method="wilson")
-    return {
-        "value": successes / trials,
-        "low": float(ends.low),
-        "high": float(ends.high),
-        "interval": "wilson",
-        "level": LEVEL,
     }

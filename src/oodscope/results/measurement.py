@@ -36,7 +36,10 @@ class Measurement:
     set : name of the set, or ``"mean"`` for the mean over the sets of ``group``.
     group : ``near``, ``far``, ``csid`` or ``id``.
     value : between 0 and 1 for every rate, never in percent.
-    low, high : ends of the interval made by the method ``interval`` at confidence ``level``.
+    low, high : ends of the interval made by the method ``interval`` at confidence ``level``: where the value
+        would lie for other images.
+    class_low, class_high : the same for other classes, at the same level; missing where a set has fewer than 5.
+    rank_low, rank_high : best and worst rank among the detectors of its run tuned alike that paired tests allow.
     fit_seconds, microseconds_per_image, peak_mib : what the detector cost: its fit, each image that it scored,
         and the memory that either took at its worst.
     """
@@ -58,6 +61,10 @@ class Measurement:
     high: float | None = None
     interval: str = "none"
     level: float | None = None
+    class_low: float | None = None
+    class_high: float | None = None
+    rank_low: int | None = None
+    rank_high: int | None = None
     n_id: int | None = None
     n_ood: int | None = None
     seed: int | None = None
@@ -87,8 +94,13 @@ class Measurement:
 
 
 COLUMNS = tuple(f.name for f in fields(Measurement))
-FLOATS = ("value", "low", "high", "level", "fit_seconds", "microseconds_per_image", "peak_mib")
-COUNTS = ("n_id", "n_ood", "seed")
+FLOATS = (
+    *("value", "low", "high", "level", "class_low", "class_high"),
+    *("fit_seconds", "microseconds_per_image", "peak_mib"),
+)
+COUNTS = ("rank_low", "rank_high", "n_id", "n_ood", "seed")
+LATER = ("class_low", "class_high", "rank_low", "rank_high", "peak_mib")
+"""Fields that older results lack; there they are missing, like any number that was not measured."""
 
 
 def check_fields(names: Iterable[str]) -> None:

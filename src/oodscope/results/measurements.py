@@ -9,7 +9,7 @@ import pandas as pd
 
 from oodscope.base.errors import DataError
 from oodscope.base.hashing import canonical_json
-from oodscope.results.measurement import COLUMNS, COUNTS, FLOATS, Measurement, check_fields
+from oodscope.results.measurement import COLUMNS, COUNTS, FLOATS, LATER, Measurement, check_fields
 
 
 class Measurements(Sequence[Measurement]):
@@ -25,7 +25,10 @@ class Measurements(Sequence[Measurement]):
 
     @classmethod
     def from_dataframe(cls, frame: pd.DataFrame) -> "Measurements":
-        """The inverse of ``to_dataframe``."""
+        """The inverse of ``to_dataframe``; a frame of an older version lacks what was not measured then."""
+        lacking = [name for name in LATER if name not in frame.columns]
+        if lacking and set(frame.columns) | set(lacking) == set(COLUMNS):
+            frame = frame.assign(**dict.fromkeys(lacking))[list(COLUMNS)]
         if list(frame.columns) != list(COLUMNS):
             odd = sorted(set(COLUMNS) ^ set(map(str, frame.columns))) or "in a wrong order"
             raise DataError(f"not a table of measurements: missing or unknown columns {odd}")

@@ -2,7 +2,21 @@
 
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, Connection, Double, ForeignKey, Integer, MetaData, Table, Text, inspect, text
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    Connection,
+    Double,
+    ForeignKey,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    inspect,
+    null,
+    text,
+)
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from oodscope.results.measurement import COLUMNS, COUNTS, FLOATS
@@ -40,9 +54,19 @@ def create(connection: Connection) -> None:
     _grow(connection)
 
 
+def as_present(connection: Connection) -> dict[str, ColumnElement[Any]]:
+    """What to select for each field of a measurement; nothing for one that the database is too old to have."""
+    present = _present(connection)
+    return {name: MEASUREMENTS.c[name] if name in present else null().label(name) for name in COLUMNS}
+
+
+def _present(connection: Connection) -> set[str]:
+    return {column["name"] for column in inspect(connection).get_columns(MEASUREMENTS.name)}
+
+
 def _grow(connection: Connection) -> None:
     """Add the columns that measurements have gained since the database was made; its old rows lack them."""
-    present = {column["name"] for column in inspect(connection).get_columns(MEASUREMENTS.name)}
+    present = _present(connection)
     for column in MEASUREMENTS.columns:
         if column.name not in present:
             kind = column.type.compile(connection.dialect)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine, NullPool, create_engine, insert, inspect, select, text
+from sqlalchemy import Connection, Engine, NullPool, create_engine, insert, inspect, select, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
@@ -63,28 +63,33 @@ class ResultStore:
     def runs(self) -> list[RunRecord]:
         """The record of every run, oldest first."""
         query = select(schema.RUNS.c.record).order_by(schema.RUNS.c.created, schema.RUNS.c.id)
-        return [parse(RunRecord, json.loads(record), self.name) for (record,) in self._read(query)]
+        with self._reading() as connection:
+            records = connection.execute(query).scalars().all()
+        return [parse(RunRecord, json.loads(record), self.name) for record in records]
 
     def measurements(self, **equals: Any) -> Measurements:
         """Those whose fields equal all the given values, in the order they were added; all by default."""
         check_fields(equals)
         if "params" in equals:
             equals["params"] = canonical_json(equals["params"])
-        table = schema.MEASUREMENTS
-        query = select(*(table.c[name] for name in COLUMNS)).order_by(table.c.row)
-        for name, value in equals.items():
-            query = query.where(table.c[name] == value)
-        rows = (dict(zip(COLUMNS, row)) for row in self._read(query))
+        with self._reading() as connection:
+            # a reader does not change the database: what an older one lacks reads as missing
+            columns = schema.as_present(connection)
+            query = select(*columns.values()).order_by(schema.MEASUREMENTS.c.row)
+            for name, value in equals.items():
+                query = query.where(columns[name] == value)
+            rows = [dict(zip(columns, row)) for row in connection.execute(query).all()]
         return Measurements(Measurement(**row | {"params": json.loads(row["params"])}) for row in rows)
 
-    def _read(self, query: Any) -> list[Any]:
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
         # a reader never creates the file: a mistyped path must not look like an empty store
         if self.path is not None and not self.path.exists():
             raise StorageError(f"{self.name}: no such result store")
         with self._one_line_errors(), self._engine.connect() as connection:
             if not inspect(connection).has_table(schema.RUNS.name):
                 raise StorageError(f"{self.name}: not a result store; it has no table of runs")
-            return list(connection.execute(query).all())
+            yield connection
 
     def _prepare(self) -> None:
         if self.path is not None:

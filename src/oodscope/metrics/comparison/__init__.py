@@ -1,0 +1,37 @@
+"""Is the difference more than noise? One file per question.
+
+Two detectors on the same images: :func:`paired_delong` for AUROC, :func:`paired_bootstrap` for any metric,
+:func:`mcnemar` for error rates. The same pair over many OOD sets: :func:`signed_rank`; many detectors over many
+sets: :func:`friedman` and :func:`critical_difference`. Folds of a cross-validation: :func:`corrected_t`. Several
+comparisons at once: :func:`holm`, :func:`benjamini_hochberg`, and :func:`rank_ranges` for a whole table.
+"""
+
+from oodscope.metrics.comparison.folds import corrected_t
+from oodscope.metrics.comparison.many_sets import (
+    FEWEST_SETS,
+    CriticalDifference,
+    critical_difference,
+    friedman,
+    signed_rank,
+)
+from oodscope.metrics.comparison.mcnemar import mcnemar
+from oodscope.metrics.comparison.multiplicity import benjamini_hochberg, holm
+from oodscope.metrics.comparison.paired import PairedTest, detectable_difference, paired_bootstrap, paired_delong
+from oodscope.metrics.comparison.ranks import rank_ranges
+
+__all__ = [
+    "FEWEST_SETS",
+    "CriticalDifference",
+    "PairedTest",
+    "benjamini_hochberg",
+    "corrected_t",
+    "critical_difference",
+    "detectable_difference",
+    "friedman",
+    "holm",
+    "mcnemar",
+    "paired_bootstrap",
+    "paired_delong",
+    "rank_ranges",
+    "signed_rank",
+]
