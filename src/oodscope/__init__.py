@@ -30,10 +30,12 @@ if TYPE_CHECKING:
     from oodscope.execution.console import ConsoleProgress as ConsoleProgress
     from oodscope.models import Classifier as Classifier
     from oodscope.models import create_model as create_model
+    from oodscope.protocols import compare as compare
     from oodscope.report import write_report as write_report
     from oodscope.results import Result as Result
     from oodscope.results import ResultStore as ResultStore
     from oodscope.results import ScoreTable as ScoreTable
+    from oodscope.results import over_seeds as over_seeds
     from oodscope.training import CrossEntropy as CrossEntropy
     from oodscope.training import train as train
 
@@ -51,11 +53,13 @@ _HOMES = {
     "Result": "results",
     "ResultStore": "results",
     "ScoreTable": "results",
+    "compare": "protocols",
     "create_detector": "detectors",
     "create_model": "models",
     "evaluate": "api",
     "load_benchmark": "data",
     "load_detector": "detectors",
+    "over_seeds": "results",
     "train": "training",
     "write_report": "report",
 }

@@ -4,10 +4,20 @@ from itertools import islice
 
 import numpy as np
 import pytest
+from scipy.stats import norm, skew
 from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 
 from oodscope.base.errors import OodscopeError, UnknownNameError
-from oodscope.metrics import METRICS, Ranking, auroc_interval, bootstrap, mean_auroc_interval, resamples
+from oodscope.metrics import (
+    METRICS,
+    Ranking,
+    auroc_interval,
+    bootstrap,
+    bootstrap_each,
+    mean_auroc_interval,
+    percentile_interval,
+    resamples,
+)
 
 
 def naive_metrics(id_scores, ood_scores):
@@ -44,8 +54,9 @@ def made_scores(kind, n_id, sizes):
         ("continuous", 1, [1]),
     ],
 )
-@pytest.mark.parametrize("lanes", [2, 4])
-def test_replicates_are_those_of_naive_resampling(kind, n_id, sizes, lanes, monkeypatch):
+@pytest.mark.parametrize(("lanes", "block"), [(2, 2**13), (4, 2**13), (4, 1), (2, 100)])
+def test_replicates_are_those_of_naive_resampling(kind, n_id, sizes, lanes, block, monkeypatch):
+    monkeypatch.setattr("oodscope.metrics.resampling._BLOCK", block)
     monkeypatch.setattr("oodscope.metrics.draws._SHORT", 2**16 if lanes == 4 else 0)
     id_scores, ood_sets = made_scores(kind, n_id, sizes)
     replicates = 11
@@ -59,18 +70,51 @@ def test_replicates_are_those_of_naive_resampling(kind, n_id, sizes, lanes, monk
                 assert values[metric][name][r] == pytest.approx(expected, abs=tolerance, rel=0), metric
 
 
-def test_intervals_are_percentiles_of_the_replicates_and_means_are_joint():
+def literal_bca(replicates, point, level):
+    """From Efron's equations, with SciPy's own normal and skewness."""
+    z = norm.ppf(1 - (1 - level) / 2)
+    z0 = norm.ppf(np.mean((replicates < point) + 0.5 * (replicates == point)))
+    a = skew(replicates) / 6
+    shares = [norm.cdf(z0 + (z0 + side) / (1 - a * (z0 + side))) for side in (-z, z)]
+    return tuple(np.percentile(replicates, [100 * share for share in shares]))
+
+
+def test_intervals_are_bca_and_means_are_joint():
     id_scores, ood_sets = made_scores("continuous", 80, [50, 70, 60])
     result = bootstrap(id_scores, ood_sets, seed=0, replicates=200)
     assert set(result.values) == set(METRICS)
     for metric in METRICS:
         columns = result.values[metric]
         one = result.interval(metric, "set 1")
-        assert (one.low, one.high) == pytest.approx(tuple(np.percentile(columns["set 1"], [2.5, 97.5])))
+        assert (one.low, one.high) == pytest.approx(literal_bca(columns["set 1"], result.points[metric]["set 1"], 0.95))
         mean = result.mean_interval(metric, ["set 0", "set 2"], level=0.8)
         paired = (columns["set 0"] + columns["set 2"]) / 2
-        assert (mean.low, mean.high) == pytest.approx(tuple(np.percentile(paired, [10, 90])))
-        assert (mean.level, mean.method) == (0.8, "bootstrap-stratified-200")
+        point = (result.points[metric]["set 0"] + result.points[metric]["set 2"]) / 2
+        assert (mean.low, mean.high) == pytest.approx(literal_bca(paired, point, 0.8))
+        assert (mean.level, mean.method) == (0.8, "bootstrap-bca-200")
+
+
+def test_detectors_share_the_draws_and_do_not_disturb_each_other():
+    id_scores, ood_sets = made_scores("tied", 60, [40, 50])
+    samples = {f"d{k}": (np.roll(id_scores, k), {n: np.roll(v, k) for n, v in ood_sets.items()}) for k in range(5)}
+    together = bootstrap_each(samples, seed=3, replicates=30)
+    assert list(together) == list(samples)
+    for name, sample in samples.items():
+        alone = bootstrap(*sample, seed=3, replicates=30)
+        for metric in METRICS:
+            for ood_set in ood_sets:
+                np.testing.assert_array_equal(together[name].values[metric][ood_set], alone.values[metric][ood_set])
+    some = bootstrap_each(samples, seed=3, replicates=30, metrics=["tpr5_id_positive"])["d1"]
+    assert list(some.values) == list(some.points) == ["tpr5_id_positive"]
+    np.testing.assert_array_equal(
+        some.values["tpr5_id_positive"]["set 1"], together["d1"].values["tpr5_id_positive"]["set 1"]
+    )
+
+
+def test_percentiles_are_those_of_the_replicates():
+    replicates = np.random.default_rng(0).normal(size=500)
+    interval = percentile_interval(replicates, 0.9)
+    assert (interval.low, interval.high) == pytest.approx(tuple(np.percentile(replicates, [5, 95])))
 
 
 def test_draws_depend_on_sizes_seed_and_name_alone():
@@ -131,6 +175,10 @@ def test_misuse_is_named():
         result.interval("auroc", "svhn", level=95)
     with pytest.raises(OodscopeError, match="it has 0 and 1"):
         bootstrap([0.0], {"svhn": [1.0]}, seed=0, replicates=0)
+    with pytest.raises(OodscopeError, match="b: detectors share their draws, so all must score the same images"):
+        bootstrap_each({"a": ([0.0, 1.0], {"s": [1.0]}), "b": ([0.0], {"s": [1.0]})}, seed=0)
+    with pytest.raises(UnknownNameError, match="Did you mean 'auroc'"):
+        bootstrap_each({"a": ([0.0], {"s": [1.0]})}, seed=0, metrics=["aurocs"])
     with pytest.raises(OodscopeError, match="it has 1000 and 0"):
         bootstrap([0.0], {}, seed=0)
     with pytest.raises(OodscopeError, match="svhn scores: 1 of 2 are NaN or infinite; the first is row 1"):

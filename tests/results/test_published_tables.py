@@ -156,7 +156,7 @@ def test_a_detector_without_a_value_is_shown_with_a_gap():
 def test_the_note_names_the_metric_the_direction_and_the_interval():
     text = make_result().table(metric="fpr95_id_positive").render("markdown")
     assert text.startswith("| FPR95 (ID positive) ↓ |")
-    for said in ("share of OOD kept when 95 % of ID is kept", "lower is better", "95 % (bootstrap-stratified-40)"):
+    for said in ("share of OOD kept when 95 % of ID is kept", "lower is better", "95 % (bootstrap-bca-40)"):
         assert said in text
 
 

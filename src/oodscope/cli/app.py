@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from oodscope import __version__
+from oodscope.cli.compare import compare
 from oodscope.cli.demo import demo
 from oodscope.cli.evaluate import evaluate
 from oodscope.cli.listing import listing
@@ -23,6 +24,7 @@ app.command()(demo)
 app.command()(evaluate)
 app.command()(run)
 app.command()(table)
+app.command()(compare)
 app.command("list")(listing)
 
 

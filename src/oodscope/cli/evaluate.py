@@ -28,12 +28,15 @@ def evaluate(
     skip_unreadable: Annotated[
         bool, typer.Option("--skip-unreadable", help="Leave out images that cannot be decoded, and count them.")
     ] = False,
+    as_seeds: Annotated[
+        bool, typer.Option("--as-seeds", help="Several weights files are seeds of one recipe, not an ensemble.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
     """Judge detectors for a classifier on a benchmark."""
     from oodscope.base.config import parse
-    from oodscope.cli.job import Job, execute
-    from oodscope.cli.output import show
+    from oodscope.cli.job import Job
+    from oodscope.cli.output import execute_and_show
     from oodscope.execution.console import ConsoleProgress
 
     declared = {
@@ -48,8 +51,9 @@ def evaluate(
         "device": device,
         "seed": seed,
         "output": str(output),
+        "as_seeds": as_seeds,
     }
-    show(*execute(parse(Job, declared, "evaluate"), ConsoleProgress()), as_json)
+    execute_and_show(parse(Job, declared, "evaluate"), ConsoleProgress(), as_json)
 
 
 def _names(text: str) -> list[str]:

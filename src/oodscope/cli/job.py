@@ -7,6 +7,7 @@ from pydantic import Field
 
 from oodscope.api import evaluate
 from oodscope.base.config import StrictModel, parse, read_yaml
+from oodscope.base.errors import OodscopeError
 from oodscope.cli.modelspec import ModelSpec, make_classifier
 from oodscope.data import load_benchmark
 from oodscope.detectors import Detector, create_detector
@@ -29,6 +30,16 @@ class Job(StrictModel):
     device: str = "auto"
     seed: int = 0
     output: str = "runs"
+    as_seeds: bool = False
+
+    def each_seed(self) -> list["Job"]:
+        """One job for each network, if several are seeds of one recipe; otherwise this one, an ensemble maybe."""
+        if not self.as_seeds:
+            return [self]
+        specs = self.model.each_network()
+        if len(specs) < 2:
+            raise OodscopeError("as_seeds needs several weights files, or members of a train section, one per seed")
+        return [self.model_copy(update={"model": spec, "as_seeds": False}) for spec in specs]
 
 
 def read_job(path: Path) -> Job:

@@ -44,6 +44,13 @@ class ModelSpec(StrictModel):
         """The weights, one entry per network."""
         return [self.weights] if isinstance(self.weights, str) else list(self.weights or ())
 
+    def each_network(self) -> list["ModelSpec"]:
+        """The same for every single network: one weights file, or one training with the next seed."""
+        if self.train is None:
+            return [self.model_copy(update={"weights": file}) for file in self.files]
+        recipes = [self.train.model_copy(update={"seed": self.train.seed + number}) for number in range(self.members)]
+        return [self.model_copy(update={"train": recipe, "members": 1}) for recipe in recipes]
+
 
 def make_classifier(spec: ModelSpec, benchmark: Benchmark, device: str, progress: Progress) -> tuple[Classifier, str]:
     """The classifier that a spec describes, and the recipe it was trained with here (empty if it was not)."""
@@ -55,7 +62,7 @@ def make_classifier(spec: ModelSpec, benchmark: Benchmark, device: str, progress
     if spec.train is None:
         made = [create_model(spec.architecture, num_classes=classes, weights=file) for file in spec.files]
         return Classifier(_vote([model for model, _ in made]), made[0][1], device=device, name=_name(spec)), ""
-    recipes = [spec.train.model_copy(update={"seed": spec.train.seed + number}) for number in range(spec.members)]
+    recipes = [each.train for each in spec.each_network() if each.train is not None]
     models = [_train(spec.architecture, recipe, benchmark, device, progress) for recipe in recipes]
     classifier = Classifier(_vote(models), benchmark.transform, device=device, name=_name(spec))
     return classifier, str(spec.train.describe()["method"])

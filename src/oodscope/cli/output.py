@@ -6,7 +6,24 @@ from pathlib import Path
 
 from rich.console import Console
 
-from oodscope.results import Result
+from oodscope.cli.job import Job, execute
+from oodscope.execution import Progress
+from oodscope.results import Result, over_seeds
+
+
+def execute_and_show(job: Job, progress: Progress, as_json: bool) -> None:
+    """Run a job, or one for each seed of a recipe, and say what came out; several seeds end in a table of all."""
+    done = [execute(each, progress) for each in job.each_seed()]
+    for result, folder in done:
+        show(result, folder, as_json)
+    if len(done) > 1:
+        summary = over_seeds([result for result, _ in done])
+        if as_json:
+            rows = json.loads(summary.to_dataframe().to_json(orient="records"))
+            sys.stdout.write(json.dumps({"over_seeds": rows}) + "\n")
+            return
+        for protocol in job.protocols:
+            Console().print(summary.table(protocol))
 
 
 def show(result: Result, folder: Path, as_json: bool) -> None:

@@ -12,11 +12,11 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
     """Run the evaluation that a YAML file declares."""
-    from oodscope.cli.job import execute, read_job
-    from oodscope.cli.output import show
+    from oodscope.cli.job import read_job
+    from oodscope.cli.output import execute_and_show
     from oodscope.execution.console import ConsoleProgress
 
     job = read_job(config)
     if output is not None:
         job = job.model_copy(update={"output": str(output)})
-    show(*execute(job, ConsoleProgress()), as_json)
+    execute_and_show(job, ConsoleProgress(), as_json)

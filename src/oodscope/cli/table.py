@@ -1,23 +1,37 @@
 """``oodscope table``: the table people publish, from stored results."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from oodscope.base.errors import OodscopeError
 
+if TYPE_CHECKING:
+    from oodscope.results import Table
+
 
 def table(
-    run: Annotated[str, typer.Argument(help="A run's folder or id; the newest of the store unless given.")] = "",
+    runs: Annotated[
+        list[str] | None, typer.Argument(help="A run's folder or id; the newest of the store unless given.")
+    ] = None,
     store: Annotated[str, typer.Option(help="Result store: a file or a database URL.")] = "runs/results.sqlite",
     protocol: Annotated[str, typer.Option(help="Which protocol; the run's first unless given.")] = "",
     metric: Annotated[str, typer.Option(help="Which metric, such as auroc or fpr95_id_positive.")] = "auroc",
     format: Annotated[str, typer.Option(help="rich, markdown, csv, latex or json.")] = "rich",
+    as_seeds: Annotated[
+        bool, typer.Option("--as-seeds", help="Several folders are runs of one recipe: show their mean and spread.")
+    ] = False,
 ) -> None:
-    """Print the table of one run: detectors by sets, with intervals."""
-    from oodscope.results import Result, ResultStore, pivot
+    """Print the table of one run, or of the seeds of one recipe: detectors by sets, with intervals."""
+    from oodscope.results import Result, ResultStore, over_seeds, pivot
 
+    if as_seeds:
+        print_table(over_seeds([Result.load(run) for run in runs or ()]).table(protocol or None, metric), format)
+        return
+    if len(runs or ()) > 1:
+        raise OodscopeError("a table is of one run; several are seeds (--as-seeds) or rivals (oodscope compare)")
+    run = runs[0] if runs else ""
     if Path(run).is_dir() and run:
         loaded = Result.load(run)
         record, measurements = loaded.record, loaded.measurements
@@ -29,10 +43,14 @@ def table(
             raise OodscopeError(f"{store}: no run {run!r}, and no such folder. Runs: {', '.join(records)}")
         record = records[run] if run else list(records.values())[-1]
         measurements = ResultStore(store).measurements(run=record.id)
-    chosen = pivot(measurements, protocol or record.protocols[0], metric)
+    print_table(pivot(measurements, protocol or record.protocols[0], metric), format)
+
+
+def print_table(table: "Table", format: str) -> None:
+    """Print a table in the terminal's width, or in the format that was asked for."""
     if format == "rich":
         from rich.console import Console
 
-        Console().print(chosen)
+        Console().print(table)
     else:
-        typer.echo(chosen.render(format))
+        typer.echo(table.render(format))

@@ -7,7 +7,7 @@ Student's. Names carry the positive class, and ``METRICS`` says what each means.
 the question of :mod:`oodscope.metrics.comparison`.
 """
 
-from oodscope.metrics.bootstrap import Bootstrap, percentile_interval
+from oodscope.metrics.bootstrap import Bootstrap, bca_interval, percentile_interval
 from oodscope.metrics.catalog import METRICS, MetricInfo, point_metrics
 from oodscope.metrics.clusters import Noise, class_interval, sampling_noise
 from oodscope.metrics.delong import auroc_interval, mean_auroc_interval
@@ -30,6 +30,7 @@ __all__ = [
     "Positive",
     "Ranking",
     "auroc_interval",
+    "bca_interval",
     "bootstrap",
     "bootstrap_each",
     "class_interval",

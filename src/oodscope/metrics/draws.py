@@ -33,7 +33,7 @@ def lanes_for(largest: int) -> int:
 
 
 class Draws:
-    """The resamples of one sample, told as counts, a few replicates at a time.
+    """The resamples of one sample, told as counts, a block of replicates at a time.
 
     A replicate of n images counts each image some times, n in all. So a running sum of its counts never
     exceeds n, and 64 bits hold the sums of several replicates as lanes that never spill into each other: one
@@ -42,38 +42,42 @@ class Draws:
     Parameters
     ----------
     n : images of the sample.
-    lanes : replicates in a word; see :func:`lanes_for`.
+    rows, lanes : the block: rows of words, and replicates in a word (see :func:`lanes_for`).
     """
 
-    def __init__(self, n: int, *, seed: int, ood_set: str | None, lanes: int) -> None:
+    def __init__(self, n: int, *, seed: int, ood_set: str | None, rows: int, lanes: int) -> None:
         self._draws = resamples(n, seed=seed, ood_set=ood_set)
-        self._words: Words = np.zeros(n, dtype=np.uint64)
+        self._words: Words = np.zeros((rows, n), dtype=np.uint64)
         self._lanes = lanes
 
     def take(self) -> Words:
-        """The next replicates: for each image, how often each of them drew it. The array is used again."""
-        for lane, draw in zip(lanes_of(self._words, self._lanes).T, self._draws):
-            lane[:] = np.bincount(draw, minlength=self._words.size)
+        """The next ``rows * lanes`` replicates: how often each drew each image. The array is used again."""
+        n = self._words.shape[1]
+        for row in lanes_of(self._words, self._lanes):
+            for lane, draw in zip(row, self._draws):
+                lane[:] = np.bincount(draw, minlength=n)
         return self._words
 
 
 def lanes_of(words: Words, lanes: int) -> NDArray[Any]:
-    """``[word, lane]``: the same memory, seen as small integers."""
-    return words.view(np.uint16 if lanes == 4 else np.uint32).reshape(-1, lanes)
+    """``[row, lane, image]``: the same memory, seen as small integers."""
+    return words.view(np.uint16 if lanes == 4 else np.uint32).reshape(*words.shape, lanes).transpose(0, 2, 1)
 
 
 def running(words: Words, order: IntArray, room: Room, name: str) -> Words:
     """How many draws fall on the first k images of ``order``, k = 0 ... n, in every lane."""
-    sums: Words = room.array(f"{name} sums", (words.size + 1,), np.uint64)
-    sums[0] = 0
+    rows, n = words.shape
+    sums: Words = room.array(f"{name} sums", (rows, n + 1), np.uint64)
+    sums[:, 0] = 0
     # "clip" never happens, and spares NumPy the copy that an error in the middle would need
-    ordered = words.take(order, out=room.array("ordered", words.shape, np.uint64), mode="clip")
-    np.cumsum(ordered, out=sums[1:])
+    ordered = words.take(order, axis=1, out=room.array("ordered", words.shape, np.uint64), mode="clip")
+    np.cumsum(ordered, axis=1, out=sums[:, 1:])
     return sums
 
 
 def as_floats(words: Words, lanes: int, room: Room, name: str) -> FloatArray:
-    """``[lane, word]`` in float64, in which the metrics compute."""
-    values: FloatArray = room.array(name, (lanes, words.size))
-    np.copyto(values, lanes_of(words, lanes).T)
-    return values
+    """``[replicate, image]`` in float64, in which the metrics compute."""
+    rows, n = words.shape
+    values: FloatArray = room.array(name, (rows, lanes, n))
+    np.copyto(values, lanes_of(words, lanes))
+    return values.reshape(rows * lanes, n)

@@ -13,7 +13,8 @@ class Interval:
     ----------
     low, high : the ends; NaN where the method is ``"none"``.
     level : confidence, such as 0.95.
-    method : ``"delong-logit"``, ``"exact-separation"``, ``"bootstrap-stratified-1000"`` or ``"none"``.
+    method : ``"delong-logit"``, ``"exact-separation"``, ``"obuchowski-logit"``, ``"wilson"``,
+        ``"t-3-runs"``, ``"bootstrap-bca-1000"`` or ``"none"``.
     """
 
     low: float

@@ -6,13 +6,13 @@ the place of the counts of the ranking.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oodscope.base.errors import DataError
+from oodscope.base.errors import DataError, UnknownNameError
 from oodscope.metrics.bootstrap import Bootstrap
 from oodscope.metrics.catalog import METRICS, point_metrics
 from oodscope.metrics.draws import Draws, Words, as_floats, lanes_for, running
@@ -24,7 +24,7 @@ from oodscope.metrics.walk import Positive, Walk
 Sample = tuple[ArrayLike, Mapping[str, ArrayLike]]
 """The scores of one detector: of the ID images, and of each OOD set by name."""
 
-_SIDES: tuple[Positive, ...] = ("id", "ood")
+_BLOCK = 2**13  # words in a block of replicates: large enough to be worth a call, small enough for a core's cache
 
 
 def bootstrap(
@@ -34,8 +34,10 @@ def bootstrap(
     return bootstrap_each({"": (id_scores, ood_sets)}, seed=seed, replicates=replicates)[""]
 
 
-def bootstrap_each(detectors: Mapping[str, Sample], *, seed: int, replicates: int = 1000) -> dict[str, Bootstrap]:
-    """Replicates of every metric of ``METRICS``, for every detector, on every OOD set.
+def bootstrap_each(
+    detectors: Mapping[str, Sample], *, seed: int, replicates: int = 1000, metrics: Sequence[str] = tuple(METRICS)
+) -> dict[str, Bootstrap]:
+    """Replicates of every metric, for every detector, on every OOD set.
 
     Replicate r holds the same images for all detectors, and its ID images are the same for all sets. To draw
     costs more than to measure, so the draws are made once; memory holds a few replicates at a time.
@@ -46,13 +48,19 @@ def bootstrap_each(detectors: Mapping[str, Sample], *, seed: int, replicates: in
         set takes part in the seed, so that sets of equal size are drawn independently and the draws of a set
         do not depend on which others stand beside it.
     seed : of all draws; see :func:`~oodscope.metrics.draws.resamples`.
+    metrics : names of ``METRICS``; all by default.
     replicates : with 1,000 the standard error of an end of a 95 % interval is about 2 % of its width.
     """
+    for metric in metrics:
+        if metric not in METRICS:
+            raise UnknownNameError("metric", metric, METRICS)
     n_id, sizes = _check(detectors, replicates)
-    lanes = lanes_for(max(n_id, *sizes.values()))
-    id_draws = Draws(n_id, seed=seed, ood_set=None, lanes=lanes)
-    draws = {name: Draws(n, seed=seed, ood_set=name, lanes=lanes) for name, n in sizes.items()}
-    ranked = [_Ranked(*sample, lanes=lanes, replicates=replicates) for sample in detectors.values()]
+    largest = max(n_id, *sizes.values())
+    lanes = lanes_for(largest)
+    rows = min(max(1, _BLOCK // largest), -(-replicates // lanes))
+    id_draws = Draws(n_id, seed=seed, ood_set=None, rows=rows, lanes=lanes)
+    draws = {name: Draws(n, seed=seed, ood_set=name, rows=rows, lanes=lanes) for name, n in sizes.items()}
+    ranked = [_Ranked(*sample, metrics=metrics, lanes=lanes, replicates=replicates) for sample in detectors.values()]
     workers = min(_processors(), len(ranked))
     rooms = [Room() for _ in range(workers)]
 
@@ -62,7 +70,7 @@ def bootstrap_each(detectors: Mapping[str, Sample], *, seed: int, replicates: in
 
     # threads: NumPy lets go of the interpreter while it computes
     with ThreadPoolExecutor(workers) as pool:
-        for start in range(0, replicates, lanes):
+        for start in range(0, replicates, rows * lanes):
             id_counts, counts = id_draws.take(), {name: drawn.take() for name, drawn in draws.items()}
             for done in [pool.submit(work, worker, start, id_counts, counts) for worker in range(workers)]:
                 done.result()
@@ -72,40 +80,50 @@ def bootstrap_each(detectors: Mapping[str, Sample], *, seed: int, replicates: in
 class _Ranked:
     """One detector: its images in the order of their scores, and the replicates found so far."""
 
-    def __init__(self, id_scores: ArrayLike, ood_sets: Mapping[str, ArrayLike], *, lanes: int, replicates: int) -> None:
+    def __init__(
+        self,
+        id_scores: ArrayLike,
+        ood_sets: Mapping[str, ArrayLike],
+        *,
+        metrics: Sequence[str],
+        lanes: int,
+        replicates: int,
+    ) -> None:
         id_checked = check_scores(id_scores, "ID scores")
         ood = {name: check_scores(scores, f"{name} scores") for name, scores in ood_sets.items()}
         self._rankings = {name: Ranking(id_checked, scores) for name, scores in ood.items()}
         self._id_order = np.argsort(id_checked)
         self._orders = {name: np.argsort(scores) for name, scores in ood.items()}
+        sides = {METRICS[metric].positive for metric in metrics}
         self._steps = {
-            name: {positive: _Steps(ranking.walk(positive), positive) for positive in _SIDES}
+            name: {positive: _Steps(ranking.walk(positive), positive) for positive in sides}
             for name, ranking in self._rankings.items()
         }
-        self._lanes, self._replicates = lanes, replicates
-        rounded_up = -(-replicates // lanes) * lanes
-        self._values = {metric: {name: np.empty(rounded_up) for name in ood} for metric in METRICS}
+        self._lanes = lanes
+        self._values = {metric: {name: np.empty(replicates) for name in ood} for metric in metrics}
 
     def measure(self, id_counts: Words, counts: Mapping[str, Words], start: int, room: Room) -> None:
         """Every metric of the replicates from ``start`` on, from how often each of them drew each image."""
+        wanted = {metric: METRICS[metric] for metric in self._values}
         id_sums = running(id_counts, self._id_order, room, "id")
         for name, order in self._orders.items():
             ood_sums = running(counts[name], order, room, "ood")
             for positive, steps in self._steps[name].items():
                 own, other = (ood_sums, id_sums) if positive == "ood" else (id_sums, ood_sums)
                 walk = steps.resampled(own, other, self._lanes, room)
-                for metric, info in METRICS.items():
+                for metric, info in wanted.items():
                     if info.positive == positive:
-                        self._values[metric][name][start : start + self._lanes] = info.of(walk)
+                        # the last block may hold more replicates than were asked for
+                        target = self._values[metric][name][start:]
+                        found = info.of(walk)[: target.size]
+                        target[: found.size] = found
 
     def result(self) -> Bootstrap:
         """All replicates, beside the values that they scatter around."""
-        replicates = {
-            metric: {name: column[: self._replicates] for name, column in columns.items()}
-            for metric, columns in self._values.items()
-        }
         points = {name: point_metrics(ranking) for name, ranking in self._rankings.items()}
-        return Bootstrap(replicates, {metric: {name: points[name][metric] for name in points} for metric in METRICS})
+        return Bootstrap(
+            self._values, {metric: {name: points[name][metric] for name in points} for metric in self._values}
+        )
 
 
 class _Steps:
@@ -133,9 +151,10 @@ class _Steps:
         return (n - met if self._from_top else met).astype(np.intp)
 
     def _read(self, sums: Words, places: IntArray, lanes: int, room: Room, name: str) -> FloatArray:
-        read: Words = sums.take(places, out=room.array("read", places.shape, np.uint64), mode="clip")
+        shape = (sums.shape[0], places.size)
+        read: Words = sums.take(places, axis=1, out=room.array("read", shape, np.uint64), mode="clip")
         if self._from_top:
-            np.subtract(sums[-1], read, out=read)
+            np.subtract(sums[:, -1:], read, out=read)
         return as_floats(read, lanes, room, name)
 
 

@@ -1,6 +1,7 @@
 """How much wider an AUROC's interval is if the classes, not only the images, might have been others."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -9,7 +10,7 @@ from oodscope.protocols.samples import Separation, separate
 from oodscope.results import ScoreTable
 
 
-def class_ends(separation: Separation, names: Sequence[str], level: float) -> dict[str, float]:
+def class_ends(separation: Separation, names: Sequence[str], level: float) -> dict[str, Any]:
     """The fields ``class_low`` and ``class_high`` of a measurement; none where a set has fewer than 5 classes."""
     interval = class_interval(
         separation.placements(names),
@@ -31,9 +32,9 @@ def standard_errors(scores: ScoreTable, negatives: Sequence[str] = ("id_test",))
     for detector, separation in separate(scores, negatives).items():
         for name, classes in separation.ood_classes.items():
             placed = separation.placements([name])
-            of_class = {"ood_classes": {name: classes}}
+            by_class = {name: classes}
             image = sampling_noise(placed).error
-            ood_class = sampling_noise(placed, **of_class).error
+            ood_class = sampling_noise(placed, ood_classes=by_class).error
             rows.append(
                 {
                     "detector": detector,
@@ -42,7 +43,9 @@ def standard_errors(scores: ScoreTable, negatives: Sequence[str] = ("id_test",))
                     "classes": len(set(classes.tolist())),
                     "image": image,
                     "ood_class": ood_class,
-                    "both_classes": sampling_noise(placed, id_classes=separation.id_classes, **of_class).error,
+                    "both_classes": sampling_noise(
+                        placed, id_classes=separation.id_classes, ood_classes=by_class
+                    ).error,
                     "ratio": ood_class / image if image > 0.0 else float("nan"),
                 }
             )

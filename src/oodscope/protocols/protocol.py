@@ -17,18 +17,25 @@ class Protocol:
     name : as in configurations and result rows.
     summary : one line for a reader.
     measure : every number of the protocol, from the stored scores alone.
+    negatives : the roles that count as in-distribution where it ranks images; empty if it does not.
     """
 
     name: str
     summary: str
     measure: Callable[[ScoreTable], Measurements]
+    negatives: tuple[str, ...] = ()
 
 
 PROTOCOLS = {
     protocol.name: protocol
     for protocol in (
-        Protocol("standard", "tell id_test from each near and far set", standard.measure),
-        Protocol("full_spectrum", "the same, with covariate-shifted ID as negatives too", full_spectrum.measure),
+        Protocol("standard", "tell id_test from each near and far set", standard.measure, standard.NEGATIVES),
+        Protocol(
+            "full_spectrum",
+            "the same, with covariate-shifted ID as negatives too",
+            full_spectrum.measure,
+            full_spectrum.NEGATIVES,
+        ),
     )
 }
 

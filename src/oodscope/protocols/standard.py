@@ -3,7 +3,9 @@
 from oodscope.protocols.separation import measure_accuracy, measure_separation
 from oodscope.results import Measurements, ScoreTable
 
+NEGATIVES = ("id_test",)
+
 
 def measure(scores: ScoreTable) -> Measurements:
     """Every ranking metric per set and as near and far means, and the accuracy on ``id_test``."""
-    return measure_accuracy(scores, "standard", ("id_test",)) + measure_separation(scores, "standard", ("id_test",))
+    return measure_accuracy(scores, "standard", NEGATIVES) + measure_separation(scores, "standard", NEGATIVES)

@@ -1,11 +1,13 @@
 """What an evaluation leaves behind: scores, measurements, records, the store, published tables."""
 
+from oodscope.results.comparison import Comparison, Comparisons
 from oodscope.results.grid import Cell, Column, Grid, Row
 from oodscope.results.measurement import MEAN, Measurement, Tuning
 from oodscope.results.measurements import Measurements
 from oodscope.results.record import RunRecord, SetRecord
 from oodscope.results.result import Result
 from oodscope.results.scoretable import ScoreTable
+from oodscope.results.seeds import OverSeeds, SeedSummary, over_seeds
 from oodscope.results.store import ResultStore
 from oodscope.results.tables import FORMATS, Table, pivot
 
@@ -14,16 +16,21 @@ __all__ = [
     "MEAN",
     "Cell",
     "Column",
+    "Comparison",
+    "Comparisons",
     "Grid",
     "Measurement",
     "Measurements",
+    "OverSeeds",
     "Result",
     "ResultStore",
     "Row",
     "RunRecord",
     "ScoreTable",
+    "SeedSummary",
     "SetRecord",
     "Table",
     "Tuning",
+    "over_seeds",
     "pivot",
 ]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from statistics import median
 
 from oodscope.base.errors import DataError
 from oodscope.results.grid import Cell, Column, Grid, Row
@@ -58,7 +59,8 @@ def _cells(chosen: Iterable[Measurement]) -> dict[tuple[str, str, Column], Cell]
                 f"two values of {row.metric} for {row.detector} on {key[2].name} ({row.protocol}); "
                 "choose one run, such as filter(run=...)"
             )
-        cells[key] = Cell(row.value, row.low, row.high)
+        rank = None if row.rank_low is None or row.rank_high is None else (row.rank_low, row.rank_high)
+        cells[key] = Cell(row.value, row.low, row.high, class_low=row.class_low, class_high=row.class_high, rank=rank)
     return cells
 
 
@@ -75,6 +77,21 @@ def _mark(column: Column, cells: Sequence[Cell | None], higher: bool) -> list[Ce
         return replace(cell, best=leads, close=not leads and cell.overlaps(best))
 
     return [None if cell is None else marked(cell) for cell in cells]
+
+
+def _class_note(chosen: Measurements) -> str:
+    ratios = [
+        (row.class_high - row.class_low) / (row.high - row.low)
+        for row in chosen
+        if row.class_low is not None and row.class_high is not None and row.low is not None and row.high is not None
+        if row.high > row.low
+    ]
+    if not ratios:
+        return ""
+    return (
+        "Intervals are those of other images of the same classes; for other classes they would be "
+        f"{median(ratios):.1f} times as wide (median)."
+    )
 
 
 def _sort_key(row: Row, higher: bool) -> tuple[bool, float, str]:
@@ -94,6 +111,13 @@ def _notes(chosen: Measurements, columns: Sequence[Column]) -> list[str]:
         )
     else:
         notes.append(f"Bold: best of its column{alike}. No intervals were measured.")
+    if any(row.rank_low is not None for row in chosen):
+        notes.append(
+            f"Rank: the places by {columns[0].name} that paired DeLong tests of all pairs{alike} allow, all at once "
+            "(Holm, 95 %)."
+        )
+    if wide := _class_note(chosen):
+        notes.append(wide)
     if unranked := list(dict.fromkeys(c.group for c in columns if c.group not in RANKED)):
         notes.append(f"Columns of {', '.join(unranked)} are shown for information and not ranked.")
     return notes

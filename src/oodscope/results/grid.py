@@ -8,18 +8,29 @@ from oodscope.results.wording import CLOSE, TRACKS, percent, span
 
 @dataclass(frozen=True)
 class Cell:
-    """A value with its interval; ``best`` of its column and track, or too ``close`` to the best to tell."""
+    """A value with its interval; ``best`` of its column and track, or too ``close`` to the best to tell.
+
+    Parameters
+    ----------
+    class_low, class_high : the interval over classes, where one was measured.
+    rank : best and worst rank that paired tests allow; group means of AUROC have one.
+    sd : standard deviation over runs, where the value is a mean of several.
+    """
 
     value: float
     low: float | None
     high: float | None
     best: bool = False
     close: bool = False
+    class_low: float | None = None
+    class_high: float | None = None
+    rank: tuple[int, int] | None = None
+    sd: float | None = None
 
     @property
     def percent(self) -> str:
-        """The value in percent."""
-        return percent(self.value)
+        """The value in percent, with its spread over runs if it has one: ``88.03`` or ``88.03±0.31``."""
+        return percent(self.value) + ("" if self.sd is None else f"±{percent(self.sd)}")
 
     @property
     def text(self) -> str:
@@ -30,6 +41,11 @@ class Cell:
     def interval(self) -> str:
         """``87.2–88.8``, or nothing where no interval was measured."""
         return "" if self.low is None or self.high is None else span(self.low, self.high)
+
+    @property
+    def class_interval(self) -> str:
+        """The interval over classes, in the form of ``interval``."""
+        return "" if self.class_low is None or self.class_high is None else span(self.class_low, self.class_high)
 
     @property
     def brackets(self) -> str:
@@ -64,6 +80,14 @@ class Row:
     tuning: Tuning
     cells: tuple[Cell | None, ...]
 
+    @property
+    def rank(self) -> str:
+        """The ranks that its first column allows: ``1–3``, or ``2`` if there is no doubt."""
+        if self.cells[0] is None or self.cells[0].rank is None:
+            return ""
+        low, high = self.cells[0].rank
+        return str(low) if low == high else f"{low}–{high}"
+
 
 @dataclass(frozen=True)
 class Grid:
@@ -75,6 +99,11 @@ class Grid:
     rows: tuple[Row, ...]
     accuracy: tuple[tuple[str, Cell], ...]
     notes: tuple[str, ...]
+
+    @property
+    def ranked(self) -> bool:
+        """Whether paired tests gave its rows ranks."""
+        return any(row.rank for row in self.rows)
 
     def tracks(self) -> list[tuple[str, list[Row]]]:
         """The rows of each tuning track that occurs, with its name in words."""

@@ -2,7 +2,7 @@
 
 from html import escape
 
-from oodscope.results.grid import Cell, Grid
+from oodscope.results.grid import Cell, Grid, Row
 from oodscope.results.measurement import MEAN
 from oodscope.results.wording import CLOSE, heading
 
@@ -31,13 +31,16 @@ def table(grid: Grid) -> str:
     names = "".join(
         f'<th scope="col">{escape(MEAN if column.set == MEAN else column.set)}</th>' for column in grid.columns
     )
-    head = f'<tr><th></th>{groups}</tr><tr><th scope="col">detector</th>{names}</tr>'
+    rank = '<th scope="col">rank</th>' * grid.ranked
+    head = f'<tr><th></th>{"<th></th>" * grid.ranked}{groups}</tr><tr><th scope="col">detector</th>{rank}{names}</tr>'
     bodies = []
     tracks = grid.tracks()
     for words, rows in tracks:
-        title = f'<tr class="track"><th colspan="{len(grid.columns) + 1}">{escape(words)}</th></tr>'
+        title = f'<tr class="track"><th colspan="{len(grid.columns) + 1 + grid.ranked}">{escape(words)}</th></tr>'
         lines = (
-            f'<tr><th scope="row">{escape(row.detector)}</th>{"".join(map(_cell, row.cells))}</tr>' for row in rows
+            f'<tr><th scope="row">{escape(row.detector)}</th>{_rank(row) if grid.ranked else ""}'
+            f"{''.join(map(_cell, row.cells))}</tr>"
+            for row in rows
         )
         bodies.append(f"<tbody>{title if len(tracks) > 1 else ''}{''.join(lines)}</tbody>")
     return (
@@ -55,7 +58,14 @@ def _cell(cell: Cell | None) -> str:
     if cell is None:
         return "<td>–</td>"
     kind = ' class="best"' if cell.best else ' class="close"' if cell.close else ""
-    return f'<td{kind} data-value="{cell.value!r}">{_number(cell)}</td>'
+    wide = f' title="for other classes: {cell.class_interval}"' if cell.class_interval else ""
+    return f'<td{kind}{wide} data-value="{cell.value!r}">{_number(cell)}</td>'
+
+
+def _rank(row: Row) -> str:
+    cell = row.cells[0]
+    first = "" if cell is None or cell.rank is None else f' data-value="{cell.rank[0]}"'
+    return f'<td class="rank"{first}>{row.rank or "–"}</td>'
 
 
 def _number(cell: Cell) -> str:

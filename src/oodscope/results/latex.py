@@ -14,6 +14,7 @@ _SPECIAL = {
     "↑": r"$\uparrow$",
     "↓": r"$\downarrow$",
     "–": "--",
+    "±": r"$\pm$",
     CLOSE: r"$^\dagger$",
     **{character: f"\\{character}" for character in "&%$#_{}"},
 }
@@ -26,7 +27,7 @@ def latex(grid: Grid) -> str:
         r"\begin{table}",
         r"\centering",
         rf"\caption{{{escaped(heading(grid.metric))}, protocol {escaped(grid.protocol)}.}}",
-        rf"\begin{{tabular}}{{l{'r' * len(grid.columns)}}}",
+        rf"\begin{{tabular}}{{l{'c' * grid.ranked}{'r' * len(grid.columns)}}}",
         r"\toprule",
         *_header(grid),
         *_body(grid),
@@ -44,13 +45,15 @@ def escaped(text: str) -> str:
 
 
 def _header(grid: Grid) -> list[str]:
-    spans, rules, start = [], [], 2
+    spans, rules, start = [], [], 2 + grid.ranked
     for group, count in grid.groups():
         spans.append(rf"\multicolumn{{{count}}}{{c}}{{{escaped(group)}}}")
         rules.append(rf"\cmidrule(lr){{{start}-{start + count - 1}}}")
         start += count
     names = [MEAN if column.set == MEAN else escaped(column.set) for column in grid.columns]
-    return [_line(["", *spans]), "".join(rules), _line([escaped(heading(grid.metric)), *names])]
+    rank = ["rank"] * grid.ranked
+    first = [escaped(heading(grid.metric)), *rank, *names]
+    return [_line(["", *[""] * grid.ranked, *spans]), "".join(rules), _line(first)]
 
 
 def _body(grid: Grid) -> list[str]:
@@ -59,8 +62,10 @@ def _body(grid: Grid) -> list[str]:
     for words, rows in tracks:
         lines.append(r"\midrule")
         if len(tracks) > 1:
-            lines.append(rf"\multicolumn{{{len(grid.columns) + 1}}}{{l}}{{\emph{{{escaped(words)}}}}} \\")
-        lines += [_line([escaped(row.detector), *map(_cell, row.cells)]) for row in rows]
+            lines.append(rf"\multicolumn{{{len(grid.columns) + 1 + grid.ranked}}}{{l}}{{\emph{{{escaped(words)}}}}} \\")
+        for row in rows:
+            rank = [escaped(row.rank)] * grid.ranked
+            lines.append(_line([escaped(row.detector), *rank, *map(_cell, row.cells)]))
     return lines
 
 

@@ -13,11 +13,11 @@ from oodscope.results.wording import heading
 def markdown(grid: Grid) -> str:
     """A GitHub-flavoured table in percent, with its notes below."""
     tuned = len(grid.tracks()) > 1
-    header = [heading(grid.metric), *(["tuning"] if tuned else [])]
+    header = [heading(grid.metric), *(["tuning"] if tuned else []), *(["rank"] if grid.ranked else [])]
     header += [_escaped(column.name) for column in grid.columns]
-    lines = [header, ["---", *["---"] * tuned, *["---:"] * len(grid.columns)]]
+    lines = [header, ["---", *["---"] * (tuned + grid.ranked), *["---:"] * len(grid.columns)]]
     for row in grid.rows:
-        names = [_escaped(row.detector), *([row.tuning] if tuned else [])]
+        names = [_escaped(row.detector), *([row.tuning] if tuned else []), *([row.rank] if grid.ranked else [])]
         lines.append([*names, *(_markdown_cell(cell) for cell in row.cells)])
     table = [f"| {' | '.join(line)} |" for line in lines]
     below = [f"Protocol: {_escaped(grid.protocol)}.", *grid.notes]
@@ -28,16 +28,21 @@ def markdown(grid: Grid) -> str:
 
 
 def csv(grid: Grid) -> str:
-    """One line per detector; each column as three: the value, ``low`` and ``high``, as fractions."""
+    """One line per detector; each column as three: the value, ``low`` and ``high``, as fractions.
+
+    Where the values are means over runs, a fourth holds their standard deviation.
+    """
     stream = io.StringIO()
     writer = csv_module.writer(stream, lineterminator="\n")
     keys = [f"{column.group}/{column.set}" for column in grid.columns]
-    ends = [f"{key}{end}" for key in keys for end in ("", " low", " high")]
+    spread = any(cell is not None and cell.sd is not None for row in grid.rows for cell in row.cells)
+    ends = [f"{key}{end}" for key in keys for end in ("", " low", " high", *([" sd"] if spread else []))]
     writer.writerow(["detector", "tuning", "protocol", "metric", *ends])
     for row in grid.rows:
         numbers: list[float | None] = []
         for cell in row.cells:
-            numbers += [None, None, None] if cell is None else [cell.value, cell.low, cell.high]
+            found = [None, None, None, None] if cell is None else [cell.value, cell.low, cell.high, cell.sd]
+            numbers += found if spread else found[:3]
         writer.writerow([row.detector, row.tuning, grid.protocol, grid.metric, *numbers])
     return stream.getvalue()
 
@@ -63,7 +68,14 @@ def json(grid: Grid) -> str:
 
 def _json_cell(cell: Cell) -> dict[str, Any]:
     marks = {"best": cell.best, "overlaps_best": cell.close}
-    return {"value": cell.value, "low": cell.low, "high": cell.high} | marks
+    numbers: dict[str, Any] = {"value": cell.value, "low": cell.low, "high": cell.high}
+    if cell.class_low is not None:
+        numbers |= {"class_low": cell.class_low, "class_high": cell.class_high}
+    if cell.rank is not None:
+        numbers |= {"rank": list(cell.rank)}
+    if cell.sd is not None:
+        numbers |= {"sd": cell.sd}
+    return numbers | marks
 
 
 def _markdown_cell(cell: Cell | None) -> str:

@@ -33,7 +33,7 @@ def draw(grid: Grid, console: Console, options: ConsoleOptions) -> Iterator[Rend
     else:
         notes.append("Too narrow here for the intervals; widen the window to see them.")
         # several tables below each other: cropping would drop columns without a word
-        fitting = max(1, (options.max_width - _names_width(grid)) // _NUMBER)
+        fitting = max(1, (options.max_width - _names_width(grid)) // _number_width(grid))
         yield from (_table(grid, every[i : i + fitting], _NOWHERE) for i in every[::fitting])
     if grid.accuracy:
         yield Padding(_accuracy(grid), (0, 0, 1, 1))
@@ -50,30 +50,35 @@ def as_text(grid: Grid) -> str:
 
 def _table(grid: Grid, columns: Sequence[int], joint: str | None) -> RichTable:
     table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    for name in _names(grid, "detector", "tuning"):
+    for name in _names(grid, "detector", "tuning", "rank"):
         table.add_column(Text(f"\n{name}"), no_wrap=True)
     group = None
     for column in (grid.columns[index] for index in columns):
         header = Text.assemble((column.group if column.group != group else "", "dim"), "\n")
         header.append(MEAN if column.set == MEAN else column.set)
-        width = _NUMBER - 2 if joint is _NOWHERE else None
+        width = _number_width(grid) - 2 if joint is _NOWHERE else None
         table.add_column(header, justify="right", overflow="fold", width=width)
         group = column.group
     for _, rows in grid.tracks():
         for row in rows:
             cells = (_cell(row.cells[index], joint) for index in columns)
-            table.add_row(*map(Text, _names(grid, row.detector, row.tuning)), *cells)
+            table.add_row(*map(Text, _names(grid, row.detector, row.tuning, row.rank)), *cells)
         table.add_section()
     return table
 
 
-def _names(grid: Grid, detector: str, tuning: str) -> list[str]:
-    """What stands left of the numbers; the tuning only where detectors differ in it."""
-    return [detector, tuning] if len(grid.tracks()) > 1 else [detector]
+def _names(grid: Grid, detector: str, tuning: str, rank: str) -> list[str]:
+    """What stands left of the numbers: the tuning where detectors differ in it, the rank where it was tested."""
+    return [detector, *([tuning] if len(grid.tracks()) > 1 else []), *([rank] if grid.ranked else [])]
+
+
+def _number_width(grid: Grid) -> int:
+    spread = any(cell is not None and cell.sd is not None for row in grid.rows for cell in row.cells)
+    return _NUMBER + (len("±0.00") if spread else 0)
 
 
 def _names_width(grid: Grid) -> int:
-    rows = [("detector", "tuning"), *((row.detector, row.tuning) for row in grid.rows)]
+    rows = [("detector", "tuning", "rank"), *((row.detector, row.tuning, row.rank) for row in grid.rows)]
     columns = zip(*(_names(grid, *row) for row in rows))
     return sum(max(map(len, column)) + 2 for column in columns)
 

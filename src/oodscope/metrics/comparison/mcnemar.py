@@ -36,7 +36,17 @@ def mcnemar(first_errors: ArrayLike, second_errors: ArrayLike, level: float = 0.
     error = sqrt((b + c) - (b - c) ** 2 / total) / total
     reach = -float(ndtri((1.0 - level) / 2.0)) * error
     low, high = max(centre - reach, -1.0), min(centre + reach, 1.0)
-    return PairedTest((only_first - only_second) / n, low, high, level, p, error, "mcnemar-exact")
+    return PairedTest(
+        float(first.mean()),
+        float(second.mean()),
+        (only_first - only_second) / n,
+        low,
+        high,
+        level,
+        p,
+        error,
+        "mcnemar-exact",
+    )
 
 
 def _check(errors: ArrayLike, which: str) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

@@ -20,7 +20,8 @@ class PairedTest:
 
     Parameters
     ----------
-    difference : of the metric; its sign says who has more, not who is better.
+    first, second : the metric of each.
+    difference : its sign says who has more, not who is better.
     low, high, level : its interval.
     p : chance of a difference at least so large if the two were alike (two-sided).
     error : standard error of the difference; NaN where the test has none.
@@ -28,6 +29,8 @@ class PairedTest:
     statistic : z of DeLong; NaN where the test has none.
     """
 
+    first: float
+    second: float
     difference: float
     low: float
     high: float
@@ -61,6 +64,8 @@ def paired_delong(first: Placements, second: Placements, level: float = 0.95) ->
     statistic = difference / error if error > 0.0 else 0.0
     reach = -float(ndtri((1.0 - level) / 2.0)) * error
     return PairedTest(
+        first.mean,
+        second.mean,
         difference,
         max(difference - reach, -1.0),
         min(difference + reach, 1.0),
@@ -88,8 +93,11 @@ def paired_bootstrap(
     replicates = mine - other
     interval = percentile_interval(replicates, level)
     tail = min(int(np.sum(replicates <= 0.0)), int(np.sum(replicates >= 0.0))) + 1
+    mine_point, other_point = first.point(metric, ood_sets), second.point(metric, ood_sets)
     return PairedTest(
-        first.point(metric, ood_sets) - second.point(metric, ood_sets),
+        mine_point,
+        other_point,
+        mine_point - other_point,
         interval.low,
         interval.high,
         level,
