@@ -30,22 +30,24 @@ def truth(metric: str, auroc: float) -> float:
     return float(np.trapezoid(precision * norm.pdf(scores - shift), scores))
 
 
-def batches(auroc: float, n: int, cases: int, metrics: list[str]) -> Iterator[list[tuple[Ranking, Bootstrap]]]:
+def batches(
+    auroc: float, n: int, cases: int, replicates: int, metrics: list[str]
+) -> Iterator[list[tuple[Ranking, Bootstrap]]]:
     """Simulated cases with all that intervals are made of."""
     rng = np.random.default_rng([n, round(1000 * auroc)])
     shift = norm.ppf(auroc) * np.sqrt(2.0)
     for start in range(0, cases, BATCH):
         count = min(BATCH, cases - start)
         samples = {str(k): (rng.normal(size=n), {"ood": rng.normal(shift, 1.0, size=n)}) for k in range(count)}
-        draws = bootstrap_each(samples, seed=start, metrics=metrics)
+        draws = bootstrap_each(samples, seed=start, replicates=replicates, metrics=metrics)
         yield [(Ranking(i, ood["ood"]), draws[name]) for name, (i, ood) in samples.items()]
 
 
-def coverage(auroc: float, n: int, cases: int, metrics: list[str]) -> dict[str, float]:
+def coverage(auroc: float, n: int, cases: int, replicates: int, metrics: list[str]) -> dict[str, float]:
     """The share of cases whose interval holds the truth, for each metric and kind of interval."""
     true = {metric: truth(metric, auroc) for metric in metrics}
     held: dict[str, int] = {}
-    for batch in batches(auroc, n, cases, metrics):
+    for batch in batches(auroc, n, cases, replicates, metrics):
         for ranking, draws in batch:
             intervals = {"auroc delong-logit": auroc_interval(ranking)} if "auroc" in metrics else {}
             for metric in metrics:
@@ -62,6 +64,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=2000)
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)))
+    parser.add_argument("--replicates", type=int, default=1000)
     parser.add_argument("--aurocs", default=",".join(map(str, AUROCS)))
     parser.add_argument("--metrics", default="auroc")
     options = parser.parse_args()
@@ -71,7 +74,7 @@ def main() -> None:
     print(f"| {' | '.join(header)} |\n|{'---|' * len(header)}")
     for n in map(int, options.sizes.split(",")):
         for auroc in map(float, options.aurocs.split(",")):
-            found = coverage(auroc, n, options.cases, metrics)
+            found = coverage(auroc, n, options.cases, options.replicates, metrics)
             print(f"| {n} | {auroc} | {' | '.join(f'{100 * found[name]:.1f}' for name in header[2:])} |", flush=True)
 
 

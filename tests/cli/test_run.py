@@ -5,6 +5,7 @@ import os
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from safetensors.torch import save_file
 
@@ -209,3 +210,49 @@ class TestEnsembles:
         stopped = oodscope("run", project / "job.yaml", "--output", project / "out")
         assert stopped.status == 1
         assert "members belongs to a train section" in stopped.err
+
+
+class TestStatistics:
+    def weights(self, project, count=2):
+        for number in range(count):
+            torch.manual_seed(number)
+            model, _ = create_model("small_cnn", num_classes=3)
+            save_file(model.state_dict(), project / f"seed{number}.safetensors")
+        return ",".join(str(project / f"seed{number}.safetensors") for number in range(count))
+
+    def evaluate(self, oodscope, project, *more):
+        command = ["evaluate", "--model", "small_cnn", "--weights", self.weights(project), "--benchmark"]
+        command += [project / "bench.yaml", "--detectors", "msp,knn", "--output", project / "out", "--device", "cpu"]
+        return oodscope(*command, *more)
+
+    def test_seeds_end_to_end(self, project, oodscope):
+        done = self.evaluate(oodscope, project, "--as-seeds", "--json")
+        assert done.status == 0, done.err
+        content = json.loads(done.out)
+        folders = [run["folder"] for run in content["runs"]]
+        assert len(folders) == 2
+        row = content["over_seeds"][-1]
+        values = [run["measurements"][-1]["value"] for run in content["runs"]]
+        assert row["mean"] == pytest.approx(np.mean(values)) and row["runs"] == 2
+        table = oodscope("table", *folders, "--as-seeds", "--format", "markdown")
+        assert table.status == 0, table.err
+        assert "±" in table.out and "Means over 2 runs" in table.out
+        refused = oodscope("table", *folders)
+        assert refused.status == 1 and "several are seeds (--as-seeds) or rivals (oodscope compare)" in refused.err
+        two = oodscope("compare", *folders, "--detectors", "knn")
+        assert two.status == 0, two.err
+        assert "On near OOD, knn of" in two.out
+        one = oodscope("compare", folders[0], "--json")
+        assert {row["comparisons"] for row in json.loads(one.out)["comparisons"]} == {1}
+
+    def test_one_file_has_no_spread(self, project, oodscope):
+        done = oodscope(
+            *("evaluate", "--model", "small_cnn", "--weights", project / "net.safetensors", "--as-seeds"),
+            *("--benchmark", project / "bench.yaml", "--device", "cpu"),
+        )
+        assert done.status == 1
+        assert "as_seeds needs several weights files" in done.err
+
+    def test_compare_needs_a_folder(self, oodscope):
+        done = oodscope("compare", "nowhere")
+        assert done.status == 1 and "no finished result here" in done.err

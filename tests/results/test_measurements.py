@@ -52,6 +52,10 @@ measurements = st.builds(
     high=st.none() | finite,
     interval=words,
     level=st.none() | finite,
+    class_low=st.none() | finite,
+    class_high=st.none() | finite,
+    rank_low=counts,
+    rank_high=counts,
     n_id=counts,
     n_ood=counts,
     seed=counts,
@@ -122,6 +126,18 @@ def test_measurements_do_not_change():
         one[0].value = 0.9
 
 
+def test_a_frame_of_an_older_version_lacks_what_was_not_measured():
+    now = make_result().to_dataframe()
+    old = now.drop(columns=["class_low", "class_high", "rank_low", "rank_high", "peak_mib"])
+    rows = Measurements.from_dataframe(old)
+    assert [row.value for row in rows] == now["value"].tolist()
+    assert {(row.class_low, row.rank_high, row.peak_mib) for row in rows} == {(None, None, None)}
+    some = Measurements.from_dataframe(now.drop(columns=["class_low"]))
+    assert [row.peak_mib for row in some] == [row.peak_mib for row in make_result().measurements]
+
+
 def test_a_foreign_frame_is_refused():
+    with pytest.raises(DataError, match="colour"):
+        Measurements.from_dataframe(make_result().to_dataframe().drop(columns="class_low").assign(colour=1))
     with pytest.raises(DataError, match="value"):
         Measurements.from_dataframe(make_result().to_dataframe().drop(columns="value"))

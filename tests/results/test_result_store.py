@@ -183,6 +183,23 @@ def test_tables_need_no_torch():
     )
 
 
+@pytest.mark.parametrize("lost", [["peak_mib"], ["class_low", "class_high", "rank_low", "rank_high", "peak_mib"]])
+def test_an_older_database_can_be_read_as_it_is(tmp_path, lost):
+    ResultStore(tmp_path / "results.db").add(small("old", rows=3))
+    with sqlite3.connect(tmp_path / "results.db") as connection:
+        for name in lost:
+            connection.execute(f"ALTER TABLE measurements DROP COLUMN {name}")
+    store = ResultStore(tmp_path / "results.db")
+    rows = store.measurements()
+    assert {getattr(row, name) for row in rows for name in lost} == {None}
+    assert [row.value for row in rows] == [row.value for row in small("old", rows=3).measurements]
+    assert store.measurements(peak_mib=None) == rows
+    assert len(store.measurements(peak_mib=3.5)) == 0
+    with sqlite3.connect(tmp_path / "results.db") as connection:
+        present = [line[1] for line in connection.execute("PRAGMA table_info(measurements)")]
+    assert not set(lost) & set(present), "reading changed the database"
+
+
 def test_an_older_database_grows_the_columns_it_lacks(tmp_path):
     store = ResultStore(tmp_path / "results.db")
     store.add(small("old", rows=3))

@@ -1,0 +1,233 @@
+"""Comparisons of stored scores: the right images, the right family, a sentence that is true."""
+
+import io
+import json
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+from rich.console import Console
+
+import oodscope as oods
+from oodscope.base.errors import DataError, OodscopeError, UnknownNameError
+from oodscope.metrics import Ranking, place, sampling_noise
+from oodscope.metrics.comparison import holm, paired_delong
+from oodscope.protocols import standard_errors
+from oodscope.protocols.samples import separate
+from oodscope.protocols.separation import measure_separation
+from oodscope.results import Result, ScoreTable
+from oodscope.results.comparison import Comparison, p_value, points
+from tests.results.factory import make_record, make_result, make_scores
+
+NEAR, FAR = ["held_out"], ["photographs", "digits", "textures"]
+
+
+def two_runs(shuffled=True, **changes):
+    """The factory's run, and another model's scores of the same images in another order."""
+    other = make_scores(1).frame
+    mine = make_scores(0).frame
+    keep = ["sample_id", "set", "role", "label", "own_class", "prediction", "unit"]
+    frame = pd.concat([mine[keep], other.drop(columns=keep)], axis=1)
+    if shuffled:
+        frame = frame.sample(frac=1, random_state=0)
+    scores = ScoreTable(frame, make_scores(1).metadata)
+    record = make_record("other", **{"model": "small_vit", **changes})
+    return make_result(), Result(record, make_result("other").measurements, scores)
+
+
+def test_all_pairs_of_one_run_by_paired_delong():
+    found = oods.compare(make_result(), detectors=["knn", "msp", "vim"])
+    assert len(found) == 3 * 6
+    scores = make_result().scores
+    near = [row for row in found if (row.group, row.set) == ("near", "mean")]
+    assert [(row.first, row.second) for row in near] == [("knn", "msp"), ("knn", "vim"), ("msp", "vim")]
+    placed = {
+        name: place(scores.scores(name, set="id_test"), {s: scores.scores(name, set=s) for s in NEAR})
+        for name in ("knn", "msp", "vim")
+    }
+    tests = [paired_delong(placed[row.first], placed[row.second]) for row in near]
+    for row, test, p in zip(near, tests, holm([test.p for test in tests])):
+        assert (row.difference, row.low, row.high, row.p) == (test.difference, test.low, test.high, test.p)
+        assert (row.p_holm, row.comparisons, row.detectable) == (p, 3, test.detectable)
+        assert (row.n_id, row.n_ood) == (700, 500)
+        assert row.first_value == pytest.approx(placed[row.first].mean)
+    far = next(row for row in found if (row.group, row.set, row.second) == ("far", "mean", "msp"))
+    means = [
+        np.mean([Ranking(scores.scores(n, set="id_test"), scores.scores(n, set=s)).auroc for s in FAR])
+        for n in ("knn", "msp")
+    ]
+    assert (far.first_value, far.second_value) == pytest.approx(tuple(means))
+    assert far.n_ood == 1000
+
+
+def test_the_negatives_are_those_of_the_protocol():
+    wide = oods.compare(make_result(), detectors=["knn", "msp"], protocol="full_spectrum")
+    assert {row.n_id for row in wide} == {700 + 350 + 350}
+    assert {row.protocol for row in wide} == {"full_spectrum"}
+
+
+def test_other_metrics_by_paired_bootstrap():
+    found = oods.compare(make_result(), detectors=["mds", "knn"], metric="fpr95_id_positive")
+    near = found[0]
+    assert near.method == "bootstrap-paired-1000"
+    measured = {
+        m.detector: m.value
+        for m in make_result().measurements.filter(
+            protocol="standard", metric="fpr95_id_positive", group="near", set="mean"
+        )
+    }
+    assert (near.first_value, near.second_value) == pytest.approx((measured["mds"], measured["knn"]))
+    assert near.difference > 0 and near.told_apart
+    assert str(near).startswith("On near OOD, knn beats mds by ")
+    assert "points of FPR95 (ID positive)" in str(near)
+
+
+def test_two_runs_are_matched_image_by_image():
+    first, second = two_runs()
+    found = oods.compare(first, second, detectors=["knn"])
+    straight = oods.compare(*two_runs(shuffled=False), detectors=["knn"])
+    assert list(found) == list(straight)
+    assert {(row.first, row.second) for row in found} == {("knn of small_cnn", "knn of small_vit")}
+    everything = oods.compare(first, second)
+    assert len(everything) == 8 * 6
+    assert len([row for row in everything if row.set == "mean" and row.group == "near"]) == 8
+    alike = oods.compare(first, two_runs(model="small_cnn")[1], detectors=["knn"])
+    assert alike[0].first == "knn of glyphs-small_cnn-0"
+
+
+def row(**changes):
+    plain = {"protocol": "standard", "metric": "auroc", "group": "near", "set": "mean", "first": "knn"}
+    plain |= {"second": "msp", "first_value": 0.9, "second_value": 0.876, "difference": 0.024, "low": 0.019}
+    plain |= {"high": 0.029, "level": 0.95, "p": 1e-9, "p_holm": 6e-9, "comparisons": 6, "detectable": 0.008}
+    plain |= {"method": "delong-paired", "n_id": 4000, "n_ood": 5000}
+    return Comparison(**plain | changes)
+
+
+def test_sentences_to_quote():
+    beats = (
+        "On near OOD, knn beats msp by 2.4 points of AUROC "
+        "(95 % interval 1.9 to 2.9, p < 0.001, Holm over 6 comparisons)."
+    )
+    assert str(row()) == beats
+    turned = row(first="msp", second="knn", difference=-0.024, low=-0.029, high=-0.019)
+    assert str(turned) == beats
+    lower = row(metric="fpr95_id_positive", first="msp", second="knn")
+    assert str(lower) == beats.replace("AUROC", "FPR95 (ID positive)")
+    unsure = row(difference=-0.003, low=-0.008, high=0.002, p=0.21, p_holm=0.21, comparisons=1, set="svhn")
+    assert str(unsure) == (
+        "On svhn, msp and knn cannot be told apart: they differ by 0.3 points of AUROC (95 % interval -0.2 to 0.8, "
+        "p = 0.210); with these 9,000 images differences below 0.8 points are invisible."
+    )
+    assert not row(p_holm=0.05).told_apart
+    assert (points(0.0004), points(-0.00001), p_value(0.001)) == ("0.04", "0.00", "p = 0.001")
+
+
+def test_sentences_are_of_the_leader_against_its_closest_rivals():
+    found = oods.compare(make_result())
+    near = [s for s in found.sentences() if s.startswith("On near OOD")]
+    assert len(near) == 3
+    values = {
+        m.detector: m.value
+        for m in make_result().measurements.filter(protocol="standard", metric="auroc", group="near", set="mean")
+    }
+    best = max(values, key=values.get)
+    closest = sorted((name for name in values if name != best), key=lambda name: values[best] - values[name])[:3]
+    for sentence, rival in zip(near, closest):
+        assert best in sentence and rival in sentence
+
+
+def test_it_prints_and_serialises():
+    found = oods.compare(make_result(), detectors=["knn", "msp"])
+    console = Console(width=140, file=io.StringIO())
+    console.print(found)
+    text = console.file.getvalue()
+    assert "knn beats msp" in text and "p Holm" in text and "delong-paired" in text
+    content = json.loads(found.to_json())
+    assert [c["set"] for c in content["comparisons"]] == [
+        "mean",
+        "held_out",
+        "mean",
+        "photographs",
+        "digits",
+        "textures",
+    ]
+    assert content["sentences"] == found.sentences()
+    assert found.to_dataframe()["difference"].tolist() == [r.difference for r in found]
+    assert list(found[1:3]) == list(found)[1:3]
+
+
+def test_what_cannot_be_compared_is_refused():
+    first, second = two_runs()
+    lost = Result(second.record, second.measurements, ScoreTable(second.scores.frame.iloc[5:], second.scores.metadata))
+    for call, error, message in [
+        (lambda: oods.compare(first, detectors=["knn"]), DataError, "two detectors, or two runs"),
+        (lambda: oods.compare(first, detectors=["knn", "mps"]), UnknownNameError, "Did you mean 'msp'"),
+        (lambda: oods.compare(first, metric="aurocs"), UnknownNameError, "Did you mean 'auroc'"),
+        (lambda: oods.compare(first, protocol="standrad"), UnknownNameError, "Did you mean 'standard'"),
+        (lambda: oods.compare(first, two_runs(benchmark="b")[1]), DataError, "glyphs@1 and b@1"),
+        (lambda: oods.compare(first, lost), DataError, "the same images in both runs; 5 are in one only"),
+        (lambda: oods.compare(first, first), DataError, "to compare its detectors, give it once"),
+        (lambda: oods.compare(first, detectors=["knn", "msp"], level=95), OodscopeError, "it is 95"),
+    ]:
+        with pytest.raises(error, match=message):
+            call()
+
+
+@cache
+def measured():
+    scores = make_scores()
+    context = {"run": "r", "benchmark": "glyphs", "benchmark_version": "1", "model": "m", "seed": 0}
+    scores.metadata.update(context)
+    return scores, measure_separation(scores, "standard", ("id_test",))
+
+
+def test_measurements_carry_class_intervals_and_ranks():
+    scores, rows = measured()
+    knn = rows.filter(detector="knn", metric="auroc")
+    for row in knn:
+        assert row.class_low < row.value < row.class_high
+    assert {row.class_low for row in rows if row.metric != "auroc"} == {None}
+    assert {row.rank_low for row in rows if row.metric != "auroc" or row.set != "mean"} == {None}
+    near = {row.detector: row for row in rows.filter(metric="auroc", group="near", set="mean")}
+    assert (near["react"].tuning, near["react"].rank_low) == ("ood_val", None), "alone in its track"
+    rivals = sorted((row for row in near.values() if row.tuning == "default"), key=lambda row: -row.value)
+    for place_, row in enumerate(rivals, 1):
+        assert row.rank_low <= place_ <= row.rank_high <= 7
+    assert (near["mds"].rank_low, near["mds"].rank_high) == (7, 7)
+    # knn and vim lead, and only a paired test of the two can say whether one of them is first
+    placed = {n: separate(scores, ("id_test",))[n].placements(NEAR) for n in ("knn", "vim", "msp")}
+    assert paired_delong(placed["knn"], placed["msp"]).p < 0.001
+    assert near["knn"].rank_high < near["msp"].rank_low
+
+
+def test_sets_without_classes_have_no_class_interval():
+    scores, _ = measured()
+    frame = scores.frame.copy()
+    frame.loc[frame["set"] == "digits", "own_class"] = -1
+    rows = measure_separation(ScoreTable(frame, scores.metadata), "standard", ("id_test",))
+    by_set = {row.set: row.class_low for row in rows.filter(detector="knn", metric="auroc", group="far")}
+    assert by_set["digits"] is None and by_set["mean"] is None and by_set["textures"] is not None
+
+
+def test_single_images_are_measured_without_ranks():
+    scores, _ = measured()
+    frame = scores.frame
+    few = pd.concat([frame[frame["set"] == name].head(1) for name in ("id_test", "held_out")])
+    rows = measure_separation(ScoreTable(few, scores.metadata), "standard", ("id_test",))
+    assert {row.rank_low for row in rows} == {row.class_low for row in rows} == {None}
+
+
+def test_standard_errors_by_class():
+    scores, _ = measured()
+    frame = standard_errors(scores).set_index(["detector", "set"])
+    separation = separate(scores, ("id_test",))["knn"]
+    line = frame.loc["knn", "digits"]
+    placed = separation.placements(["digits"])
+    assert line["image"] == pytest.approx(sampling_noise(placed).error)
+    classes = {"digits": separation.ood_classes["digits"]}
+    assert line["ood_class"] == pytest.approx(sampling_noise(placed, ood_classes=classes).error)
+    both = sampling_noise(placed, ood_classes=classes, id_classes=separation.id_classes).error
+    assert line["both_classes"] == pytest.approx(both)
+    assert line["ratio"] == line["ood_class"] / line["image"]
+    assert (line["classes"], len(frame)) == (10, 8 * 4)
