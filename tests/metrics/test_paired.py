@@ -84,7 +84,7 @@ def test_alike_detectors_are_told_apart_as_often_as_the_level_says():
 
 
 def test_the_detectable_difference_is_detected_in_eight_of_ten_cases():
-    tests = [paired_delong(*(place(*s) for s in made(seed, gap=0.26))) for seed in range(500)]
+    tests = [paired_delong(*(place(*s) for s in made(seed, gap=0.385))) for seed in range(500)]
     truth = np.mean([test.difference for test in tests])
     assert np.mean([test.detectable for test in tests]) == pytest.approx(truth, rel=0.1)
     assert np.mean([test.p < 0.05 for test in tests]) == pytest.approx(0.8, abs=0.08)

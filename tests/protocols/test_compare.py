@@ -3,6 +3,7 @@
 import io
 import json
 from functools import cache
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -195,10 +196,15 @@ def test_measurements_carry_class_intervals_and_ranks():
     for place_, row in enumerate(rivals, 1):
         assert row.rank_low <= place_ <= row.rank_high <= 7
     assert (near["mds"].rank_low, near["mds"].rank_high) == (7, 7)
-    # knn and vim lead, and only a paired test of the two can say whether one of them is first
-    placed = {n: separate(scores, ("id_test",))[n].placements(NEAR) for n in ("knn", "vim", "msp")}
-    assert paired_delong(placed["knn"], placed["msp"]).p < 0.001
-    assert near["knn"].rank_high < near["msp"].rank_low
+    placed = {row.detector: separate(scores, ("id_test",))[row.detector].placements(NEAR) for row in rivals}
+    pairs = list(combinations(placed, 2))
+    tests = [paired_delong(placed[a], placed[b]) for a, b in pairs]
+    apart = {frozenset(pair) for pair, p in zip(pairs, holm([test.p for test in tests])) if p < 0.05}
+    assert 0 < len(apart) < len(pairs)
+    for row in rivals:
+        met = [other for other in rivals if frozenset((row.detector, other.detector)) in apart]
+        assert row.rank_low == 1 + sum(other.value > row.value for other in met)
+        assert row.rank_high == 7 - sum(other.value < row.value for other in met)
 
 
 def test_sets_without_classes_have_no_class_interval():

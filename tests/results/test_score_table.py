@@ -160,3 +160,12 @@ def test_names_cost_next_to_nothing_beside_the_scores(tmp_path):
     big.save(tmp_path / "scores.parquet")
     assert (tmp_path / "scores.parquet").stat().st_size < 8 * n * len(detectors)
     assert big.frame["set"].memory_usage() < 2 * n
+
+
+def test_rows_in_another_order_keep_their_names():
+    before = make_scores()
+    shuffled = before.frame.sample(frac=1, random_state=0)
+    after = ScoreTable(shuffled, before.metadata).frame
+    assert after["sample_id"].tolist() == shuffled["sample_id"].tolist()
+    assert after["knn"].tolist() == shuffled["knn"].tolist()
+    assert after["set"].tolist() == shuffled["set"].tolist()

@@ -58,7 +58,7 @@ class Comparison:
     @property
     def told_apart(self) -> bool:
         """Whether the difference is more than noise, the other comparisons considered."""
-        return self.p_holm < 1.0 - self.level
+        return self.p_holm < round(1.0 - self.level, 12)
 
     def __str__(self) -> str:
         where = f"{self.group} OOD" if self.set == MEAN else self.set

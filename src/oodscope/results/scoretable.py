@@ -92,6 +92,8 @@ def _check_columns(columns: list[Any], described: list[str]) -> None:
 
 def _typed(frame: pd.DataFrame, detectors: Iterable[str]) -> pd.DataFrame:
     """A copy with the types of the table; the few distinct names become categories to stay small."""
+    # rows are told apart by position; an index of the caller's own would put names beside the wrong scores
+    frame = frame.reset_index(drop=True)
     typed: dict[str, Any] = {}
     for name in TEXT:
         if frame[name].isna().any():
