@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from oodscope.execution.console import ConsoleProgress as ConsoleProgress
     from oodscope.models import Classifier as Classifier
     from oodscope.models import create_model as create_model
+    from oodscope.protocols import HumanCentric as HumanCentric
     from oodscope.report import write_report as write_report
     from oodscope.results import Result as Result
     from oodscope.results import ResultStore as ResultStore
@@ -45,6 +46,7 @@ _HOMES = {
     "ConsoleProgress": "execution.console",
     "CrossEntropy": "training",
     "Detector": "detectors",
+    "HumanCentric": "protocols",
     "ImageSet": "data",
     "OodscopeError": "base.errors",
     "Preprocess": "data",

@@ -11,6 +11,7 @@ from oodscope.cli.modelspec import ModelSpec, make_classifier
 from oodscope.data import load_benchmark
 from oodscope.detectors import Detector, create_detector
 from oodscope.execution import Progress
+from oodscope.protocols import HumanCentric
 from oodscope.report import write_report
 from oodscope.results import Result, ResultStore, Tuning
 
@@ -23,6 +24,7 @@ class Job(StrictModel):
     model: ModelSpec
     detectors: Literal["all"] | list[str | dict[str, dict[str, Any]]] = "all"
     protocols: list[str] = ["standard"]
+    human_centric: HumanCentric = HumanCentric()
     tune: Tuning = "default"
     skip_unreadable: bool = False
     batch_size: int = Field(default=256, gt=0)
@@ -59,6 +61,7 @@ def execute(job: Job, progress: Progress) -> tuple[Result, Path]:
         batch_size=job.batch_size,
         seed=job.seed,
         recipe=recipe,
+        human_centric=job.human_centric,
         progress=progress,
     )
     folder = result.save(Path(job.output) / result.record.id)

@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.console import Console
 
 from oodscope.results import Result
+from oodscope.results.wording import headline_metrics
 
 
 def show(result: Result, folder: Path, as_json: bool) -> None:
@@ -18,7 +19,8 @@ def show(result: Result, folder: Path, as_json: bool) -> None:
         return
     console = Console()
     for protocol in result.record.protocols:
-        console.print(result.table(protocol))
+        for metric in headline_metrics(protocol):
+            console.print(result.table(protocol, metric))
     for note in result.record.notes:
         console.print(f"note: {note}", markup=False, highlight=False)
     for detector, reason in result.record.skipped.items():

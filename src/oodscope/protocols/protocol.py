@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from oodscope.base.errors import UnknownNameError
-from oodscope.protocols import full_spectrum, standard
+from oodscope.base.errors import DataError, UnknownNameError
+from oodscope.data import Benchmark, Role
+from oodscope.protocols import full_spectrum, human_centric, standard
 from oodscope.results import Measurements, ScoreTable
 
 
@@ -17,11 +18,23 @@ class Protocol:
     name : as in configurations and result rows.
     summary : one line for a reader.
     measure : every number of the protocol, from the stored scores alone.
+    roles : what it wants scored beside the test sets.
     """
 
     name: str
     summary: str
     measure: Callable[[ScoreTable], Measurements]
+    roles: tuple[Role, ...] = ()
+
+    def check(self, benchmark: Benchmark) -> None:
+        """Refuse a benchmark that lacks one of the roles, before anything is extracted."""
+        filled = {role for role, _ in benchmark.members()}
+        for role in self.roles:
+            if role not in filled:
+                raise DataError(
+                    f"protocol {self.name} needs {role}: labelled images whose scores set its thresholds; "
+                    f"benchmark {benchmark.name!r} has none"
+                )
 
 
 PROTOCOLS = {
@@ -29,6 +42,12 @@ PROTOCOLS = {
     for protocol in (
         Protocol("standard", "tell id_test from each near and far set", standard.measure),
         Protocol("full_spectrum", "the same, with covariate-shifted ID as negatives too", full_spectrum.measure),
+        Protocol(
+            "human_centric",
+            "keep what the classifier gets right, reject what it gets wrong (DER, AUGRC)",
+            human_centric.measure,
+            roles=("id_train", "id_val"),
+        ),
     )
 }
 

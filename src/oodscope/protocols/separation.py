@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binomtest
 
 from oodscope.base.errors import DataError
 from oodscope.metrics import (
@@ -16,6 +15,7 @@ from oodscope.metrics import (
     bootstrap,
     mean_auroc_interval,
     point_metrics,
+    wilson_interval,
 )
 from oodscope.results import MEAN, Measurement, Measurements, ScoreTable
 
@@ -34,7 +34,7 @@ def measure_separation(scores: ScoreTable, protocol: str, negatives: Sequence[st
         raise DataError(f"{protocol} needs at least one near or far set to tell from the in-distribution images")
     rows: list[Measurement] = []
     for detector in scores.detectors:
-        shared = {**_context(scores), **_detector_context(scores, detector), "protocol": protocol}
+        shared = {**run_context(scores), **detector_context(scores, detector), "protocol": protocol}
         negative = np.concatenate([scores.scores(detector, role=role) for role in negatives])
         rows += _detector_rows(scores, detector, negative, shared)
     return Measurements(rows)
@@ -52,7 +52,7 @@ def measure_accuracy(scores: ScoreTable, protocol: str, negatives: Sequence[str]
         masks.append(("id", "pooled", np.logical_or.reduce([mask for _, _, mask in masks])))
     return Measurements(
         Measurement(
-            **_context(scores),
+            **run_context(scores),
             protocol=protocol,
             set=name,
             group=group,
@@ -112,7 +112,8 @@ def _row(
     )
 
 
-def _context(scores: ScoreTable) -> dict[str, Any]:
+def run_context(scores: ScoreTable) -> dict[str, Any]:
+    """What every row of the run says of it."""
     known = scores.metadata
     return {
         "run": known["run"],
@@ -124,7 +125,8 @@ def _context(scores: ScoreTable) -> dict[str, Any]:
     }
 
 
-def _detector_context(scores: ScoreTable, detector: str) -> dict[str, Any]:
+def detector_context(scores: ScoreTable, detector: str) -> dict[str, Any]:
+    """What every row of a detector says of it: parameters, tuning, costs."""
     known = scores.metadata["detectors"][detector]
     return {
         "detector": detector,
@@ -137,11 +139,11 @@ def _detector_context(scores: ScoreTable, detector: str) -> dict[str, Any]:
 
 
 def _proportion(successes: int, trials: int) -> dict[str, Any]:
-    ends = binomtest(successes, trials).proportion_ci(LEVEL, method="wilson")
+    interval = wilson_interval(successes, trials, LEVEL)
     return {
         "value": successes / trials,
-        "low": float(ends.low),
-        "high": float(ends.high),
-        "interval": "wilson",
-        "level": LEVEL,
+        "low": interval.low,
+        "high": interval.high,
+        "interval": interval.method,
+        "level": interval.level,
     }
