@@ -35,7 +35,12 @@ class Job(StrictModel):
 
 def read_job(path: Path) -> Job:
     """A job from YAML; paths in it are relative to the file."""
-    job = parse(Job, read_yaml(path), str(path))
+    return job_from(read_yaml(path), path)
+
+
+def job_from(declared: Any, path: Path) -> Job:
+    """A job from what the file at ``path`` declares."""
+    job = parse(Job, declared, str(path))
     if job.benchmark.endswith((".yaml", ".yml")):
         job = job.model_copy(update={"benchmark": str(path.parent / job.benchmark)})
     return job.model_copy(update={"model": job.model.found_from(path.parent)})

@@ -61,7 +61,7 @@ REJECTION_METRICS: dict[str, RejectionMetric] = {
     "augrc": RejectionMetric(
         "AUGRC",
         False,
-        "share of accepted failures, averaged over thresholds (at most 50); a foreign set is taken together with id_test",
+        "share of accepted failures, averaged over thresholds (at most 50); a foreign set counts together with id_test",
     ),
     "aurc": RejectionMetric("AURC", False, "mean over coverages of the share of failures among the accepted"),
     "e_aurc": RejectionMetric("E-AURC", False, "AURC above that of the best order of the same images"),

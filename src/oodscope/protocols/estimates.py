@@ -38,21 +38,34 @@ class Estimate:
 
 
 def estimate_rows(
-    shared: Mapping[str, Any], metric: str, sets: Sequence[LabelledSet], estimates: Mapping[str, Estimate]
+    shared: Mapping[str, Any],
+    metric: str,
+    sets: Sequence[LabelledSet],
+    estimates: Mapping[str, Estimate],
+    joint: Interval | None = None,
 ) -> Iterator[Measurement]:
-    """A row for each set, and one for the mean of each group of which every set has an estimate."""
+    """A row for each set, and one for the mean of each group of which every set has an estimate.
+
+    ``joint`` is the interval of a mean, where there is a better one than that of the replicates.
+    """
     defined = {name: each for name, each in estimates.items() if not isnan(each.value)}
     for each in sets:
         if each.name in defined:
-            yield _row(shared, metric, each.group, each.name, [defined[each.name]])
+            yield _row(shared, metric, each.group, each.name, [defined[each.name]], defined[each.name].interval)
     for group in (ALL, *SHIFTS):
         members = [each.name for each in sets if group in (ALL, each.group)]
         if members and all(name in defined for name in members):
-            yield _row(shared, metric, group, MEAN, [defined[name] for name in members])
+            yield _row(shared, metric, group, MEAN, [defined[name] for name in members], joint)
 
 
-def _row(shared: Mapping[str, Any], metric: str, group: str, name: str, found: Sequence[Estimate]) -> Measurement:
-    interval = found[0].interval if len(found) == 1 and name != MEAN else None
+def _row(
+    shared: Mapping[str, Any],
+    metric: str,
+    group: str,
+    name: str,
+    found: Sequence[Estimate],
+    interval: Interval | None,
+) -> Measurement:
     if interval is None:
         interval = percentile_interval(np.mean([each.replicates for each in found], axis=0), LEVEL)
     return Measurement(

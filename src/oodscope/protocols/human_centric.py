@@ -12,11 +12,12 @@ which needs no threshold. The realised false rejection (``frr95_...``) is measur
 
 from oodscope.base.config import parse
 from oodscope.base.errors import DataError
+from oodscope.protocols.conventional_rows import conventional_rows
 from oodscope.protocols.estimates import estimate_rows
 from oodscope.protocols.human_options import HumanCentric
 from oodscope.protocols.labelled_sets import labelled_sets
 from oodscope.protocols.rejection_rows import baseline_rows, rejection_rows
-from oodscope.protocols.selective_rows import conventional_rows, selective_estimates
+from oodscope.protocols.selective_rows import selective_estimates
 from oodscope.protocols.separation import detector_context, measure_accuracy, run_context
 from oodscope.results import Measurement, Measurements, ScoreTable
 

@@ -1,16 +1,15 @@
-"""Metrics without a threshold: how early failures are accepted, and how well foreign images are told apart."""
+"""Metrics without a threshold: how early failures are accepted."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oodscope.metrics import Ranking, Selection, auroc_interval, bootstrap, resamples
+from oodscope.metrics import Selection, resamples
 from oodscope.metrics.selective import SELECTIVE, draw_counts
-from oodscope.protocols.estimates import LEVEL, Estimate, estimate_rows
+from oodscope.protocols.estimates import Estimate
 from oodscope.protocols.labelled_sets import LabelledSet
-from oodscope.results import Measurement, ScoreTable
+from oodscope.results import ScoreTable
 
 REPLICATES = 1000
 
@@ -42,36 +41,6 @@ def selective_estimates(
                     points[metric], replicates[metric], len(rows) - n_ood, n_ood
                 )
     return found
-
-
-def conventional_rows(
-    scores: ScoreTable, detector: str, sets: Sequence[LabelledSet], shared: Mapping[str, Any]
-) -> Iterator[Measurement]:
-    """AUROC and FPR95 against each foreign set twice: with all of ``id_test`` as ID, and with its correct images only.
-
-    The first blames a detector for distrusting images that the classifier gets wrong; the second does not.
-    """
-    (known,) = (each for each in sets if each.role == "id_test")
-    foreign = [each for each in sets if each.foreign]
-    column = scores.scores(detector)
-    for suffix, rows in (("", known.rows), ("_correct_id", known.rows[known.correct])):
-        if not len(rows) or not foreign:
-            continue
-        others = {each.name: column[each.rows] for each in foreign}
-        draws = bootstrap(column[rows], others, seed=int(shared["seed"] or 0))
-        rankings = {name: Ranking(column[rows], values) for name, values in others.items()}
-        for metric in ("auroc", "fpr95_id_positive"):
-            estimates = {
-                name: Estimate(
-                    each.auroc if metric == "auroc" else each.fpr_at_tpr(positive="id"),
-                    draws.values[metric][name],
-                    each.n_id,
-                    each.n_ood,
-                    auroc_interval(each, LEVEL) if metric == "auroc" else None,
-                )
-                for name, each in rankings.items()
-            }
-            yield from estimate_rows(shared, metric + suffix, sets, estimates)
 
 
 def _counts(part: LabelledSet, known: LabelledSet, known_counts: NDArray[np.uint8], seed: int) -> NDArray[np.uint8]:

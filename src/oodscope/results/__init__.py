@@ -7,6 +7,7 @@ from oodscope.results.record import RunRecord, SetRecord
 from oodscope.results.result import Result
 from oodscope.results.scoretable import ScoreTable
 from oodscope.results.store import ResultStore
+from oodscope.results.study import Study, StudyMember, StudyModel
 from oodscope.results.tables import FORMATS, Table, pivot
 
 __all__ = [
@@ -23,6 +24,9 @@ __all__ = [
     "RunRecord",
     "ScoreTable",
     "SetRecord",
+    "Study",
+    "StudyMember",
+    "StudyModel",
     "Table",
     "Tuning",
     "pivot",
