@@ -78,6 +78,7 @@ def _row(
         high=interval.high,
         interval=interval.method,
         level=interval.level,
-        n_id=sum(each.n_id for each in found),
+        # foreign sets bring id_test along, which must not be counted once for each
+        n_id=sum(each.n_id for each in found if not each.n_ood) or max(each.n_id for each in found),
         n_ood=sum(each.n_ood for each in found),
     )
