@@ -158,9 +158,11 @@ def _grid(count: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
 def _same_scale(panels: Sequence[Axes], y: bool = True) -> None:
     """One scale for all panels, so that they can be compared by eye."""
     for axis in ("x", "y") if y else ("x",):
-        ends = np.array([getattr(panel, f"get_{axis}lim")() for panel in panels])
+        ends = np.array([getattr(panel.dataLim, f"interval{axis}") for panel in panels])
+        low, high = ends[:, 0].min(), ends[:, 1].max()
+        margin = 0.06 * (high - low) or 1.0
         for panel in panels:
-            getattr(panel, f"set_{axis}lim")(ends[:, 0].min(), ends[:, 1].max())
+            getattr(panel, f"set_{axis}lim")(low - margin, high + margin)
 
 
 def _plain_axes(panel: Axes, grid: Literal["both", "x", "y"] = "both") -> None:
