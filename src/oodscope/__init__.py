@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from oodscope.execution.console import ConsoleProgress as ConsoleProgress
     from oodscope.models import Classifier as Classifier
     from oodscope.models import create_model as create_model
+    from oodscope.protocols import HumanCentric as HumanCentric
     from oodscope.protocols import compare as compare
     from oodscope.report import write_report as write_report
     from oodscope.results import Result as Result
@@ -47,6 +48,7 @@ _HOMES = {
     "ConsoleProgress": "execution.console",
     "CrossEntropy": "training",
     "Detector": "detectors",
+    "HumanCentric": "protocols",
     "ImageSet": "data",
     "OodscopeError": "base.errors",
     "Preprocess": "data",

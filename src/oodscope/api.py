@@ -18,7 +18,7 @@ from oodscope.data import Benchmark, find_duplicates
 from oodscope.detectors import DETECTORS, Detector, create_detector
 from oodscope.execution import SILENT, Progress
 from oodscope.models import Classifier
-from oodscope.protocols import Protocol, applicable, get_protocol, score_benchmark
+from oodscope.protocols import HumanCentric, Protocol, applicable, get_protocol, score_benchmark
 from oodscope.results import Measurements, Result, RunRecord, ScoreTable, SetRecord, Tuning
 
 ALL = "all"
@@ -35,6 +35,7 @@ def evaluate(
     batch_size: int = 256,
     seed: int = 0,
     recipe: str = "",
+    human_centric: HumanCentric | None = None,
     progress: Progress = SILENT,
 ) -> Result:
     """Judge detectors on a benchmark.
@@ -47,7 +48,7 @@ def evaluate(
     classifier : a ``Classifier``, or any module, which then sees images through the benchmark's preprocessing.
     detectors : names, detector objects, or ``"all"``: all that apply, the others listed with the reason. A
         detector named explicitly that does not apply is an error.
-    protocols : ``"standard"``, ``"full_spectrum"``.
+    protocols : ``"standard"``, ``"full_spectrum"``, ``"human_centric"``.
     tune : ``"default"`` takes hyper-parameters as given; ``"ood_val"`` searches them on ``id_val`` and ``ood_val``;
         ``"id_only"`` searches them on ``id_val`` and outliers made from it by shuffling tiles. Rows say which,
         and the three are ranked apart.
@@ -55,6 +56,7 @@ def evaluate(
     batch_size : images per forward pass; the numbers do not depend on it beyond rounding.
     seed : of the bootstrap.
     recipe : how the model was trained, for the record.
+    human_centric : options of that protocol, such as ``HumanCentric(threshold_split=True)``.
     progress : who is told how far the work has come; ``oodscope.ConsoleProgress()`` shows bars.
     """
     started = perf_counter()
@@ -68,14 +70,29 @@ def evaluate(
     if benchmark.transform is not None:
         classifier = classifier.with_default_transform(benchmark.transform)
     _check_classes(classifier, benchmark)
+    for judge in judges:
+        judge.check(benchmark)
     chosen, skipped = _choose(detectors, classifier, benchmark)
     notes = _notes(benchmark)
     store = store or ActivationStore()
     forwarded = store.forwarded
+    options = human_centric or HumanCentric()
     scores = score_benchmark(
-        classifier, benchmark, chosen, track=tune, store=store, batch_size=batch_size, progress=progress
+        classifier,
+        benchmark,
+        chosen,
+        track=tune,
+        store=store,
+        batch_size=batch_size,
+        roles=[role for judge in judges for role in judge.roles],
+        options=options,
+        seed=seed,
+        progress=progress,
     )
     scores.metadata.update(_context(classifier, benchmark, seed, recipe))
+    if "human_centric" in [judge.name for judge in judges]:
+        scores.metadata["human_centric"] = options.model_dump()
+        notes += _split_note(scores, options)
     measurements = _measure(judges, scores, progress)
     record = _record(
         classifier,
@@ -128,6 +145,15 @@ def _notes(benchmark: Benchmark) -> list[str]:
         if images.skipped
     ]
     return lost + find_duplicates(benchmark).notes()
+
+
+def _split_note(scores: ScoreTable, options: HumanCentric) -> list[str]:
+    if not options.threshold_split:
+        return []
+    rows = scores.metadata["training_rows"]
+    return [
+        f"detectors were fitted on {rows['fitted']} images of id_train, thresholds taken from {rows['scored']} others"
+    ]
 
 
 def _measure(judges: Sequence[Protocol], scores: ScoreTable, progress: Progress) -> Measurements:

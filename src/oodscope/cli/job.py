@@ -12,6 +12,7 @@ from oodscope.cli.modelspec import ModelSpec, make_classifier
 from oodscope.data import load_benchmark
 from oodscope.detectors import Detector, create_detector
 from oodscope.execution import Progress
+from oodscope.protocols import HumanCentric
 from oodscope.report import write_report
 from oodscope.results import Result, ResultStore, Tuning
 
@@ -24,6 +25,7 @@ class Job(StrictModel):
     model: ModelSpec
     detectors: Literal["all"] | list[str | dict[str, dict[str, Any]]] = "all"
     protocols: list[str] = ["standard"]
+    human_centric: HumanCentric = HumanCentric()
     tune: Tuning = "default"
     skip_unreadable: bool = False
     batch_size: int = Field(default=256, gt=0)
@@ -44,7 +46,12 @@ class Job(StrictModel):
 
 def read_job(path: Path) -> Job:
     """A job from YAML; paths in it are relative to the file."""
-    job = parse(Job, read_yaml(path), str(path))
+    return job_from(read_yaml(path), path)
+
+
+def job_from(declared: Any, path: Path) -> Job:
+    """A job from what the file at ``path`` declares."""
+    job = parse(Job, declared, str(path))
     if job.benchmark.endswith((".yaml", ".yml")):
         job = job.model_copy(update={"benchmark": str(path.parent / job.benchmark)})
     return job.model_copy(update={"model": job.model.found_from(path.parent)})
@@ -70,6 +77,7 @@ def execute(job: Job, progress: Progress) -> tuple[Result, Path]:
         batch_size=job.batch_size,
         seed=job.seed,
         recipe=recipe,
+        human_centric=job.human_centric,
         progress=progress,
     )
     folder = result.save(Path(job.output) / result.record.id)

@@ -2,14 +2,17 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.table import Table
 
 from oodscope.cli.job import Job, execute
 from oodscope.execution import Progress
-from oodscope.results import Result, over_seeds
+from oodscope.results import Result, Study, over_seeds
+from oodscope.results.wording import heading, headline_metrics, percent
 
 
 def execute_and_show(job: Job, progress: Progress, as_json: bool) -> None:
@@ -27,7 +30,8 @@ def execute_and_show(job: Job, progress: Progress, as_json: bool) -> None:
     for result, folder in done:
         show(result, folder, as_json=False)
     for protocol in job.protocols:
-        Console().print(summary.table(protocol))
+        for metric in headline_metrics(protocol):
+            Console().print(summary.table(protocol, metric))
 
 
 def show(result: Result, folder: Path, as_json: bool) -> None:
@@ -37,7 +41,8 @@ def show(result: Result, folder: Path, as_json: bool) -> None:
         return
     console = Console()
     for protocol in result.record.protocols:
-        console.print(result.table(protocol))
+        for metric in headline_metrics(protocol):
+            console.print(result.table(protocol, metric))
     for note in result.record.notes:
         console.print(f"note: {note}", markup=False, highlight=False)
     for detector, reason in result.record.skipped.items():
@@ -49,3 +54,20 @@ def show(result: Result, folder: Path, as_json: bool) -> None:
 def _content(result: Result, folder: Path) -> dict[str, Any]:
     rows = json.loads(result.to_dataframe().to_json(orient="records"))
     return {"run": result.record.model_dump(mode="json"), "folder": str(folder), "measurements": rows}
+
+
+def show_study(study: Study, files: Sequence[Path], as_json: bool) -> None:
+    """The mean error rate of each model and detector, and where the rest was written."""
+    if as_json:
+        rows = json.loads(study.to_dataframe().to_json(orient="records"))
+        sys.stdout.write(json.dumps({"files": [str(path) for path in files], "rows": rows}) + "\n")
+        return
+    console = Console()
+    table = Table("model", "accuracy", *study.detectors, box=None, pad_edge=False, header_style="bold")
+    for name in (member.model.name for member in study.members):
+        cells = [percent(study.value(name, detector, "der95_val_correct")) for detector in study.detectors]
+        table.add_row(name, percent(study.accuracy(name)), *cells)
+    console.print(f"{heading('der95_val_correct')}  mean over all sets, percent", highlight=False)
+    console.print(table)
+    for path in files:
+        console.print(str(path), markup=False, highlight=False, soft_wrap=True)

@@ -17,7 +17,9 @@ def table(
     ] = None,
     store: Annotated[str, typer.Option(help="Result store: a file or a database URL.")] = "runs/results.sqlite",
     protocol: Annotated[str, typer.Option(help="Which protocol; the run's first unless given.")] = "",
-    metric: Annotated[str, typer.Option(help="Which metric, such as auroc or fpr95_id_positive.")] = "auroc",
+    metric: Annotated[
+        str, typer.Option(help="Such as auroc or fpr95_id_positive; the protocol's first unless given.")
+    ] = "",
     format: Annotated[str, typer.Option(help="rich, markdown, csv, latex or json.")] = "rich",
     as_seeds: Annotated[
         bool, typer.Option("--as-seeds", help="Several folders are runs of one recipe: show their mean and spread.")
@@ -27,7 +29,7 @@ def table(
     from oodscope.results import Result, ResultStore, over_seeds, pivot
 
     if as_seeds:
-        print_table(over_seeds([Result.load(run) for run in runs or ()]).table(protocol or None, metric), format)
+        print_table(over_seeds([Result.load(run) for run in runs or ()]).table(protocol or None, metric or None), format)
         return
     if len(runs or ()) > 1:
         raise OodscopeError("a table is of one run; several are seeds (--as-seeds) or rivals (oodscope compare)")
@@ -43,7 +45,7 @@ def table(
             raise OodscopeError(f"{store}: no run {run!r}, and no such folder. Runs: {', '.join(records)}")
         record = records[run] if run else list(records.values())[-1]
         measurements = ResultStore(store).measurements(run=record.id)
-    print_table(pivot(measurements, protocol or record.protocols[0], metric), format)
+    print_table(pivot(measurements, protocol or record.protocols[0], metric or None), format)
 
 
 def print_table(table: "Table", format: str) -> None:

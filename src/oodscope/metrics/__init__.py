@@ -3,8 +3,9 @@
 Larger score = more OOD. One :class:`Ranking` sorts the scores once and gives every point metric; its AUROC
 gets a DeLong interval (:func:`auroc_interval`, :func:`mean_auroc_interval`) and one over classes
 (:func:`class_interval`), the other metrics a stratified bootstrap (:func:`bootstrap_each`), rates Wilson's, runs
-Student's. Names carry the positive class, and ``METRICS`` says what each means. Whether two detectors differ is
-the question of :mod:`oodscope.metrics.comparison`.
+Student's. A :class:`Rejection` tries thresholds on images that a classifier gets right or wrong, a
+:class:`Selection` walks through all of them. Names carry the positive class, and ``METRICS`` says what each means.
+Whether two detectors differ is the question of :mod:`oodscope.metrics.comparison`.
 """
 
 from oodscope.metrics.bootstrap import Bootstrap, bca_interval, percentile_interval
@@ -16,24 +17,38 @@ from oodscope.metrics.interval import Interval
 from oodscope.metrics.placements import Placements, place, together
 from oodscope.metrics.proportion import wilson_interval
 from oodscope.metrics.ranking import Ranking
+from oodscope.metrics.rejection import Decisions, Rejection, der_over_prevalence
+from oodscope.metrics.rejection_catalog import KEEPS, REJECTION_METRICS, SOURCES
 from oodscope.metrics.repeats import t_interval
 from oodscope.metrics.resampling import bootstrap, bootstrap_each
+from oodscope.metrics.selective import Acceptance, Selection
+from oodscope.metrics.threshold import Threshold, ThresholdSample
 from oodscope.metrics.walk import Positive
 
 __all__ = [
+    "KEEPS",
     "METRICS",
+    "REJECTION_METRICS",
+    "SOURCES",
+    "Acceptance",
     "Bootstrap",
+    "Decisions",
     "Interval",
     "MetricInfo",
     "Noise",
     "Placements",
     "Positive",
     "Ranking",
+    "Rejection",
+    "Selection",
+    "Threshold",
+    "ThresholdSample",
     "auroc_interval",
     "bca_interval",
     "bootstrap",
     "bootstrap_each",
     "class_interval",
+    "der_over_prevalence",
     "mean_auroc_interval",
     "percentile_interval",
     "place",

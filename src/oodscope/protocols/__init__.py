@@ -2,7 +2,18 @@
 
 from oodscope.protocols.classes import standard_errors
 from oodscope.protocols.comparing import compare
+from oodscope.protocols.human_options import HumanCentric, Prices
 from oodscope.protocols.protocol import PROTOCOLS, Protocol, get_protocol
 from oodscope.protocols.scoring import applicable, score_benchmark
 
-__all__ = ["PROTOCOLS", "Protocol", "applicable", "compare", "get_protocol", "score_benchmark", "standard_errors"]
+__all__ = [
+    "PROTOCOLS",
+    "HumanCentric",
+    "Prices",
+    "Protocol",
+    "applicable",
+    "compare",
+    "get_protocol",
+    "score_benchmark",
+    "standard_errors",
+]

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from oodscope.base.errors import UnknownNameError
-from oodscope.protocols import full_spectrum, standard
+from oodscope.base.errors import DataError, UnknownNameError
+from oodscope.data import Benchmark, Role
+from oodscope.protocols import full_spectrum, human_centric, standard
 from oodscope.results import Measurements, ScoreTable
 
 
@@ -18,12 +19,24 @@ class Protocol:
     summary : one line for a reader.
     measure : every number of the protocol, from the stored scores alone.
     negatives : the roles that count as in-distribution where it ranks images; empty if it does not.
+    roles : what it wants scored beside the test sets.
     """
 
     name: str
     summary: str
     measure: Callable[[ScoreTable], Measurements]
     negatives: tuple[str, ...] = ()
+    roles: tuple[Role, ...] = ()
+
+    def check(self, benchmark: Benchmark) -> None:
+        """Refuse a benchmark that lacks one of the roles, before anything is extracted."""
+        filled = {role for role, _ in benchmark.members()}
+        for role in self.roles:
+            if role not in filled:
+                raise DataError(
+                    f"protocol {self.name} needs {role}: labelled images whose scores set its thresholds; "
+                    f"benchmark {benchmark.name!r} has none"
+                )
 
 
 PROTOCOLS = {
@@ -35,6 +48,12 @@ PROTOCOLS = {
             "the same, with covariate-shifted ID as negatives too",
             full_spectrum.measure,
             full_spectrum.NEGATIVES,
+        ),
+        Protocol(
+            "human_centric",
+            "keep what the classifier gets right, reject what it gets wrong (DER, AUGRC)",
+            human_centric.measure,
+            roles=("id_train", "id_val"),
         ),
     )
 }

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,12 @@ from oodscope.detectors import Detector, Needs, Offer
 from oodscope.detectors.fitting import Fitted, fit_detector
 from oodscope.execution import SILENT, Advance, PeakMemory, Progress
 from oodscope.models import Classifier
+from oodscope.protocols.human_options import HumanCentric
+from oodscope.protocols.training_rows import training_rows
 from oodscope.results import ScoreTable, Tuning
+
+TESTED: tuple[Role, ...] = ("id_test", "near", "far", "csid")
+"""What every protocol may look at."""
 
 Extract = Callable[[ImageSet, Iterable[Probe]], Activations]
 
@@ -59,6 +65,9 @@ def score_benchmark(
     track: Tuning,
     store: ActivationStore,
     batch_size: int,
+    roles: Sequence[Role] = (),
+    options: HumanCentric | None = None,
+    seed: int = 0,
     progress: Progress = SILENT,
 ) -> ScoreTable:
     """Scores of all test images under all detectors.
@@ -67,15 +76,23 @@ def score_benchmark(
     ----------
     track : how hyper-parameters are chosen; see ``evaluate``.
     store : where activations are read from and kept.
+    roles : what is scored beside the test sets, such as ``id_train`` and ``id_val``.
+    options : how ``id_train`` is divided between fitting and scoring, where it is scored.
+    seed : of that division.
     """
 
     def extract(images: ImageSet, probes: Iterable[Probe]) -> Activations:
         unique = tuple(dict.fromkeys(probes))
         return store.extract(classifier, images, probes=unique, batch_size=batch_size, progress=progress)
 
-    fitted = _fit_all(classifier, benchmark, detectors, track, extract, progress)
+    learned, metadata = benchmark, dict[str, Any]()
+    if "id_train" in roles and benchmark.id_train is not None:
+        training = training_rows(benchmark.id_train, options or HumanCentric(), seed)
+        learned, benchmark = (replace(benchmark, id_train=each) for each in (training.fitted, training.scored))
+        metadata["training_rows"] = training.record()
+    fitted = _fit_all(classifier, learned, detectors, track, extract, progress)
     probes = [probe for each in fitted for probe in each.detector.probes]
-    tested = [(role, images) for role, images in benchmark.members() if role in ("id_test", "near", "far", "csid")]
+    tested = [(role, images) for role, images in benchmark.members() if role in (*TESTED, *roles)]
     activations = {images.name: extract(images, probes) for _, images in tested}
     with progress.stage("score", len(fitted)) as advance:
         columns, costs = _score_all(fitted, activations, advance)
@@ -84,7 +101,7 @@ def score_benchmark(
     )
     described = {each.id: each.record() | costs[each.id] for each in fitted}
     classes = {images.name: list(images.class_names) for _, images in tested}
-    return ScoreTable(frame.assign(**columns), {"detectors": described, "classes": classes})
+    return ScoreTable(frame.assign(**columns), {"detectors": described, "classes": classes, **metadata})
 
 
 def _fit_all(

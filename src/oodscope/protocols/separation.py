@@ -44,7 +44,7 @@ def measure_separation(scores: ScoreTable, protocol: str, negatives: Sequence[st
     ranks = group_ranks(separations, {name: scores.metadata["detectors"][name]["tuning"] for name in separations})
     rows: list[Measurement] = []
     for detector, separation in separations.items():
-        shared = {**_context(scores), **_detector_context(scores, detector), "protocol": protocol}
+        shared = {**run_context(scores), **detector_context(scores, detector), "protocol": protocol}
         rows += _detector_rows(separation, draws[detector], shared, ranks[detector])
     return Measurements(rows)
 
@@ -61,7 +61,7 @@ def measure_accuracy(scores: ScoreTable, protocol: str, negatives: Sequence[str]
         masks.append(("id", "pooled", np.logical_or.reduce([mask for _, _, mask in masks])))
     return Measurements(
         Measurement(
-            **_context(scores),
+            **run_context(scores),
             protocol=protocol,
             set=name,
             group=group,
@@ -104,7 +104,8 @@ def _ends(value: float, interval: Interval) -> dict[str, Any]:
     }
 
 
-def _context(scores: ScoreTable) -> dict[str, Any]:
+def run_context(scores: ScoreTable) -> dict[str, Any]:
+    """What every row of the run says of it."""
     known = scores.metadata
     return {
         "run": known["run"],
@@ -116,7 +117,8 @@ def _context(scores: ScoreTable) -> dict[str, Any]:
     }
 
 
-def _detector_context(scores: ScoreTable, detector: str) -> dict[str, Any]:
+def detector_context(scores: ScoreTable, detector: str) -> dict[str, Any]:
+    """What every row of a detector says of it: parameters, tuning, costs."""
     known = scores.metadata["detectors"][detector]
     return {
         "detector": detector,

@@ -24,7 +24,8 @@ class Headline:
 def headlines(grid: Grid) -> list[Headline]:
     """One for each tuning track of a grid, judged by its first column: the near mean where there is one."""
     column = grid.columns[0]
-    measured = f"{column.group}-OOD {LABELS[grid.metric]}"
+    what = f"{column.group}-OOD" if column.group in ("near", "far") else f"{column.group.replace('_', '-')} mean"
+    measured = f"{what} {LABELS[grid.metric]}"
     found = []
     for track, rows in grid.tracks():
         ranked = [(row.detector, cell) for row in rows if (cell := row.cells[0]) is not None]

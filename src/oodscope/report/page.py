@@ -16,7 +16,8 @@ from oodscope.report.headline import headlines
 from oodscope.report.panels import legend, panels
 from oodscope.results import Grid, Result
 from oodscope.results import html as table_html
-from oodscope.results.wording import LABELS, heading
+from oodscope.results.arrange import WITHOUT_DETECTOR
+from oodscope.results.wording import LABELS, heading, headline_metrics
 
 _ORDER = ("auroc", "fpr95_id_positive", "fpr95_ood_positive", "aupr_out", "aupr_in")
 
@@ -74,7 +75,8 @@ def render(result: Result, title: str) -> str:
 
 def _tables(result: Result, protocol: str) -> Iterator[MetricTable]:
     measured = result.measurements.filter(protocol=protocol).distinct("metric")
-    ranked = [metric for metric in dict.fromkeys([*_ORDER, *LABELS]) if metric in measured]
+    order = dict.fromkeys([*headline_metrics(protocol), *_ORDER, *LABELS])
+    ranked = [metric for metric in order if metric in measured and metric not in WITHOUT_DETECTOR]
     for metric in ranked:
         grid = result.table(protocol, metric).grid
         yield MetricTable(grid, heading(metric), Markup(table_html.table(grid)))

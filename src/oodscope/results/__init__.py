@@ -9,6 +9,7 @@ from oodscope.results.result import Result
 from oodscope.results.scoretable import ScoreTable
 from oodscope.results.seeds import OverSeeds, SeedSummary, over_seeds
 from oodscope.results.store import ResultStore
+from oodscope.results.study import Study, StudyMember, StudyModel
 from oodscope.results.tables import FORMATS, Table, pivot
 
 __all__ = [
@@ -29,6 +30,9 @@ __all__ = [
     "ScoreTable",
     "SeedSummary",
     "SetRecord",
+    "Study",
+    "StudyMember",
+    "StudyModel",
     "Table",
     "Tuning",
     "over_seeds",

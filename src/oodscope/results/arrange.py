@@ -8,10 +8,13 @@ from oodscope.base.errors import DataError
 from oodscope.results.grid import Cell, Column, Grid, Row
 from oodscope.results.measurement import MEAN, Measurement
 from oodscope.results.measurements import Measurements
-from oodscope.results.wording import CLOSE, TRACKS, explanation, higher_is_better
+from oodscope.results.wording import CLOSE, TRACKS, explanation, higher_is_better, percent
 
-RANKED = ("near", "far")
+RANKED = ("near", "far", "all", "label_shift", "input_shift")
 """Groups in which a detector can win. Against csid sets a good detector should separate little, not much."""
+
+WITHOUT_DETECTOR = {"der_accept_all": "accept all", "der_reject_all": "reject all"}
+"""What is reached without a detector, told below every table of error rates."""
 
 
 def arrange(measurements: Measurements, protocol: str, metric: str) -> Grid:
@@ -39,8 +42,19 @@ def arrange(measurements: Measurements, protocol: str, metric: str) -> Grid:
         tuple(columns),
         tuple(rows),
         tuple((row.set, Cell(row.value, row.low, row.high)) for row in accuracy),
-        tuple(_notes(chosen, columns)),
+        (*_notes(chosen, columns), *_baselines(measurements.filter(protocol=protocol), metric)),
     )
+
+
+def _baselines(measurements: Measurements, metric: str) -> list[str]:
+    if not metric.startswith("der"):
+        return []
+    said = []
+    for name, words in WITHOUT_DETECTOR.items():
+        means = measurements.filter(metric=name, set=MEAN)
+        if means:
+            said.append(f"{words} {', '.join(f'{percent(row.value)} ({row.group} mean)' for row in means)}")
+    return [f"Without a detector: {'; '.join(said)}."] if said else []
 
 
 def _columns(chosen: Iterable[Measurement]) -> list[Column]:

@@ -14,15 +14,15 @@ def markdown(grid: Grid) -> str:
     """A GitHub-flavoured table in percent, with its notes below."""
     tuned = len(grid.tracks()) > 1
     header = [heading(grid.metric), *(["tuning"] if tuned else []), *(["rank"] if grid.ranked else [])]
-    header += [_escaped(column.name) for column in grid.columns]
+    header += [escaped(column.name) for column in grid.columns]
     lines = [header, ["---", *["---"] * (tuned + grid.ranked), *["---:"] * len(grid.columns)]]
     for row in grid.rows:
-        names = [_escaped(row.detector), *([row.tuning] if tuned else []), *([row.rank] if grid.ranked else [])]
+        names = [escaped(row.detector), *([row.tuning] if tuned else []), *([row.rank] if grid.ranked else [])]
         lines.append([*names, *(_markdown_cell(cell) for cell in row.cells)])
     table = [f"| {' | '.join(line)} |" for line in lines]
-    below = [f"Protocol: {_escaped(grid.protocol)}.", *grid.notes]
+    below = [f"Protocol: {escaped(grid.protocol)}.", *grid.notes]
     if grid.accuracy:
-        stated = ", ".join(f"{_escaped(name)} {_markdown_cell(cell)}" for name, cell in grid.accuracy)
+        stated = ", ".join(f"{escaped(name)} {_markdown_cell(cell)}" for name, cell in grid.accuracy)
         below.append(f"Accuracy in percent: {stated}.")
     return "\n".join([*table, "", *(f"{line}  " for line in below)]) + "\n"
 
@@ -85,7 +85,7 @@ def _markdown_cell(cell: Cell | None) -> str:
     return f"{value} {cell.brackets}".rstrip()
 
 
-def _escaped(name: str) -> str:
+def escaped(name: str) -> str:
     """A name that Markdown shows as it is; an underscore inside a word needs no escape."""
     text = re.sub(r"([\\|<>*`\[\]&~])", r"\\\1", " ".join(name.split()))
     return re.sub(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])", r"\\_", text)

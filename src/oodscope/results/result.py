@@ -32,8 +32,8 @@ class Result:
         if strangers := set(self.measurements.distinct("run")) - {self.record.id}:
             raise DataError(f"the record is of run {self.record.id!r}, a measurement of {min(strangers)!r}")
 
-    def table(self, protocol: str | None = None, metric: str = "auroc") -> Table:
-        """The table people publish, for one protocol (the run's first by default) and one metric."""
+    def table(self, protocol: str | None = None, metric: str | None = None) -> Table:
+        """The table people publish, for one protocol (the run's first by default) and one metric (its headline)."""
         return pivot(self.measurements, protocol or self.record.protocols[0], metric)
 
     def to_dataframe(self) -> pd.DataFrame:

@@ -10,6 +10,7 @@ from oodscope.results import html, latex, plaintext, terminal
 from oodscope.results.arrange import arrange
 from oodscope.results.grid import Grid
 from oodscope.results.measurements import Measurements
+from oodscope.results.wording import headline_metrics
 
 FORMATS: dict[str, Callable[[Grid], str]] = {
     "rich": terminal.as_text,
@@ -45,6 +46,6 @@ class Table:
         return html.notebook(self.grid)
 
 
-def pivot(measurements: Measurements, protocol: str, metric: str = "auroc") -> Table:
-    """The table of one metric under one protocol; rows sorted by the near mean, best first."""
-    return Table(arrange(measurements, protocol, metric))
+def pivot(measurements: Measurements, protocol: str, metric: str | None = None) -> Table:
+    """The table of one metric (the headline of the protocol by default); rows sorted by its first mean, best first."""
+    return Table(arrange(measurements, protocol, metric or headline_metrics(protocol)[0]))

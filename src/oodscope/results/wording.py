@@ -3,7 +3,8 @@
 from math import ceil, floor
 
 from oodscope.base.errors import UnknownNameError
-from oodscope.metrics import METRICS
+from oodscope.metrics import METRICS, REJECTION_METRICS, MetricInfo
+from oodscope.metrics.rejection_catalog import RejectionMetric
 from oodscope.results.measurement import Tuning
 
 LABELS = {
@@ -14,7 +15,10 @@ LABELS = {
     "fpr95_id_positive": "FPR95 (ID positive)",
     "tpr5_ood_positive": "TPR at 5 % FPR (OOD positive)",
     "tpr5_id_positive": "TPR at 5 % FPR (ID positive)",
+    **{name: metric.label for name, metric in REJECTION_METRICS.items()},
 }
+
+_HEADLINES = {"human_centric": ("der95_val_correct", "augrc")}
 
 TRACKS: dict[Tuning, str] = {
     "default": "default parameters",
@@ -26,11 +30,14 @@ CLOSE = "†"
 """Marks a value whose interval overlaps that of the best one."""
 
 
+def headline_metrics(protocol: str) -> tuple[str, ...]:
+    """What a reader of this protocol looks at first; the first of them ranks the detectors."""
+    return _HEADLINES.get(protocol, ("auroc",))
+
+
 def higher_is_better(metric: str) -> bool:
     """Direction of a good detector."""
-    if metric not in METRICS:
-        raise UnknownNameError("metric", metric, METRICS, f"Known: {', '.join(METRICS)}")
-    return METRICS[metric].higher_is_better
+    return _described(metric).higher_is_better
 
 
 def heading(metric: str) -> str:
@@ -41,7 +48,14 @@ def heading(metric: str) -> str:
 def explanation(metric: str) -> str:
     """The metric in words, for the line below a table."""
     direction = "higher is better" if higher_is_better(metric) else "lower is better"
-    return f"{LABELS.get(metric, metric)}, in percent: {METRICS[metric].description}; {direction}."
+    return f"{LABELS.get(metric, metric)}, in percent: {_described(metric).description}; {direction}."
+
+
+def _described(metric: str) -> MetricInfo | RejectionMetric:
+    known: dict[str, MetricInfo | RejectionMetric] = {**METRICS, **REJECTION_METRICS}
+    if metric not in known:
+        raise UnknownNameError("metric", metric, known, f"Known: {', '.join(known)}")
+    return known[metric]
 
 
 def percent(value: float) -> str:

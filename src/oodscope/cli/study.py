@@ -1,0 +1,89 @@
+"""A study as a configuration: one evaluation of many models, resumed where it stopped."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from oodscope import __version__
+from oodscope.base.config import parse, read_yaml
+from oodscope.base.errors import OodscopeError
+from oodscope.base.files import write_text
+from oodscope.base.hashing import fingerprint
+from oodscope.cli.job import Job, execute, job_from
+from oodscope.execution import Progress
+from oodscope.results import Measurements, Result, Study, StudyMember, StudyModel
+
+
+@dataclass(frozen=True)
+class StudyJob:
+    """One model of a study: what it is called, and its evaluation."""
+
+    model: StudyModel
+    job: Job
+
+    @property
+    def key(self) -> str:
+        """Of everything that decides the result: the declaration, the files that it names, this version."""
+        files = [Path(name) for name in (*self.job.model.files, self.job.benchmark)]
+        digests = [sha256(path.read_bytes()).hexdigest() for path in files if path.is_file()]
+        declared = self.job.model_dump(mode="json", exclude={"output", "device", "batch_size"})
+        return fingerprint(declared, digests, __version__)[:24]
+
+
+def is_study(declared: Any) -> bool:
+    """Whether a declaration has ``models`` and thus describes a study."""
+    return isinstance(declared, Mapping) and "models" in declared
+
+
+def read_study(path: Path) -> list[StudyJob]:
+    """The keys of a job, with a list ``models`` in the place of ``model``; each may add its name and labels."""
+    declared = dict(read_yaml(path))
+    models = declared.pop("models")
+    if not isinstance(models, list) or not all(isinstance(entry, Mapping) for entry in models):
+        raise OodscopeError(f"{path}: models must be a list of models, each with an architecture")
+    declared.setdefault("protocols", ["human_centric"])
+    if "human_centric" not in declared["protocols"]:
+        raise OodscopeError(f"{path}: a study shows the numbers of human_centric; add it to protocols")
+    jobs = []
+    for number, entry in enumerate(models):
+        labels = {key: entry[key] for key in entry if key in StudyModel.model_fields}
+        labels.setdefault("name", str(entry.get("architecture", "")))
+        spec = {key: entry[key] for key in entry if key not in StudyModel.model_fields}
+        where = f"{path}: models.{number}"
+        jobs.append(StudyJob(parse(StudyModel, labels, where), job_from({**declared, "model": spec}, path)))
+    # names and pairs first: a study should not fail after its last model
+    Study([StudyMember(each.model, Measurements()) for each in jobs])
+    return jobs
+
+
+def execute_study(jobs: list[StudyJob], output: Path, progress: Progress) -> tuple[Study, list[Path]]:
+    """Evaluate every model that is not done yet; the study, and the files that tell of it."""
+    from oodscope.report.study_figures import write_study_figures
+
+    done = _read_done(output / "study.json")
+    members = []
+    for each in jobs:
+        folder = output / done.get(each.key, "")
+        if each.key not in done or not (folder / "run.json").is_file():
+            _, folder = execute(each.job.model_copy(update={"output": str(output)}), progress)
+            done[each.key] = folder.name
+            write_text(output / "study.json", json.dumps(done, indent=1) + "\n")
+        members.append(StudyMember(each.model, Result.load(folder).measurements))
+    study = Study(members)
+    write_text(output / "study.csv", study.csv())
+    write_text(output / "study.md", study.markdown())
+    figures = write_study_figures(study, output / "figures")
+    return study, [output / "study.csv", output / "study.md", *figures]
+
+
+def _read_done(path: Path) -> dict[str, str]:
+    if not path.exists():
+        return {}
+    try:
+        done = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise OodscopeError(f"{path}: not the list of finished models: {error}; delete it to start again") from error
+    return {str(key): str(folder) for key, folder in done.items()}

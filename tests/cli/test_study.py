@@ -1,0 +1,69 @@
+"""``oodscope run`` with a list of models: evaluated one by one, and not again."""
+
+import json
+
+import pytest
+from safetensors.torch import save_file
+
+from oodscope import create_model
+
+from .test_run import change, project  # noqa: F401
+
+STUDY = """
+benchmark: bench.yaml
+detectors: [msp]
+human_centric: {threshold_split: true, costs: {false_acceptance: 5}}
+models:
+  - {name: one, architecture: small_cnn, weights: net.safetensors, family: CNN}
+  - {name: two, architecture: small_cnn, weights: other.safetensors, family: CNN, distilled_from: one}
+"""
+
+
+@pytest.fixture
+def study(project):  # noqa: F811
+    model, _ = create_model("small_cnn", num_classes=3)
+    save_file({name: 1.1 * value for name, value in model.state_dict().items()}, project / "other.safetensors")
+    (project / "study.yaml").write_text(STUDY)
+    return project / "study.yaml"
+
+
+def runs(folder):
+    return sorted(path.parent.name for path in folder.glob("*/run.json"))
+
+
+def test_every_model_once(oodscope, study, tmp_path):
+    out = tmp_path / "out"
+    first = oodscope("run", study, "--output", out)
+    assert first.status == 0, first
+    assert {"study.csv", "study.md", "study.json", "figures"} <= {path.name for path in out.iterdir()}
+    assert (out / "figures" / "distillation.png").is_file()
+    done = runs(out)
+    assert len(done) == 2
+    record = json.loads((out / done[0] / "run.json").read_text())["record"]
+    assert any("thresholds taken from" in note for note in record["notes"])
+    again = oodscope("run", study, "--output", out, "--json")
+    assert again.status == 0, again
+    assert runs(out) == done
+    assert {row["model"] for row in json.loads(again.out)["rows"]} == {"one", "two"}
+    # other weights under the same name are another model
+    (study.parent / "other.safetensors").write_bytes((study.parent / "net.safetensors").read_bytes())
+    assert oodscope("run", study, "--output", out).status == 0
+    assert len(runs(out)) == 3
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("distilled_from: one", "distilled_from: none", "two: distilled_from 'none' is no model of the study"),
+        ("name: two", "name: one", "two models of the study are called 'one'"),
+        ("family: CNN, d", "familly: CNN, d", "unknown key 'model.familly'"),
+        ("detectors: [msp]", "protocols: [standard]", "a study shows the numbers of human_centric"),
+        ("threshold_split", "threshold_splitt", "unknown key 'human_centric.threshold_splitt'. Did you mean"),
+    ],
+)
+def test_a_mistake_is_one_line_before_any_work(oodscope, study, tmp_path, old, new, message):
+    change(study, old, new)
+    outcome = oodscope("run", study, "--output", tmp_path / "out")
+    assert outcome.status == 1
+    assert message in outcome.err
+    assert len(outcome.err.strip().splitlines()) == 1
