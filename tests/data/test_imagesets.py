@@ -8,7 +8,7 @@ from oodscope import ImageSet
 from oodscope.base.errors import DataError, StorageError
 from oodscope.data import open_folder, open_list, open_npz
 from oodscope.data.filehashes import FileHashes
-from oodscope.data.loading import readable
+from oodscope.data.readability import readable
 
 RNG = np.random.default_rng(0)
 
@@ -163,7 +163,7 @@ class TestLists:
         (tmp_path / "list.txt").write_text("gone.png 1\n")
         with pytest.raises(DataError, match=r"unreadable image .*gone\.png: no such file"):
             open_list("x", tmp_path / "list.txt").images([0])
-        with pytest.raises(DataError, match=r"cannot read .*gone\.png: No such file"):
+        with pytest.raises(DataError, match=r"1 of 1 image files is missing, the first: .*gone\.png"):
             open_list("x", tmp_path / "list.txt").digests()
 
 

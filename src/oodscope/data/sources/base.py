@@ -6,12 +6,16 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from oodscope.base.hashing import fingerprint
 
+Picture = NDArray[np.uint8] | Image.Image
+"""One image on its way to a network: pixels ``[H, W]`` or ``[H, W, C]``, or a decoded Pillow image."""
+
 
 class ImageSource(ABC):
-    """A fixed, ordered collection of images that can be read one by one and in any order."""
+    """A fixed, ordered collection of images that can be read one by one, in any order and by several threads."""
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -19,6 +23,13 @@ class ImageSource(ABC):
     @abstractmethod
     def read(self, index: int) -> NDArray[np.uint8]:
         """The pixels of one image, ``[H, W]`` or ``[H, W, C]``."""
+
+    def picture(self, index: int) -> Picture:
+        """What ``read`` gives, in the form that costs this source the least.
+
+        Decoders make Pillow images and Pillow resizes them: an array in between is two copies for nothing.
+        """
+        return self.read(index)
 
     @abstractmethod
     def name(self, index: int) -> str:
