@@ -51,10 +51,16 @@ class Preprocess(StrictModel):
         """A float32 batch ``[N, C, size, size]`` from Pillow images or uint8 arrays ``[H, W]`` or ``[H, W, C]``."""
         import torch
 
-        pixels = torch.from_numpy(np.stack([self._fit(image) for image in images]))
-        batch = pixels.permute(0, 3, 1, 2).to(torch.float32).div_(255.0)
-        shape = (1, -1, 1, 1)
-        return batch.sub_(torch.tensor(self.mean).view(shape)).div_(torch.tensor(self.std).view(shape))
+        channels = len(self.mean)
+        batch = np.empty((len(images), self.size, self.size * channels), dtype=np.float32)
+        # a whole row at once: three numbers per channel would be too short for the processor's vectors
+        mean, std = (np.tile(np.array(each, dtype=np.float32), self.size) for each in (self.mean, self.std))
+        for place, image in zip(batch, images):
+            # one image after the other, while it lies in the processor's cache
+            np.divide(self._fit(image).reshape(self.size, -1), np.float32(255.0), out=place, dtype=np.float32)
+            np.subtract(place, mean, out=place)
+            np.divide(place, std, out=place)
+        return torch.from_numpy(batch.reshape(-1, self.size, self.size, channels)).permute(0, 3, 1, 2)
 
     def _fit(self, image: Picture) -> NDArray[np.uint8]:
         if isinstance(image, np.ndarray):

@@ -1,7 +1,7 @@
 """Where pixels come from: arrays, files, shards, tables, datasets."""
 
 from oodscope.data.sources.arrays import ArraySource
-from oodscope.data.sources.base import ImageSource, Picture
+from oodscope.data.sources.base import ImageSource, Picture, Pictures
 from oodscope.data.sources.dataset import DatasetSource
 from oodscope.data.sources.encoded import EncodedSource
 from oodscope.data.sources.files import FileSource
@@ -15,6 +15,7 @@ __all__ = [
     "FileSource",
     "ImageSource",
     "Picture",
+    "Pictures",
     "RowSource",
     "ShardSource",
 ]

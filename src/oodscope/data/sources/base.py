@@ -2,7 +2,9 @@
 
 import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import cached_property
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +50,28 @@ class ImageSource(ABC):
     def key(self) -> str:
         """Fingerprint of all images in order: the data's part of the address of stored activations."""
         return fingerprint(b"".join(self.digests))
+
+
+class Pictures(Sequence[Picture]):
+    """Some images of a source, each decoded when it is taken, and again if it is taken again."""
+
+    def __init__(self, source: ImageSource, rows: NDArray[np.int64]) -> None:
+        self.source = source
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, position: int) -> Picture: ...
+
+    @overload
+    def __getitem__(self, position: slice) -> "Pictures": ...
+
+    def __getitem__(self, position: int | slice) -> "Picture | Pictures":
+        if isinstance(position, slice):
+            return Pictures(self.source, self.rows[position])
+        return self.source.picture(int(self.rows[position]))
 
 
 def pixel_digest(image: NDArray[np.uint8]) -> bytes:
