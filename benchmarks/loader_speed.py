@@ -2,14 +2,15 @@
 
 OODSCOPE_DATA=FOLDER taskset -c 0 python benchmarks/loader_speed.py
 
-FOLDER holds the pack ``imagenet1k_sample_224.npz``. Its images are enlarged to 500 x 375 and saved as JPEG of quality 90
-in a temporary folder; the cache lies there too. Runs take turns, and the fastest of each counts.
+FOLDER holds the pack ``imagenet1k_sample_224.npz``. Its images are enlarged to 500 x 375 and saved as JPEG of quality
+90 in a temporary folder; the cache lies there too. Runs take turns, and the fastest of each counts.
 """
 
 import io
 import os
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 
@@ -21,10 +22,11 @@ from torch import nn
 from oodscope import ActivationStore, Classifier, ImageSet, Preprocess
 from oodscope.activations.extract import prepared
 from oodscope.data import open_folder
+from oodscope.data.sources import FileSource
 from oodscope.execution import PeakMemory, threads
 
 TRANSFORM = Preprocess(size=224, resize=256, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
-COUNT, SIZE, BATCH, TURNS = 1000, (500, 375), 64, 7
+COUNT, SIZE, BATCH, TURNS = 1000, (500, 375), 64, 4
 
 
 class Look(nn.Module):
@@ -39,16 +41,13 @@ class Look(nn.Module):
         return seen
 
 
-def write_files(folder: Path, copies: int) -> None:
-    """``COUNT`` JPEG files, and copies of them that differ in one pixel of the corner."""
+def write_files(folder: Path) -> None:
     with np.load(Path(os.environ["OODSCOPE_DATA"]) / "imagenet1k_sample_224.npz", allow_pickle=False) as pack:
         blob, offsets = pack["blob"].tobytes(), pack["offsets"]
+    folder.mkdir()
     for row in range(COUNT):
         with Image.open(io.BytesIO(blob[offsets[row] : offsets[row + 1]])) as stored:
-            large = stored.convert("RGB").resize(SIZE, Image.Resampling.BICUBIC)
-        for copy in range(copies):
-            large.putpixel((0, 0), (copy * 60, 0, 0))
-            large.save(folder / f"{row:04}-{copy}.jpg", quality=90)
+            stored.convert("RGB").resize(SIZE, Image.Resampling.BICUBIC).save(folder / f"{row:04}.jpg", quality=90)
 
 
 def plain_loop(images: ImageSet) -> None:
@@ -81,21 +80,20 @@ def main() -> None:
     assert classifier.num_classes == 10
     with tempfile.TemporaryDirectory() as home:
         os.environ["OODSCOPE_CACHE"] = f"{home}/cache"
-        for count in (COUNT, 4 * COUNT):
-            (Path(home) / str(count)).mkdir()
-            write_files(Path(home) / str(count), count // COUNT)
-        images = open_folder("jpeg", Path(home) / str(COUNT))
-        speed(images, classifier)
-        runs(Path(home), classifier)
-        memory(Path(home), classifier)
+        files = Path(home) / "jpeg"
+        write_files(files)
+        speed(open_folder("jpeg", files), classifier)
+        runs(files, ActivationStore(Path(home) / "store").root, classifier)
+        memory(files, classifier)
 
 
 def speed(images: ImageSet, classifier: Classifier) -> None:
-    turns = []
-    for _ in range(TURNS):
-        turns.append([processor_seconds(lambda: plain_loop(images)), processor_seconds(lambda: loader(images, classifier))])
+    contestants = (partial(plain_loop, images), partial(loader, images, classifier))
+    turns = [[processor_seconds(work) for work in contestants] for _ in range(TURNS)]
     wall, processor = np.array(turns).min(axis=0).T
-    print(f"{COUNT:,} JPEG files of {SIZE[0]}x{SIZE[1]}, quality 90, to 224 px; {threads()} thread(s); best of {TURNS}\n")
+    print(
+        f"{COUNT:,} JPEG files of {SIZE[0]}x{SIZE[1]}, quality 90, to 224 px; {threads()} thread(s); best of {TURNS}\n"
+    )
     print("| | images/s, wall clock | images per second of processor time |")
     print("|---|---|---|")
     for name, seconds, used in zip(("Pillow loop, to uint8 arrays", "loader, to normalised batches"), wall, processor):
@@ -103,24 +101,26 @@ def speed(images: ImageSet, classifier: Classifier) -> None:
     print(f"| loader / Pillow | {wall[0] / wall[1]:.2f} | {processor[0] / processor[1]:.2f} |\n")
 
 
-def runs(home: Path, classifier: Classifier) -> None:
+def runs(files: Path, store: Path, classifier: Classifier) -> None:
     print("| run of `ActivationStore.extract` | seconds of processor time | images through the network |")
     print("|---|---|---|")
     for name in ("first", "second"):
-        store = ActivationStore(home / "store")
-        _, used = processor_seconds(lambda: store.extract(classifier, open_folder("jpeg", home / str(COUNT))))
-        print(f"| {name} | {used:.2f} | {store.forwarded:,} |")
+        kept = ActivationStore(store)
+        _, used = processor_seconds(partial(kept.extract, classifier, open_folder("jpeg", files)))
+        print(f"| {name} | {used:.2f} | {kept.forwarded:,} |")
     print()
 
 
-def memory(home: Path, classifier: Classifier) -> None:
+def memory(files: Path, classifier: Classifier) -> None:
+    """The files once, and four times over: what a loader keeps of one image it keeps of the next."""
+    paths = [file.name for file in sorted(files.iterdir())]
     print("| images | peak memory of the loader, MiB |")
     print("|---|---|")
-    for count in (COUNT, 4 * COUNT):
-        images = open_folder("jpeg", home / str(count))
+    for times in (1, 4):
+        images = ImageSet("jpeg", FileSource(files, paths * times))
         with PeakMemory("cpu") as peak:
             loader(images, classifier)
-        print(f"| {count:,} | {peak.mib:.1f} |")
+        print(f"| {len(images):,} | {peak.mib:.1f} |")
 
 
 if __name__ == "__main__":

@@ -130,7 +130,9 @@ def _notes(benchmark: Benchmark, detectors: Sequence[Detector]) -> list[str]:
     ]
     eager = [detector.id for detector in detectors if Needs.HELD_OUT in detector.needs]
     if eager and benchmark.id_val is None:
-        notes.append(f"no id_val: {', '.join(eager)} learned from id_train instead of held-out images; no search can run")
+        notes.append(
+            f"no id_val: {', '.join(eager)} learned from id_train instead of held-out images; no search can run"
+        )
     return notes + find_duplicates(benchmark).notes()
 
 

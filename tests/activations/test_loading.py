@@ -49,8 +49,7 @@ class TestAhead:
     def test_an_error_comes_in_its_place(self):
         seen = []
         with pytest.raises(ZeroDivisionError):
-            for value in ahead([4, 2, 0, 1], lambda item: 4 // item, workers=2):
-                seen.append(value)
+            seen.extend(ahead([4, 2, 0, 1], lambda item: 4 // item, workers=2))
         assert seen == [1, 2]
 
     def test_who_stops_early_leaves_no_thread(self):
@@ -66,7 +65,7 @@ class TestAhead:
 @pytest.mark.parametrize("batch_size", [1, 15, 16, 17, 64])
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_batches_do_not_depend_on_threads(tmp_path, monkeypatch, threads, batch_size):
-    monkeypatch.setattr("oodscope.execution.lookahead.threads", lambda: threads)
+    monkeypatch.setattr(extract, "threads", lambda: threads)
     opened, clf = open_folder("x", write(tmp_path, 50, 0, side=11)), classifier()
     rows = np.arange(50)[::-1].copy()
     found = list(prepared(clf, opened, rows, batch_size))
@@ -81,15 +80,14 @@ def test_activations_do_not_depend_on_threads(tmp_path, monkeypatch):
     opened = open_folder("x", write(tmp_path / "i", 60, 0))
     found = []
     for threads in (1, 4):
-        monkeypatch.setattr("oodscope.execution.lookahead.threads", lambda threads=threads: threads)
+        monkeypatch.setattr(extract, "threads", lambda threads=threads: threads)
         found.append(ActivationStore(tmp_path / str(threads)).extract(classifier(), opened, batch_size=20))
     assert found[0].logits.equal(found[1].logits)
     assert found[0].features.equal(found[1].features)
 
 
 def test_a_transform_that_cannot_be_compared_runs_in_one_thread(tmp_path, monkeypatch):
-    monkeypatch.setattr("oodscope.execution.lookahead.threads", lambda: 4)
-    monkeypatch.setattr(extract, "PIECE", 2)
+    monkeypatch.setattr(extract, "threads", lambda: 4)
     used = set()
 
     def transform(picture):
@@ -106,8 +104,7 @@ def test_a_transform_that_cannot_be_compared_runs_in_one_thread(tmp_path, monkey
 
 def test_memory_does_not_grow_with_the_set(tmp_path, monkeypatch):
     """Decoded images alive at once: no more than wait or are worked on, for 200 images as for 50."""
-    monkeypatch.setattr("oodscope.execution.lookahead.threads", lambda: 3)
-    monkeypatch.setattr(extract, "PIECE", 4)
+    monkeypatch.setattr(extract, "threads", lambda: 3)
     source = type(open_folder("x", write(tmp_path / "first", 8, 0)).source)
     lock, alive, worst = threading.Lock(), 0, 0
     plain = source.picture
@@ -129,9 +126,9 @@ def test_memory_does_not_grow_with_the_set(tmp_path, monkeypatch):
             with lock:
                 alive -= len(batch)
         peaks.append(worst)
-    # a batch being taken, one batch and the pieces of three threads waiting
-    assert max(peaks) <= 8 + 8 + 3 * 4
-    assert peaks[1] <= peaks[0] + 4
+    # a batch being taken, and behind it at most the share of each of three threads twice
+    assert max(peaks) <= 8 + 2 * 3 * 3
+    assert peaks[1] <= peaks[0] + 3
 
 
 def test_the_second_run_decodes_and_forwards_nothing(tmp_path, monkeypatch):

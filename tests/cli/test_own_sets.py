@@ -186,7 +186,9 @@ class TestPublishedClasses:
     def test_unknown(self):
         assert published_classes("small_cnn") == []
 
-    @pytest.mark.parametrize(("names", "labels"), [(("n01443537", "n01440764"), [0, 1]), (("tench", "goldfish"), [1, 0])])
+    @pytest.mark.parametrize(
+        ("names", "labels"), [(("n01443537", "n01440764"), [0, 1]), (("tench", "goldfish"), [1, 0])]
+    )
     def test_folders_are_matched(self, tmp_path, names, labels):
         from oodscope import own_benchmark
         from oodscope.base.errors import DataError

@@ -5,6 +5,7 @@ import os
 import struct
 import warnings
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -169,7 +170,7 @@ class TestFolders:
         home.mkdir()
         folder = os.fsencode(home) + b"/caf\xe9"
         try:
-            os.mkdir(folder)
+            Path(os.fsdecode(folder)).mkdir()
         except OSError:
             pytest.skip("this file system takes UTF-8 names only")
         save(home / "tea" / "1.png", pixels()[0])

@@ -135,6 +135,10 @@ class TestCsv:
         assert opened.class_names == names
         assert opened.sample_ids() == ["0.png", "1.png"]
 
+    def test_bytes_that_are_no_text(self, tmp_path):
+        path = self.write(tmp_path, b"path,class\n0.png,caf\xe9\n1.png,tea\n")
+        assert open_csv("x", path).class_names == ("caf\\xe9", "tea")
+
     def test_tabs(self, tmp_path):
         path = self.write(tmp_path, "path\tclass\n0.png\ta, b\n1.png\tc\n", "l.TSV")
         assert open_csv("x", path).class_names == ("a, b", "c")
@@ -221,9 +225,9 @@ class TestShards:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            (lambda m: m[:3] + m[4:], r"1 of 4 images have no label \(\.cls or \.json\), the first: '1\.png' in .*a\.tar"),
-            (lambda m: [*m, ("9.cls", b"1")], "'/9' has a label and no image"),
-            (lambda m: [*m, ("0.jpg", b"x")], "two images are called '/0'"),
+            (lambda m: m[:3] + m[4:], r"1 of 4 images have no label .*, the first: '1\.png' in .*a\.tar"),
+            (lambda m: [*m, ("9.cls", b"1")], "'9' has a label and no image"),
+            (lambda m: [*m, ("0.jpg", b"x")], "two images are called '0'"),
             (lambda m: [*m, ("9.png", b"x"), ("9.cls", b"cat")], "'9.png': the label 'cat' stands among"),
             (lambda m: [*m, ("9.png", b"x"), ("9.cls", b"\xff")], r"label '9\.cls' is no UTF-8"),
             (lambda m: [*m, ("9.png", b"x"), ("9.cls", b"")], "no label"),

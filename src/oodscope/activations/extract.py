@@ -11,13 +11,10 @@ from torch import Tensor
 from oodscope.activations.passes import Passes
 from oodscope.activations.probe import Probe, Tap
 from oodscope.data import ImageSet
-from oodscope.execution import ahead
+from oodscope.execution import ahead, threads
 from oodscope.models import Classifier
 
 Rows = NDArray[np.int64]
-
-PIECE = 16
-"""Images that one thread prepares at a time."""
 
 
 def run_network(
@@ -59,24 +56,23 @@ def _plain_pass(passes: Passes, taps: Sequence[Tap]) -> dict[str, Tensor]:
 def prepared(classifier: Classifier, images: ImageSet, rows: Rows, batch_size: int) -> Iterator[Tensor]:
     """Batches of some rows, ready for the network.
 
-    Small pieces are decoded and preprocessed by several threads while the network works on the batch before;
-    about one batch waits. What a batch holds does not depend on who prepared it.
+    Each batch is shared out among threads that decode and preprocess, one image at a time, while the network
+    works on the batch before; about one batch waits. What a batch holds does not depend on who prepared it.
     """
+    # a transform that cannot be compared may also not bear two threads at once
+    workers = 1 if classifier.uncached_reason else threads()
+    share = -(-batch_size // workers)
 
     def load(piece: Rows) -> Tensor:
         return classifier.prepare(images.pictures(piece))
 
-    batches = _cut(rows, batch_size)
-    pieces = ahead(
-        (piece for batch in batches for piece in _cut(batch, PIECE)),
-        load,
-        depth=-(-batch_size // PIECE),
-        # a transform that cannot be compared may also not bear two threads at once
-        workers=1 if classifier.uncached_reason else None,
-    )
-    with closing(pieces):
+    batches = [_cut(batch, share) for batch in _cut(rows, batch_size)]
+    every = (piece for batch in batches for piece in batch)
+    with closing(ahead(every, load, depth=workers, workers=workers)) as pieces:
         for batch in batches:
-            yield torch.cat([next(pieces) for _ in _cut(batch, PIECE)])
+            ready = [next(pieces) for _ in batch]
+            # a single one is the batch, without a copy
+            yield ready[0] if len(ready) == 1 else torch.cat(ready)
 
 
 def _cut(rows: Rows, size: int) -> list[Rows]:

@@ -9,6 +9,7 @@ from oodscope.data.imageset import ImageSet
 from oodscope.data.labels import class_names, is_number, read_labels
 from oodscope.data.lines import check_unique, read_list_text
 from oodscope.data.sources import FileSource
+from oodscope.data.sources.files import printable
 
 _KNOWN = ("path", "label", "class")
 
@@ -68,6 +69,8 @@ def _read(name: str, table: Path) -> tuple[dict[str, list[str]], list[str]]:
     if not rows:
         raise DataError(f"set {name!r}: {table} lists no image")
     columns = {column: list(cells) for column, cells in zip(header, zip(*rows))}
+    # a path keeps its bytes, whatever they are; names go into tables, which hold text
+    columns |= {column: [printable(cell) for cell in cells] for column, cells in columns.items() if column != "path"}
     if "" in columns["path"]:
         raise DataError(f"{places[columns['path'].index('')]}: no path")
     return columns, places

@@ -1,6 +1,7 @@
 """A benchmark of one's own, from the places where the images lie."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from oodscope.base.errors import DataError
@@ -66,9 +67,7 @@ def own_benchmark(
         **{role: tuple(open_set(label, place) for label, place in named[role]) for role in groups},  # type: ignore[arg-type]
     )
     held = [[role, images.name, images.fingerprint] for role, images in benchmark.members()]
-    # frozen, and complete but for this
-    object.__setattr__(benchmark, "version", fingerprint(held)[:12])
-    return benchmark
+    return replace(benchmark, version=fingerprint(held)[:12])
 
 
 def _named(groups: Mapping[str, Places]) -> dict[str, list[tuple[str, Place]]]:

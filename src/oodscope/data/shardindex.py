@@ -79,7 +79,7 @@ def _parts(name: str) -> tuple[str, str]:
     """The key that the files of one sample share, and the last extension: ``a/7.seg.PNG`` is ``a/7`` and ``png``."""
     folder, _, file = name.rpartition("/")
     stem, _, extensions = file.partition(".")
-    return f"{folder}/{stem}", extensions.rpartition(".")[2].lower()
+    return f"{folder}/{stem}".lstrip("/"), extensions.rpartition(".")[2].lower()
 
 
 def _digest(stream: BinaryIO, entry: tarfile.TarInfo, shard: Path) -> bytes:
