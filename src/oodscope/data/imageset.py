@@ -21,8 +21,8 @@ class ImageSet:
     """Images read when needed, with labels in the set's own classes.
 
     Anything becomes one: see ``from_arrays``, ``from_dataset`` here and, in ``oodscope.data``, ``open_folder``,
-    ``open_list``, ``open_csv``, ``open_npz``, ``open_webdataset``, ``open_hf``. A subset (``take``) keeps its parent's source and remembers its rows, so
-    activations extracted for the parent serve every subset of it.
+    ``open_list``, ``open_csv``, ``open_npz``, ``open_webdataset``, ``open_hf``. A subset (``take``) keeps its
+    parent's source and remembers its rows, so activations extracted for the parent serve every subset of it.
 
     Parameters
     ----------
