@@ -52,14 +52,20 @@ class TestAhead:
             seen.extend(ahead([4, 2, 0, 1], lambda item: 4 // item, workers=2))
         assert seen == [1, 2]
 
-    def test_who_stops_early_leaves_no_thread(self):
-        before = set(threading.enumerate())
-        stream = ahead(range(1000), lambda item: item, workers=3)
-        assert next(stream) == 0
+    def test_who_stops_early_leaves_no_thread_and_no_work(self):
+        before, started = set(threading.enumerate()), []
+
+        def work(item):
+            started.append(item)
+            time.sleep(0.005)
+
+        stream = ahead(range(1000), work, depth=100, workers=2)
+        next(stream)
         stream.close()
         for thread in set(threading.enumerate()) - before:
             thread.join(timeout=5)
             assert not thread.is_alive()
+        assert len(started) < 50  # of the hundred that were waiting for a thread
 
 
 @pytest.mark.parametrize("batch_size", [1, 15, 16, 17, 64])
