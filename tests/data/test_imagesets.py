@@ -75,6 +75,19 @@ class TestArrays:
         assert np.array_equal(part.images([1])[0], pixels[5])
 
 
+    def test_labels_move_to_other_classes_by_name(self):
+        pixels = RNG.integers(0, 256, size=(4, 4, 4)).astype(np.uint8)
+        own = ImageSet.from_arrays("a", pixels, [0, 1, -1, 1], ["cat", "ant"], hierarchy={"level": list("wxyz")})
+        moved = own.take([3, 2, 1, 0]).in_classes(["bee", "ant", "cow", "cat"])
+        assert moved.labels.tolist() == [1, -1, 1, 3]
+        assert moved.class_names == ("bee", "ant", "cow", "cat")
+        assert moved.hierarchy["level"].tolist() == list("zyxw")
+        assert moved.source is own.source
+        assert moved.rows.tolist() == [3, 2, 1, 0]
+        with pytest.raises(DataError, match="set 'a' has the class 'ant', which is not among"):
+            own.in_classes(["bee", "cat"])
+
+
 class TestFolders:
     def test_subfolders_are_classes_in_sorted_order(self, tmp_path):
         for name in ("zebra/1.png", "ant/2.JPG", "ant/deep/3.png", "ant/notes.txt"):
