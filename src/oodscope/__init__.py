@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from oodscope.data import ImageSet as ImageSet
     from oodscope.data import Preprocess as Preprocess
     from oodscope.data import load_benchmark as load_benchmark
+    from oodscope.data import own_benchmark as own_benchmark
     from oodscope.detectors import Detector as Detector
     from oodscope.detectors import create_detector as create_detector
     from oodscope.detectors import load_detector as load_detector
@@ -62,6 +63,7 @@ _HOMES = {
     "load_benchmark": "data",
     "load_detector": "detectors",
     "over_seeds": "results",
+    "own_benchmark": "data",
     "train": "training",
     "write_report": "report",
 }

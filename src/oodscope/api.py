@@ -15,7 +15,7 @@ from oodscope import __version__
 from oodscope.activations import PRECISION, ActivationStore
 from oodscope.base.errors import DetectorError, OodscopeError, UnknownNameError
 from oodscope.data import Benchmark, find_duplicates
-from oodscope.detectors import DETECTORS, Detector, create_detector
+from oodscope.detectors import DETECTORS, Detector, Needs, create_detector
 from oodscope.execution import SILENT, Progress
 from oodscope.models import Classifier
 from oodscope.protocols import HumanCentric, Protocol, applicable, get_protocol, score_benchmark
@@ -73,7 +73,7 @@ def evaluate(
     for judge in judges:
         judge.check(benchmark)
     chosen, skipped = _choose(detectors, classifier, benchmark)
-    notes = _notes(benchmark)
+    notes = _notes(benchmark, chosen)
     store = store or ActivationStore()
     forwarded = store.forwarded
     options = human_centric or HumanCentric()
@@ -132,19 +132,25 @@ def _check_classes(classifier: Classifier, benchmark: Benchmark) -> None:
     if classifier.num_classes != len(benchmark.class_names):
         raise OodscopeError(
             f"the classifier knows {classifier.num_classes} classes, benchmark {benchmark.name!r} has "
-            f"{len(benchmark.class_names)}; they do not belong together"
+            f"{len(benchmark.class_names)}; they do not belong together. If it holds some of the classes only, "
+            "name those of the classifier (--classes FILE, or benchmark.in_classes)"
         )
 
 
-def _notes(benchmark: Benchmark) -> list[str]:
-    lost = [
+def _notes(benchmark: Benchmark, detectors: Sequence[Detector]) -> list[str]:
+    notes = [
         f"{len(images.skipped)} unreadable image{'s' * (len(images.skipped) > 1)} of {images.name} left out: "
         + ", ".join(images.skipped[:5])
         + (", ..." if len(images.skipped) > 5 else "")
         for _, images in benchmark.members()
         if images.skipped
     ]
-    return lost + find_duplicates(benchmark).notes()
+    eager = [detector.id for detector in detectors if Needs.HELD_OUT in detector.needs]
+    if eager and benchmark.id_val is None:
+        notes.append(
+            f"no id_val: {', '.join(eager)} learned from id_train instead of held-out images; no search can run"
+        )
+    return notes + find_duplicates(benchmark).notes()
 
 
 def _split_note(scores: ScoreTable, options: HumanCentric) -> list[str]:

@@ -8,7 +8,7 @@ from oodscope import ImageSet
 from oodscope.base.errors import DataError, StorageError
 from oodscope.data import open_folder, open_list, open_npz
 from oodscope.data.filehashes import FileHashes
-from oodscope.data.loading import readable
+from oodscope.data.readability import readable
 
 RNG = np.random.default_rng(0)
 
@@ -73,6 +73,19 @@ class TestArrays:
         assert part.labels.tolist() == [1, 5]
         assert part.hierarchy["group"].tolist() == ["a", "c"]
         assert np.array_equal(part.images([1])[0], pixels[5])
+
+
+    def test_labels_move_to_other_classes_by_name(self):
+        pixels = RNG.integers(0, 256, size=(4, 4, 4)).astype(np.uint8)
+        own = ImageSet.from_arrays("a", pixels, [0, 1, -1, 1], ["cat", "ant"], hierarchy={"level": list("wxyz")})
+        moved = own.take([3, 2, 1, 0]).in_classes(["bee", "ant", "cow", "cat"])
+        assert moved.labels.tolist() == [1, -1, 1, 3]
+        assert moved.class_names == ("bee", "ant", "cow", "cat")
+        assert moved.hierarchy["level"].tolist() == list("zyxw")
+        assert moved.source is own.source
+        assert moved.rows.tolist() == [3, 2, 1, 0]
+        with pytest.raises(DataError, match="set 'a' has the class 'ant', which is not among"):
+            own.in_classes(["bee", "cat"])
 
 
 class TestFolders:
@@ -163,7 +176,7 @@ class TestLists:
         (tmp_path / "list.txt").write_text("gone.png 1\n")
         with pytest.raises(DataError, match=r"unreadable image .*gone\.png: no such file"):
             open_list("x", tmp_path / "list.txt").images([0])
-        with pytest.raises(DataError, match=r"cannot read .*gone\.png: No such file"):
+        with pytest.raises(DataError, match=r"1 of 1 image files is missing, the first: .*gone\.png"):
             open_list("x", tmp_path / "list.txt").digests()
 
 

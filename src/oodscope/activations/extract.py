@@ -1,9 +1,7 @@
 """One pass over images: logits, features, and the columns that probes ask for."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
-from typing import TypeVar
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
 
 import numpy as np
 import torch
@@ -13,9 +11,9 @@ from torch import Tensor
 from oodscope.activations.passes import Passes
 from oodscope.activations.probe import Probe, Tap
 from oodscope.data import ImageSet
+from oodscope.execution import ahead, threads
 from oodscope.models import Classifier
 
-T = TypeVar("T")
 Rows = NDArray[np.int64]
 
 
@@ -34,8 +32,7 @@ def run_network(
     """
     pieces: dict[str, list[Tensor]] = {}
     taps = [probe for probe in probes if isinstance(probe, Tap)]
-    batches = [rows[start : start + batch_size] for start in range(0, len(rows), batch_size)]
-    for batch in ahead(batches, lambda chosen: classifier.prepare(images.images(chosen))):
+    for batch in prepared(classifier, images, rows, batch_size):
         passes = Passes(classifier, batch.to(classifier.device))
         found = _plain_pass(passes, taps) if plain or taps else {}
         if not plain:
@@ -56,14 +53,27 @@ def _plain_pass(passes: Passes, taps: Sequence[Tap]) -> dict[str, Tensor]:
         return found | {column: show() for column, show in shown.items()}
 
 
-def ahead(items: Iterable[Rows], load: Callable[[Rows], T]) -> Iterator[T]:
-    """Load the next item in a thread while the caller works on this one."""
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        waiting: Future[T] | None = None
-        for item in items:
-            coming = pool.submit(load, item)
-            if waiting is not None:
-                yield waiting.result()
-            waiting = coming
-        if waiting is not None:
-            yield waiting.result()
+def prepared(classifier: Classifier, images: ImageSet, rows: Rows, batch_size: int) -> Iterator[Tensor]:
+    """Batches of some rows, ready for the network.
+
+    Each batch is shared out among threads that decode and preprocess, one image at a time, while the network
+    works on the batch before; about one batch waits. What a batch holds does not depend on who prepared it.
+    """
+    # a transform that cannot be compared may also not bear two threads at once
+    workers = 1 if classifier.uncached_reason else threads()
+    share = -(-batch_size // workers)
+
+    def load(piece: Rows) -> Tensor:
+        return classifier.prepare(images.pictures(piece))
+
+    batches = [_cut(batch, share) for batch in _cut(rows, batch_size)]
+    every = (piece for batch in batches for piece in batch)
+    with closing(ahead(every, load, depth=workers, workers=workers)) as pieces:
+        for batch in batches:
+            ready = [next(pieces) for _ in batch]
+            # a single one is the batch, without a copy
+            yield ready[0] if len(ready) == 1 else torch.cat(ready)
+
+
+def _cut(rows: Rows, size: int) -> list[Rows]:
+    return [rows[start : start + size] for start in range(0, len(rows), size)]

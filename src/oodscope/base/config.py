@@ -35,13 +35,21 @@ def parse(model: type[M], data: Any, where: str) -> M:
 def read_yaml(path: Path) -> Any:
     """The content of a YAML file, or one line that says where it is broken."""
     try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
+        return yaml_text(path.read_text(encoding="utf-8"), str(path))
     except FileNotFoundError as error:
         raise OodscopeError(f"{path}: no such file") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise OodscopeError(f"{path}: not valid YAML: {error}") from error
+
+
+def yaml_text(text: str, where: str) -> Any:
+    """What a YAML text says, or one line that begins with ``where``."""
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f" in line {mark.line + 1}" if mark else ""
-        raise OodscopeError(f"{path}: not valid YAML{line}: {getattr(error, 'problem', error)}") from error
+        raise OodscopeError(f"{where}: not valid YAML{line}: {getattr(error, 'problem', error)}") from error
 
 
 def _known_keys(model: type[BaseModel]) -> list[str]:

@@ -1,15 +1,33 @@
 """``oodscope evaluate``: judge detectors for a classifier you have."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+_PLACE = "a folder, .txt/.csv/.tsv list, .npz, .tar, hf:NAME or torchvision:CLASS"
 
 
 def evaluate(
     model: Annotated[str, typer.Option(help="Network: a name of 'list models', timm:NAME or torchvision:NAME.")],
     weights: Annotated[str, typer.Option(help="A .safetensors file, or 'pretrained'; several files, an ensemble.")],
-    benchmark: Annotated[str, typer.Option(help="A name of 'list benchmarks', or a YAML file.")],
+    benchmark: Annotated[
+        str | None, typer.Option(help="A name of 'list benchmarks', or a YAML file; or say where your sets lie:")
+    ] = None,
+    id_test: Annotated[str | None, typer.Option(help=f"Test images of the classes it knows: {_PLACE}.")] = None,
+    id_train: Annotated[str | None, typer.Option(help="Its training images.")] = None,
+    id_val: Annotated[str | None, typer.Option(help="Held-out images, for thresholds and searches.")] = None,
+    near: Annotated[list[str] | None, typer.Option(help="Outliers that look alike; repeat for more sets.")] = None,
+    far: Annotated[list[str] | None, typer.Option(help="Other outliers; NAME=PLACE gives a set its name.")] = None,
+    csid: Annotated[list[str] | None, typer.Option(help="Its classes under other conditions.")] = None,
+    ood_val: Annotated[str | None, typer.Option(help="The only outliers that a search may see.")] = None,
+    transform: Annotated[
+        str | None,
+        typer.Option(help="Preprocessing of your sets: '{size: 224, resize: 256, mean: [...], std: [...]}'."),
+    ] = None,
+    classes: Annotated[
+        str | None, typer.Option(help="Text file of the classifier's class names, in the order of its logits.")
+    ] = None,
     detectors: Annotated[str, typer.Option(help="Names separated by commas, or 'all'.")] = "all",
     protocols: Annotated[str, typer.Option(help="Names separated by commas.")] = "standard",
     tune: Annotated[
@@ -39,8 +57,11 @@ def evaluate(
     from oodscope.cli.output import execute_and_show
     from oodscope.execution.console import ConsoleProgress
 
+    places = {"id_test": id_test, "id_train": id_train, "id_val": id_val, "ood_val": ood_val}
+    groups = {"near": near, "far": far, "csid": csid}
     declared = {
-        "benchmark": benchmark,
+        "benchmark": _chosen(benchmark, places, groups, transform),
+        "classes": classes,
         "images_per_class": images_per_class,
         "model": {"architecture": model, "weights": _names(weights)},
         "detectors": "all" if detectors == "all" else _names(detectors),
@@ -54,6 +75,30 @@ def evaluate(
         "as_seeds": as_seeds,
     }
     execute_and_show(parse(Job, declared, "evaluate"), ConsoleProgress(), as_json)
+
+
+def _chosen(
+    benchmark: str | None, places: dict[str, str | None], groups: dict[str, list[str] | None], transform: str | None
+) -> Any:
+    """The benchmark named, or the sets given one by one."""
+    from oodscope.base.config import yaml_text
+    from oodscope.base.errors import OodscopeError
+    from oodscope.cli.ownsets import named_places
+
+    own: dict[str, Any] = {role: place for role, place in places.items() if place is not None}
+    own |= {role: named_places(f"--{role}", given) for role, given in groups.items() if given}
+    if transform is not None:
+        own["transform"] = yaml_text(transform, "--transform")
+    if benchmark is not None:
+        if own:
+            option = next(iter(own)).replace("_", "-")
+            raise OodscopeError(f"--benchmark and --{option} do not go together: name a benchmark, or give its sets")
+        return benchmark
+    if "id_test" not in own:
+        raise OodscopeError("say what to judge on: --benchmark NAME, or --id-test PLACE with --near and --far")
+    if not groups["near"] and not groups["far"]:
+        raise OodscopeError("no outliers to judge on; give some: --near PLACE or --far PLACE")
+    return own
 
 
 def _names(text: str) -> list[str]:

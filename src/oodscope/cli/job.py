@@ -8,8 +8,10 @@ from pydantic import Field
 from oodscope.api import evaluate
 from oodscope.base.config import StrictModel, parse, read_yaml
 from oodscope.base.errors import OodscopeError
+from oodscope.cli.classes import matched
 from oodscope.cli.modelspec import ModelSpec, make_classifier
-from oodscope.data import load_benchmark
+from oodscope.cli.ownsets import OwnSets
+from oodscope.data import Benchmark, load_benchmark
 from oodscope.detectors import Detector, create_detector
 from oodscope.execution import Progress
 from oodscope.protocols import HumanCentric
@@ -20,7 +22,8 @@ from oodscope.results import Result, ResultStore, Tuning
 class Job(StrictModel):
     """One evaluation. Every key has the meaning of the option of ``oodscope evaluate`` with its name."""
 
-    benchmark: str
+    benchmark: str | OwnSets
+    classes: str | None = None
     images_per_class: int | None = Field(default=None, gt=0)
     model: ModelSpec
     detectors: Literal["all"] | list[str | dict[str, dict[str, Any]]] = "all"
@@ -52,8 +55,12 @@ def read_job(path: Path) -> Job:
 def job_from(declared: Any, path: Path) -> Job:
     """A job from what the file at ``path`` declares."""
     job = parse(Job, declared, str(path))
-    if job.benchmark.endswith((".yaml", ".yml")):
+    if isinstance(job.benchmark, OwnSets):
+        job = job.model_copy(update={"benchmark": job.benchmark.found_from(path.parent)})
+    elif job.benchmark.endswith((".yaml", ".yml")):
         job = job.model_copy(update={"benchmark": str(path.parent / job.benchmark)})
+    if job.classes is not None:
+        job = job.model_copy(update={"classes": str(path.parent / job.classes)})
     return job.model_copy(update={"model": job.model.found_from(path.parent)})
 
 
@@ -61,12 +68,7 @@ def execute(job: Job, progress: Progress) -> tuple[Result, Path]:
     """Run a job; the result and the folder it was saved to, report included."""
     # names first: a misspelt detector should not wait for a training
     detectors = _detectors(job)
-    benchmark = load_benchmark(
-        job.benchmark,
-        images_per_class=job.images_per_class,
-        skip_unreadable=job.skip_unreadable,
-        progress=progress,
-    )
+    benchmark = matched(_benchmark(job, progress), job.model, job.classes)
     classifier, recipe = make_classifier(job.model, benchmark, job.device, progress)
     result = evaluate(
         classifier,
@@ -84,6 +86,17 @@ def execute(job: Job, progress: Progress) -> tuple[Result, Path]:
     write_report(result, folder / "report.html")
     ResultStore(Path(job.output) / "results.sqlite").add(result)
     return result, folder
+
+
+def _benchmark(job: Job, progress: Progress) -> Benchmark:
+    if isinstance(job.benchmark, OwnSets):
+        return job.benchmark.open(skip_unreadable=job.skip_unreadable, progress=progress)
+    return load_benchmark(
+        job.benchmark,
+        images_per_class=job.images_per_class,
+        skip_unreadable=job.skip_unreadable,
+        progress=progress,
+    )
 
 
 def _detectors(job: Job) -> str | list[Detector]:

@@ -29,7 +29,9 @@ def table(
     from oodscope.results import Result, ResultStore, over_seeds, pivot
 
     if as_seeds:
-        print_table(over_seeds([Result.load(run) for run in runs or ()]).table(protocol or None, metric or None), format)
+        print_table(
+            over_seeds([Result.load(run) for run in runs or ()]).table(protocol or None, metric or None), format
+        )
         return
     if len(runs or ()) > 1:
         raise OodscopeError("a table is of one run; several are seeds (--as-seeds) or rivals (oodscope compare)")

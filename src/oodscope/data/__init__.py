@@ -1,13 +1,18 @@
 """Data: image sets from anywhere, and benchmarks that give them roles."""
 
 from oodscope.data.benchmark import Benchmark, Role
+from oodscope.data.classlist import read_class_names
+from oodscope.data.csvlist import open_csv
 from oodscope.data.duplicates import Duplicates, find_duplicates
+from oodscope.data.huggingface import open_hf
 from oodscope.data.imageset import ImageSet
 from oodscope.data.jigsaw import jigsaw
 from oodscope.data.loading import load_benchmark
 from oodscope.data.opening import open_folder, open_list, open_npz
+from oodscope.data.own import own_benchmark
 from oodscope.data.preprocess import Preprocess
 from oodscope.data.splits import Test, Validation
+from oodscope.data.webdataset import open_webdataset
 
 __all__ = [
     "Benchmark",
@@ -20,7 +25,12 @@ __all__ = [
     "find_duplicates",
     "jigsaw",
     "load_benchmark",
+    "open_csv",
     "open_folder",
+    "open_hf",
     "open_list",
     "open_npz",
+    "open_webdataset",
+    "own_benchmark",
+    "read_class_names",
 ]

@@ -1,13 +1,13 @@
 """Benchmark: named roles filled with image sets."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oodscope.base.errors import DataError
+from oodscope.base.errors import DataError, did_you_mean
 from oodscope.data.imageset import UNLABELLED, ImageSet
 from oodscope.data.preprocess import Preprocess
 from oodscope.data.splits import Test, Validation
@@ -96,10 +96,21 @@ class Benchmark:
         """
         if role not in ID_ROLES:
             return np.full(len(images), UNLABELLED, dtype=np.int64)
-        if images.class_names == self.class_names:
-            return images.labels
-        position = {name: number for number, name in enumerate(self.class_names)}
-        return np.array([position[name] for name in images.class_names], dtype=np.int64)[images.labels]
+        return images.in_classes(self.class_names).labels
+
+    def in_classes(self, class_names: Sequence[str]) -> "Benchmark":
+        """This benchmark for a classifier that knows ``class_names``, in the order of its logits.
+
+        The in-distribution sets may hold some of the classes only; their labels are matched by name.
+        """
+        if self.class_names == tuple(class_names):
+            return self
+        moved = {
+            role: images.in_classes(class_names)
+            for role, images in self.members()
+            if role in ("id_train", "id_val", "id_test")
+        }
+        return replace(self, **moved)  # type: ignore[arg-type]  # roles are field names
 
     def _check_id_labels(self, role: Role, images: ImageSet) -> None:
         where = f"benchmark {self.name!r}: {role} set {images.name!r}"
@@ -108,6 +119,9 @@ class Benchmark:
             raise DataError(f"{where} has {missing} images without a label; in-distribution sets need labels")
         foreign = sorted(set(images.class_names) - set(self.class_names))
         if foreign:
-            raise DataError(f"{where} has the class {foreign[0]!r}, which is not among the in-distribution classes")
+            raise DataError(
+                f"{where} has the class {foreign[0]!r}, which is not among the in-distribution "
+                f"classes.{did_you_mean(foreign[0], self.class_names)}"
+            )
         if len(self.class_names) < 2 or (role != "csid" and len(np.unique(images.labels)) < 2):
             raise DataError(f"{where} holds one class only; a classifier to judge needs at least two")

@@ -7,19 +7,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from oodscope.base.errors import DataError
+from oodscope.base.errors import DataError, did_you_mean
 from oodscope.base.hashing import fingerprint
-from oodscope.data.sources import ArraySource, DatasetSource, ImageSource
+from oodscope.data.sources import ArraySource, DatasetSource, ImageSource, Picture, Pictures
 
 UNLABELLED = -1
+
+MOST_CLASSES = 1_000_000
+"""Of a set that names no classes: a larger label is a mistake, and names for all below it would fill the memory."""
 
 
 class ImageSet:
     """Images read when needed, with labels in the set's own classes.
 
-    Anything becomes one: see ``from_arrays``, ``from_dataset`` here and ``oodscope.data.open_folder``,
-    ``open_list``, ``open_npz``. A subset (``take``) keeps its parent's source and remembers its rows, so
-    activations extracted for the parent serve every subset of it.
+    Anything becomes one: see ``from_arrays``, ``from_dataset`` here and, in ``oodscope.data``, ``open_folder``,
+    ``open_list``, ``open_csv``, ``open_npz``, ``open_webdataset``, ``open_hf``. A subset (``take``) keeps its
+    parent's source and remembers its rows, so activations extracted for the parent serve every subset of it.
 
     Parameters
     ----------
@@ -87,6 +90,13 @@ class ImageSet:
         """The pixels of some rows of this set, uint8 ``[H, W]`` or ``[H, W, C]``."""
         return [self.source.read(int(self.rows[row])) for row in rows]
 
+    def pictures(self, rows: Sequence[int] | NDArray[np.int64]) -> Sequence[Picture]:
+        """The same images in the form that is cheapest to have, each decoded when it is taken.
+
+        What a classifier's ``prepare`` wants: one decoded image at a time, fresh in the processor's cache.
+        """
+        return Pictures(self.source, self.rows[np.asarray(rows, dtype=np.int64)])
+
     def sample_ids(self) -> list[str]:
         """A stable name for each image, unique within its set."""
         return [self.source.name(int(row)) for row in self.rows]
@@ -102,6 +112,25 @@ class ImageSet:
             hierarchy={level: column[chosen] for level, column in self.hierarchy.items()},
             rows=self.rows[chosen],
         )
+
+    def in_classes(self, class_names: Sequence[str]) -> "ImageSet":
+        """The same images with labels that index ``class_names``, matched by name."""
+        if self.class_names == tuple(class_names):
+            return self
+        position = {name: number for number, name in enumerate(class_names)}
+        foreign = sorted(set(self.class_names) - set(position))
+        if foreign:
+            raise DataError(
+                f"set {self.name!r} has the class {foreign[0]!r}, which is not among the in-distribution "
+                f"classes.{did_you_mean(foreign[0], class_names)}"
+            )
+        # the label -1 takes the last entry, which keeps it
+        numbers = np.array([*(position[name] for name in self.class_names), UNLABELLED], dtype=np.int64)
+        moved = ImageSet(
+            self.name, self.source, numbers[self.labels], class_names, hierarchy=self.hierarchy, rows=self.rows
+        )
+        moved.skipped = self.skipped
+        return moved
 
     def digests(self) -> list[bytes]:
         """The content digest of each image; equal digests mean equal images."""
@@ -122,7 +151,7 @@ def _check_labels(name: str, labels: ArrayLike | None, count: int, class_names: 
     if not np.issubdtype(checked.dtype, np.integer):
         raise DataError(f"set {name!r}: labels must be integers, not {checked.dtype}")
     checked = checked.astype(np.int64)
-    limit = len(class_names) or np.iinfo(np.int64).max
+    limit = len(class_names) or MOST_CLASSES
     wrong = np.flatnonzero((checked < UNLABELLED) | (checked >= limit))
     if len(wrong):
         raise DataError(

@@ -8,9 +8,10 @@ from typing import Any
 from oodscope.base.catalog import catalog
 from oodscope.base.errors import DataError, UnknownNameError
 from oodscope.data.benchmark import Benchmark
+from oodscope.data.classlist import read_class_names
 from oodscope.data.imageset import ImageSet
 from oodscope.data.manifest import GlyphsSpec, Manifest, SetSpec, read_manifest
-from oodscope.data.sources import FileSource
+from oodscope.data.readability import complete, readable
 from oodscope.execution import SILENT, Progress
 
 _GROUPS = ("near", "far", "csid")
@@ -40,7 +41,7 @@ def load_benchmark(
         if scale is not None and isinstance(spec, GlyphsSpec):
             spec = spec.model_copy(update={"per_class": max(1, round(spec.per_class * scale))})
         opened = spec.open(label, folder, progress)
-        return readable(opened) if skip_unreadable else opened
+        return readable(opened) if skip_unreadable else complete(opened)
 
     roles: dict[str, Any] = {}
     for role, spec in _filled(manifest):
@@ -48,26 +49,17 @@ def load_benchmark(
             roles[role] = tuple(open_set(label, member) for label, member in spec.items())
         else:
             roles[role] = open_set(role, spec)
-    return Benchmark(
+    benchmark = Benchmark(
         name=manifest.name,
         version=manifest.version,
         description=manifest.description,
         transform=manifest.transform,
         **roles,
     )
-
-
-def readable(images: ImageSet) -> ImageSet:
-    """The images of a set that can be decoded; the set itself if all can."""
-    if not isinstance(images.source, FileSource):
-        return images
-    bad = set(images.source.unreadable())
-    keep = [position for position, row in enumerate(images.rows) if int(row) not in bad]
-    if len(keep) == len(images):
-        return images
-    kept = images.take(keep)
-    kept.skipped = tuple(images.source.name(row) for row in sorted(bad))
-    return kept
+    if manifest.classes is None:
+        return benchmark
+    listed = read_class_names(folder / manifest.classes) if isinstance(manifest.classes, str) else manifest.classes
+    return benchmark.in_classes(listed)
 
 
 def _find(name: str | Path) -> tuple[Manifest, Path]:

@@ -11,6 +11,7 @@ from oodscope.data.embedded import open_glyphs
 from oodscope.data.imageset import ImageSet
 from oodscope.data.opening import open_folder, open_list, open_npz
 from oodscope.data.preprocess import Preprocess
+from oodscope.data.specs import CsvSpec, HuggingFaceSpec, WebDatasetSpec
 from oodscope.execution import SILENT, Progress
 
 
@@ -79,7 +80,10 @@ class GlyphsSpec(StrictModel):
         return open_glyphs(name, self.split, per_class=self.per_class, seed=self.seed, progress=progress)
 
 
-SetSpec = Annotated[FolderSpec | ListSpec | NpzSpec | TorchvisionSpec | GlyphsSpec, Field(discriminator="source")]
+SetSpec = Annotated[
+    FolderSpec | ListSpec | NpzSpec | TorchvisionSpec | GlyphsSpec | CsvSpec | HuggingFaceSpec | WebDatasetSpec,
+    Field(discriminator="source"),
+]
 
 
 class SetsSpec(StrictModel):
@@ -101,6 +105,8 @@ class Manifest(StrictModel):
     Parameters
     ----------
     root : folder that all paths are relative to; itself relative to the YAML file.
+    classes : the classifier's class names in the order of its logits, as a list or a text file with one per
+        line; for in-distribution sets that hold some of its classes only. By default the classes of ``id_train``.
     """
 
     name: str
@@ -108,6 +114,7 @@ class Manifest(StrictModel):
     description: str = ""
     root: str = "."
     transform: Preprocess | None = None
+    classes: str | list[str] | None = None
     sets: SetsSpec
 
 

@@ -1,6 +1,5 @@
 """Open images that lie on disk: a folder, a list of paths, an npz file."""
 
-import os
 import zipfile
 from pathlib import Path
 
@@ -9,9 +8,12 @@ from numpy.typing import NDArray
 
 from oodscope.base.errors import DataError, did_you_mean
 from oodscope.data.imageset import ImageSet
+from oodscope.data.labels import is_number
+from oodscope.data.lines import check_unique, read_list_text
 from oodscope.data.sources import FileSource
-
-EXTENSIONS = {".jpg", ".jpeg", ".png", ".bmp", ".ppm", ".pgm", ".tif", ".tiff", ".webp", ".gif"}
+from oodscope.data.sources.decoding import EXTENSIONS
+from oodscope.data.sources.files import printable
+from oodscope.data.walking import images_under
 
 
 def open_folder(name: str, path: Path | str) -> ImageSet:
@@ -19,7 +21,7 @@ def open_folder(name: str, path: Path | str) -> ImageSet:
     root = Path(path)
     if not root.is_dir():
         raise DataError(f"set {name!r}: {root} is not a folder")
-    found = sorted(file.relative_to(root).as_posix() for file in _walk(root))
+    found = sorted(images_under(root))
     if not found:
         raise DataError(f"set {name!r}: no image under {root} (looked for {', '.join(sorted(EXTENSIONS))})")
     nested = [file.partition("/")[0] if "/" in file else "" for file in found]
@@ -31,8 +33,13 @@ def open_folder(name: str, path: Path | str) -> ImageSet:
             f"set {name!r}: {root} holds class folders and {loose} images beside them; move the images into a class"
         )
     classes = sorted(set(nested))
+    empty = sorted(entry.name for entry in root.iterdir() if entry.is_dir() and entry.name[0] != ".")
+    empty = [cls for cls in empty if cls not in set(classes)]
+    if empty:
+        # left out, it would shift the numbers of all classes after it
+        raise DataError(f"set {name!r}: the class folder {printable(str(root / empty[0]))} holds no image; remove it")
     code = {cls: number for number, cls in enumerate(classes)}
-    return ImageSet(name, FileSource(root, found), [code[cls] for cls in nested], classes)
+    return ImageSet(name, FileSource(root, found), [code[cls] for cls in nested], [printable(cls) for cls in classes])
 
 
 def open_list(name: str, path: Path | str, root: Path | str | None = None) -> ImageSet:
@@ -42,22 +49,19 @@ def open_list(name: str, path: Path | str, root: Path | str | None = None) -> Im
     without a class, as the lists of OpenOOD do for outliers.
     """
     listing = Path(path)
-    try:
-        lines = listing.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise DataError(f"set {name!r}: cannot read the list {listing}: {error.strerror}") from error
-    paths, labels = [], []
-    for number, line in enumerate(lines, start=1):
+    paths, labels, places = [], [], []
+    # not splitlines(): a file name may hold what Unicode takes for a line end
+    for number, line in enumerate(read_list_text(name, listing).split("\n"), start=1):
         if not line.strip():
             continue
         file, _, label = line.strip().rpartition(" ")
-        try:
-            labels.append(int(label))
-        except ValueError:
-            raise DataError(f"{listing}, line {number}: expected 'path label', got {line.strip()!r}") from None
-        if not file:
-            raise DataError(f"{listing}, line {number}: expected 'path label', got {line.strip()!r}")
+        place = f"{listing}, line {number}"
+        if not file or not is_number(label):
+            raise DataError(f"{place}: expected 'path label' with a number as label, got {line.strip()!r}")
         paths.append(file.strip())
+        labels.append(int(label))
+        places.append(place)
+    check_unique(paths, places)
     return ImageSet(name, FileSource(Path(root) if root is not None else listing.parent, paths), labels)
 
 
@@ -76,17 +80,3 @@ def open_npz(name: str, path: Path | str, images: str = "images", labels: str = 
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         raise DataError(f"set {name!r}: cannot read {path}: {error}") from error
     return ImageSet.from_arrays(name, pixels, own, names)
-
-
-def _walk(root: Path) -> list[Path]:
-    """Every image file below ``root``; links to folders are followed, but no folder twice."""
-    visited: set[str] = set()
-    files: list[Path] = []
-    for folder, below, names in os.walk(root, followlinks=True):
-        real = os.path.realpath(folder)
-        if real in visited:
-            below.clear()
-            continue
-        visited.add(real)
-        files.extend(Path(folder) / name for name in names if Path(name).suffix.lower() in EXTENSIONS)
-    return files

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from oodscope.base.config import StrictModel
 from oodscope.base.hashing import fingerprint
+from oodscope.data.sources.base import Picture
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -46,27 +47,38 @@ class Preprocess(StrictModel):
         """Equal for equal preprocessing: part of the address of stored activations."""
         return fingerprint(self.model_dump(mode="json"))
 
-    def __call__(self, images: Sequence[NDArray[np.uint8]]) -> "Tensor":
-        """A float32 batch ``[N, C, size, size]`` from uint8 images ``[H, W]`` or ``[H, W, C]``."""
+    def __call__(self, images: Sequence[Picture]) -> "Tensor":
+        """A float32 batch ``[N, C, size, size]`` from Pillow images or uint8 arrays ``[H, W]`` or ``[H, W, C]``."""
         import torch
 
-        pixels = torch.from_numpy(np.stack([self._fit(image) for image in images]))
-        batch = pixels.permute(0, 3, 1, 2).to(torch.float32).div_(255.0)
-        shape = (1, -1, 1, 1)
-        return batch.sub_(torch.tensor(self.mean).view(shape)).div_(torch.tensor(self.std).view(shape))
+        channels = len(self.mean)
+        batch = np.empty((len(images), self.size, self.size * channels), dtype=np.float32)
+        # a whole row at once: three numbers per channel would be too short for the processor's vectors
+        mean, std = (np.tile(np.array(each, dtype=np.float32), self.size) for each in (self.mean, self.std))
+        for place, image in zip(batch, images):
+            # one image after the other, while it lies in the processor's cache
+            np.divide(self._fit(image).reshape(self.size, -1), np.float32(255.0), out=place, dtype=np.float32)
+            np.subtract(place, mean, out=place)
+            np.divide(place, std, out=place)
+        return torch.from_numpy(batch.reshape(-1, self.size, self.size, channels)).permute(0, 3, 1, 2)
 
-    def _fit(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        channels = 1 if image.ndim == 2 else image.shape[2]
-        side = self.resize or self.size
-        if image.shape[:2] == (self.size, self.size) and side == self.size and channels == len(self.mean):
-            return image.reshape(self.size, self.size, channels)
-        picture = Image.fromarray(image.squeeze(2) if channels == 1 and image.ndim == 3 else image)
-        picture = picture.convert("L" if len(self.mean) == 1 else "RGB")
+    def _fit(self, image: Picture) -> NDArray[np.uint8]:
+        if isinstance(image, np.ndarray):
+            channels = 1 if image.ndim == 2 else image.shape[2]
+            side = self.resize or self.size
+            if image.shape[:2] == (self.size, self.size) and side == self.size and channels == len(self.mean):
+                return image.reshape(self.size, self.size, channels)
+            image = Image.fromarray(image.squeeze(2) if channels == 1 and image.ndim == 3 else image)
+        return np.asarray(self._cropped(image)).reshape(self.size, self.size, len(self.mean))
+
+    def _cropped(self, picture: Image.Image) -> Image.Image:
+        mode, side = "L" if len(self.mean) == 1 else "RGB", self.resize or self.size
+        if picture.mode != mode:
+            picture = picture.convert(mode)
         if min(picture.size) != side:
             short = min(picture.size)
             # truncated, not rounded, to agree with torchvision's Resize to the pixel
             width, height = (int(side * edge / short) for edge in picture.size)
             picture = picture.resize((width, height), _FILTERS[self.interpolation])
         left, top = (round((edge - self.size) / 2.0) for edge in picture.size)
-        picture = picture.crop((left, top, left + self.size, top + self.size))
-        return np.asarray(picture).reshape(self.size, self.size, len(self.mean))
+        return picture.crop((left, top, left + self.size, top + self.size))

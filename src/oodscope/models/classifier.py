@@ -4,15 +4,14 @@ import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor, nn
 
 from oodscope.base.errors import ModelError
 from oodscope.base.hashing import fingerprint
 from oodscope.data.preprocess import Preprocess
+from oodscope.data.sources import Picture
 from oodscope.models.anatomy import Anatomy, examine
 from oodscope.models.borrowing import evaluating, weights_at_rest
 from oodscope.models.description import describe
@@ -101,8 +100,8 @@ class Classifier:
         twin._prepared_by = PreparedBy(transform)
         return twin
 
-    def prepare(self, images: Sequence[NDArray[np.uint8]]) -> Tensor:
-        """A batch on the CPU from uint8 images ``[H, W]`` or ``[H, W, C]``."""
+    def prepare(self, images: Sequence[Picture]) -> Tensor:
+        """A batch on the CPU from Pillow images or uint8 arrays ``[H, W]`` or ``[H, W, C]``."""
         return self._preparation()(images)
 
     def forward(self, batch: Tensor, *, grad: bool = False) -> Outputs:

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
 from oodscope.base.errors import ModelError
 from oodscope.base.hashing import fingerprint
 from oodscope.data.preprocess import Preprocess
+from oodscope.data.sources import Picture
 from oodscope.models.network import first_line
 from oodscope.models.noise import noise_images
 
@@ -43,7 +43,7 @@ class PreparedBy:
         self.mode = mode
         self.key, self.uncached = self._identity()
 
-    def __call__(self, images: Sequence[NDArray[np.uint8]]) -> Tensor:
+    def __call__(self, images: Sequence[Picture]) -> Tensor:
         """A batch ``[N, ...]`` on the CPU."""
         if isinstance(self.transform, Preprocess):
             return self.transform(images)
@@ -54,7 +54,7 @@ class PreparedBy:
             raise ModelError("the transform gives tensors of different shapes; add Resize and CenterCrop")
         return torch.stack(tensors)
 
-    def _apply(self, image: NDArray[np.uint8]) -> Any:
+    def _apply(self, image: Picture) -> Any:
         picture = self._picture(image)
         try:
             return self.transform(picture)  # type: ignore[arg-type]  # a Preprocess was served above
@@ -62,9 +62,10 @@ class PreparedBy:
             kind = f"{picture.mode} picture of {picture.width}x{picture.height}"
             raise ModelError(f"the transform fails on a {kind}: {first_line(error)}") from error
 
-    def _picture(self, image: NDArray[np.uint8]) -> Image.Image:
-        picture = Image.fromarray(image.squeeze(2) if image.ndim == 3 and image.shape[2] == 1 else image)
-        return picture.convert(self.mode) if self.mode else picture
+    def _picture(self, image: Picture) -> Image.Image:
+        if isinstance(image, np.ndarray):
+            image = Image.fromarray(image.squeeze(2) if image.ndim == 3 and image.shape[2] == 1 else image)
+        return image if self.mode in (None, image.mode) else image.convert(self.mode)
 
     def _identity(self) -> tuple[str, str]:
         """The key, and why it serves this object alone (empty if equal transforms share it).

@@ -12,6 +12,7 @@ from oodscope.results.measurement import Measurement
 from oodscope.results.measurements import Measurements
 from oodscope.results.result import Result
 from oodscope.results.tables import Table, pivot
+from oodscope.results.wording import headline_metrics
 
 Key = tuple[str, str, str, str, str, str]
 
@@ -57,9 +58,10 @@ class SeedSummary:
         """One row each, as fractions."""
         return pd.DataFrame([asdict(row) for row in self.rows])
 
-    def table(self, protocol: str | None = None, metric: str = "auroc") -> Table:
+    def table(self, protocol: str | None = None, metric: str | None = None) -> Table:
         """The table people publish: mean and standard deviation over the runs, with the interval of the mean."""
         chosen = protocol or self.first.record.protocols[0]
+        metric = metric or headline_metrics(chosen)[0]
         grid = pivot(Measurements(self._measurements()), chosen, metric).grid
         spread = {(r.tuning, r.detector, r.group, r.set): r.sd for r in self.rows_of(chosen, metric)}
         rows = tuple(

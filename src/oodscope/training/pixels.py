@@ -1,10 +1,7 @@
 """The pixels of an image set, resized and cropped: in memory if they fit, otherwise read ahead by threads."""
 
 import math
-import os
-from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Protocol
 
 import numpy as np
@@ -14,6 +11,7 @@ from torch import Tensor
 
 from oodscope.data.imageset import ImageSet
 from oodscope.data.preprocess import Preprocess
+from oodscope.execution import ahead
 
 RESIDENT_BYTES = 2 * 1024**3
 """Sets up to this size after preprocessing are kept in memory."""
@@ -60,20 +58,9 @@ class Streamed:
         # bytes take a quarter of the memory, and black is 0 when the augmentation pads
         zeros, ones = (tuple([value] * len(preprocess.mean)) for value in (0.0, 1.0))
         self.crop = preprocess.model_copy(update={"mean": zeros, "std": ones})
-        self.workers = min(8, os.cpu_count() or 1)
 
     def read(self, rows: Rows) -> Tensor:
-        return self.crop(self.images.images(rows)).mul_(255.0).round_().to(torch.uint8)
+        return self.crop(self.images.pictures(rows)).mul_(255.0).round_().to(torch.uint8)
 
     def batches(self, orders: Iterable[Rows]) -> Iterator[Tensor]:
-        pending: deque[Future[Tensor]] = deque()
-        pool = ThreadPoolExecutor(self.workers)
-        try:
-            for rows in orders:
-                pending.append(pool.submit(self.read, rows))
-                if len(pending) > self.workers:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+        return ahead(orders, self.read)

@@ -1,8 +1,21 @@
-"""Where pixels come from: arrays, files, datasets."""
+"""Where pixels come from: arrays, files, shards, tables, datasets."""
 
 from oodscope.data.sources.arrays import ArraySource
-from oodscope.data.sources.base import ImageSource
+from oodscope.data.sources.base import ImageSource, Picture, Pictures
 from oodscope.data.sources.dataset import DatasetSource
+from oodscope.data.sources.encoded import EncodedSource
 from oodscope.data.sources.files import FileSource
+from oodscope.data.sources.rows import RowSource
+from oodscope.data.sources.shards import ShardSource
 
-__all__ = ["ArraySource", "DatasetSource", "FileSource", "ImageSource"]
+__all__ = [
+    "ArraySource",
+    "DatasetSource",
+    "EncodedSource",
+    "FileSource",
+    "ImageSource",
+    "Picture",
+    "Pictures",
+    "RowSource",
+    "ShardSource",
+]

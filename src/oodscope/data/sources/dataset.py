@@ -1,5 +1,6 @@
 """Images from a torchvision-style dataset."""
 
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -14,17 +15,20 @@ class DatasetSource(ImageSource):
     """Wraps ``dataset[i] -> (image, label)``; the image must be a PIL image or a uint8 array.
 
     A dataset that already returns normalised tensors is refused: the classifier owns the preprocessing.
+    Somebody else's dataset may seek in one open file, so one thread asks it at a time.
     """
 
     def __init__(self, label: str, dataset: Any) -> None:
         self.label = label
         self.dataset = dataset
+        self._one_at_a_time = Lock()
 
     def __len__(self) -> int:
         return len(self.dataset)
 
     def read(self, index: int) -> NDArray[np.uint8]:
-        image = self.dataset[index][0]
+        with self._one_at_a_time:
+            image = self.dataset[index][0]
         if isinstance(image, Image.Image):
             image = np.asarray(image if image.mode in ("L", "RGB") else image.convert("RGB"))
         if not (isinstance(image, np.ndarray) and image.dtype == np.uint8):

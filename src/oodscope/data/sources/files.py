@@ -1,22 +1,15 @@
 """Images in files, decoded by Pillow."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
-
 from oodscope.base.errors import DataError
 from oodscope.data.filehashes import FileHashes
-from oodscope.data.sources.base import ImageSource
+from oodscope.data.sources.encoded import EncodedSource
 
 
-class UnreadableImageError(DataError):
-    """An image file that cannot be decoded."""
-
-
-class FileSource(ImageSource):
+class FileSource(EncodedSource):
     """Image files under one root.
 
     Parameters
@@ -32,39 +25,36 @@ class FileSource(ImageSource):
     def __len__(self) -> int:
         return len(self.paths)
 
-    def read(self, index: int) -> NDArray[np.uint8]:
-        path = self.root / self.paths[index]
-        try:
-            with Image.open(path) as picture:
-                if picture.mode == "L":
-                    return np.asarray(picture)
-                return np.asarray(_without_depth(picture).convert("RGB"))
-        except (OSError, UnidentifiedImageError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-            reason = "no such file" if isinstance(error, FileNotFoundError) else str(error).replace("\n", " ")
-            raise UnreadableImageError(
-                f"unreadable image {path}: {reason}. Repair or remove it, or go on without it: --skip-unreadable"
-            ) from error
+    def encoded(self, index: int) -> Path:
+        return self.root / self.paths[index]
+
+    def where(self, index: int) -> str:
+        return printable(str(self.encoded(index)))
 
     def name(self, index: int) -> str:
-        return self.paths[index]
+        return printable(self.paths[index])
+
+    def keeping(self, rows: Sequence[int]) -> "FileSource":
+        return FileSource(self.root, [self.paths[row] for row in rows])
+
+    def missing(self) -> list[int]:
+        root = str(self.root)
+        return [row for row, path in enumerate(self.paths) if not os.path.isfile(os.path.join(root, path))]  # noqa: PTH113, PTH118  # a million times
+
+    def require_all(self) -> None:
+        """Raise if files are missing: all are counted, the first is named."""
+        if missing := self.missing():
+            raise DataError(
+                f"{len(missing)} of {len(self)} image files {'is' if len(missing) == 1 else 'are'} missing, the first: "
+                f"{self.where(missing[0])}. Mend the paths, or go on without: --skip-unreadable"
+            )
 
     def _digest_all(self) -> list[bytes]:
+        self.require_all()
         with FileHashes() as hashes:
             return [hashes.digest(self.root / path) for path in self.paths]
 
-    def unreadable(self) -> list[int]:
-        """The rows that cannot be decoded; every file is tried."""
-        bad = []
-        for index in range(len(self)):
-            try:
-                self.read(index)
-            except UnreadableImageError:
-                bad.append(index)
-        return bad
 
-
-def _without_depth(picture: Image.Image) -> Image.Image:
-    """16-bit grey scaled to 8 bits: Pillow's own conversion would clip it to white."""
-    if picture.mode in ("I", "I;16", "I;16B", "I;16L"):
-        return Image.fromarray((np.asarray(picture, dtype=np.float64) / 257.0).round().astype(np.uint8))
-    return picture
+def printable(name: str) -> str:
+    """A file name for people and tables; bytes that are no UTF-8 are written as ``\\xe9``."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")

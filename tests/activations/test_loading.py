@@ -1,0 +1,155 @@
+"""The loader: several threads, in order, never far ahead; and on the second run nothing is decoded."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from oodscope import ActivationStore, Classifier, Preprocess, evaluate
+from oodscope.activations import extract
+from oodscope.activations.extract import prepared
+from oodscope.data import Benchmark, open_folder
+from oodscope.execution import ahead
+
+from ..tiny import classifier, images, network
+
+
+def write(folder, count, seed, side=8):
+    pixels, labels = images(count, seed)
+    for row, (image, label) in enumerate(zip(pixels, labels)):
+        target = folder / f"class {label}" / f"{row:04}.png"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).resize((side, side)).save(target)
+    return folder
+
+
+class TestAhead:
+    @pytest.mark.parametrize("workers", [1, 2, 7])
+    def test_order_is_kept_whoever_finishes_first(self, workers):
+        def work(item):
+            time.sleep(0.002 * (item % 3))
+            return item * item
+
+        assert list(ahead(range(40), work, workers=workers)) == [item * item for item in range(40)]
+
+    @pytest.mark.parametrize(("depth", "workers"), [(1, 1), (1, 3), (4, 2)])
+    def test_never_further_ahead_than_allowed(self, depth, workers):
+        started, taken = [], 0
+        worst = 0
+        for _ in ahead(range(60), started.append, depth=depth, workers=workers):
+            taken += 1
+            time.sleep(0.001)
+            worst = max(worst, len(started) - taken)
+        assert 0 < worst < depth + workers
+        assert taken == 60
+
+    def test_an_error_comes_in_its_place(self):
+        seen = []
+        with pytest.raises(ZeroDivisionError):
+            seen.extend(ahead([4, 2, 0, 1], lambda item: 4 // item, workers=2))
+        assert seen == [1, 2]
+
+    def test_who_stops_early_leaves_no_thread_and_no_work(self):
+        before, started = set(threading.enumerate()), []
+
+        def work(item):
+            started.append(item)
+            time.sleep(0.005)
+
+        stream = ahead(range(1000), work, depth=100, workers=2)
+        next(stream)
+        stream.close()
+        for thread in set(threading.enumerate()) - before:
+            thread.join(timeout=5)
+            assert not thread.is_alive()
+        assert len(started) < 50  # of the hundred that were waiting for a thread
+
+
+@pytest.mark.parametrize("batch_size", [1, 15, 16, 17, 64])
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_batches_do_not_depend_on_threads(tmp_path, monkeypatch, threads, batch_size):
+    monkeypatch.setattr(extract, "threads", lambda: threads)
+    opened, clf = open_folder("x", write(tmp_path, 50, 0, side=11)), classifier()
+    rows = np.arange(50)[::-1].copy()
+    found = list(prepared(clf, opened, rows, batch_size))
+    expected = [clf.prepare(opened.images(rows[at : at + batch_size])) for at in range(0, 50, batch_size)]
+    assert len(found) == len(expected)
+    for ours, plain in zip(found, expected):
+        assert torch.equal(ours, plain)
+        assert ours.stride() == plain.stride()  # another layout in memory would change the last bits of a convolution
+
+
+def test_activations_do_not_depend_on_threads(tmp_path, monkeypatch):
+    opened = open_folder("x", write(tmp_path / "i", 60, 0))
+    found = []
+    for threads in (1, 4):
+        monkeypatch.setattr(extract, "threads", lambda threads=threads: threads)
+        found.append(ActivationStore(tmp_path / str(threads)).extract(classifier(), opened, batch_size=20))
+    assert found[0].logits.equal(found[1].logits)
+    assert found[0].features.equal(found[1].features)
+
+
+def test_a_transform_that_cannot_be_compared_runs_in_one_thread(tmp_path, monkeypatch):
+    monkeypatch.setattr(extract, "threads", lambda: 4)
+    used = set()
+
+    def transform(picture):
+        used.add(threading.get_ident())
+        time.sleep(0.001)
+        return torch.zeros(3, 8, 8)
+
+    clf = Classifier(network(), transform, device="cpu")
+    assert clf.uncached_reason
+    used.clear()
+    list(prepared(clf, open_folder("x", write(tmp_path, 40, 0)), np.arange(40), 10))
+    assert len(used) == 1
+
+
+def test_memory_does_not_grow_with_the_set(tmp_path, monkeypatch):
+    """Decoded images alive at once: no more than wait or are worked on, for 200 images as for 50."""
+    monkeypatch.setattr(extract, "threads", lambda: 3)
+    source = type(open_folder("x", write(tmp_path / "first", 8, 0)).source)
+    lock, alive, worst = threading.Lock(), 0, 0
+    plain = source.picture
+
+    def picture(self, index):
+        nonlocal alive, worst
+        with lock:
+            alive += 1
+            worst = max(worst, alive)
+        return plain(self, index)
+
+    monkeypatch.setattr(source, "picture", picture)
+    peaks = []
+    for count in (50, 200):
+        opened = open_folder("x", write(tmp_path / str(count), count, 0))
+        alive = worst = 0
+        for batch in prepared(classifier(), opened, np.arange(count), 8):
+            time.sleep(0.002)
+            with lock:
+                alive -= len(batch)
+        peaks.append(worst)
+    # a batch being taken, and behind it at most the share of each of three threads twice
+    assert max(peaks) <= 8 + 2 * 3 * 3
+    assert peaks[1] <= peaks[0] + 3
+
+
+def test_the_second_run_decodes_and_forwards_nothing(tmp_path, monkeypatch):
+    sets = {name: open_folder(name, write(tmp_path / name, 40, seed)) for seed, name in enumerate(("a", "b", "c"))}
+    transform = Preprocess(size=8)
+
+    def run():
+        opened = {name: open_folder(name, tmp_path / name) for name in sets}
+        bench = Benchmark("x", "1", opened["a"], id_train=opened["b"], far=(opened["c"],), transform=transform)
+        return evaluate(network(), bench, ["msp", "mds"])
+
+    first = run()
+    assert first.record.forward_images == 120
+    monkeypatch.setattr("oodscope.data.sources.encoded.decode", None)
+    monkeypatch.setattr("hashlib.file_digest", None)
+    second = run()
+    assert second.record.forward_images == 0
+    assert second.scores.frame["mds"].equals(first.scores.frame["mds"])
