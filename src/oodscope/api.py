@@ -127,7 +127,7 @@ def _notes(benchmark: Benchmark) -> list[str]:
         for _, images in benchmark.members()
         if images.skipped
     ]
-    return lost + find_duplicates(benchmark).notes()
+    return [*benchmark.notes, *lost, *find_duplicates(benchmark).notes()]
 
 
 def _measure(judges: Sequence[Protocol], scores: ScoreTable, progress: Progress) -> Measurements:

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from oodscope import __version__
+from oodscope.cli.data import data
 from oodscope.cli.demo import demo
 from oodscope.cli.evaluate import evaluate
 from oodscope.cli.listing import listing
@@ -24,6 +25,7 @@ app.command()(evaluate)
 app.command()(run)
 app.command()(table)
 app.command("list")(listing)
+app.add_typer(data)
 
 
 def _show_version(wanted: bool) -> None:

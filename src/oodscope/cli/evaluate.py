@@ -10,6 +10,9 @@ def evaluate(
     model: Annotated[str, typer.Option(help="Network: a name of 'list models', timm:NAME or torchvision:NAME.")],
     weights: Annotated[str, typer.Option(help="A .safetensors file, or 'pretrained'; several files, an ensemble.")],
     benchmark: Annotated[str, typer.Option(help="A name of 'list benchmarks', or a YAML file.")],
+    root: Annotated[
+        Path | None, typer.Option(help="Folder of public datasets; $OODSCOPE_ROOT, or the cache, unless given.")
+    ] = None,
     detectors: Annotated[str, typer.Option(help="Names separated by commas, or 'all'.")] = "all",
     protocols: Annotated[str, typer.Option(help="Names separated by commas.")] = "standard",
     tune: Annotated[
@@ -38,6 +41,7 @@ def evaluate(
 
     declared = {
         "benchmark": benchmark,
+        "root": None if root is None else str(root),
         "images_per_class": images_per_class,
         "model": {"architecture": model, "weights": _names(weights)},
         "detectors": "all" if detectors == "all" else _names(detectors),

@@ -19,6 +19,7 @@ class Job(StrictModel):
     """One evaluation. Every key has the meaning of the option of ``oodscope evaluate`` with its name."""
 
     benchmark: str
+    root: str | None = None
     images_per_class: int | None = Field(default=None, gt=0)
     model: ModelSpec
     detectors: Literal["all"] | list[str | dict[str, dict[str, Any]]] = "all"
@@ -36,7 +37,8 @@ def read_job(path: Path) -> Job:
     job = parse(Job, read_yaml(path), str(path))
     if job.benchmark.endswith((".yaml", ".yml")):
         job = job.model_copy(update={"benchmark": str(path.parent / job.benchmark)})
-    return job.model_copy(update={"model": job.model.found_from(path.parent)})
+    root = None if job.root is None else str(path.parent / job.root)
+    return job.model_copy(update={"model": job.model.found_from(path.parent), "root": root})
 
 
 def execute(job: Job, progress: Progress) -> tuple[Result, Path]:
@@ -45,6 +47,7 @@ def execute(job: Job, progress: Progress) -> tuple[Result, Path]:
     detectors = _detectors(job)
     benchmark = load_benchmark(
         job.benchmark,
+        root=job.root,
         images_per_class=job.images_per_class,
         skip_unreadable=job.skip_unreadable,
         progress=progress,

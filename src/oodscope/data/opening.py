@@ -19,7 +19,7 @@ def open_folder(name: str, path: Path | str) -> ImageSet:
     root = Path(path)
     if not root.is_dir():
         raise DataError(f"set {name!r}: {root} is not a folder")
-    found = sorted(file.relative_to(root).as_posix() for file in _walk(root))
+    found = sorted(file.relative_to(root).as_posix() for file in image_files(root))
     if not found:
         raise DataError(f"set {name!r}: no image under {root} (looked for {', '.join(sorted(EXTENSIONS))})")
     nested = [file.partition("/")[0] if "/" in file else "" for file in found]
@@ -78,7 +78,7 @@ def open_npz(name: str, path: Path | str, images: str = "images", labels: str = 
     return ImageSet.from_arrays(name, pixels, own, names)
 
 
-def _walk(root: Path) -> list[Path]:
+def image_files(root: Path) -> list[Path]:
     """Every image file below ``root``; links to folders are followed, but no folder twice."""
     visited: set[str] = set()
     files: list[Path] = []

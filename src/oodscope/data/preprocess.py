@@ -10,6 +10,7 @@ from pydantic import Field
 
 from oodscope.base.config import StrictModel
 from oodscope.base.hashing import fingerprint
+from oodscope.data.sources.reframed import Presized
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -57,7 +58,7 @@ class Preprocess(StrictModel):
 
     def _fit(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
         channels = 1 if image.ndim == 2 else image.shape[2]
-        side = self.resize or self.size
+        side = self.size if isinstance(image, Presized) else self.resize or self.size
         if image.shape[:2] == (self.size, self.size) and side == self.size and channels == len(self.mean):
             return image.reshape(self.size, self.size, channels)
         picture = Image.fromarray(image.squeeze(2) if channels == 1 and image.ndim == 3 else image)

@@ -1,0 +1,34 @@
+"""Several sources read as one: the official train and test images of a set as one pool."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oodscope.data.sources.base import ImageSource
+
+
+class JoinedSource(ImageSource):
+    """The images of each part, one part after the other."""
+
+    def __init__(self, parts: Sequence[ImageSource]) -> None:
+        self.parts = list(parts)
+        self._ends = np.cumsum([len(part) for part in self.parts])
+
+    def __len__(self) -> int:
+        return int(self._ends[-1])
+
+    def read(self, index: int) -> NDArray[np.uint8]:
+        part, position = self._locate(index)
+        return part.read(position)
+
+    def name(self, index: int) -> str:
+        part, position = self._locate(index)
+        return part.name(position)
+
+    def _digest_all(self) -> list[bytes]:
+        return [digest for part in self.parts for digest in part.digests]
+
+    def _locate(self, index: int) -> tuple[ImageSource, int]:
+        number = int(np.searchsorted(self._ends, index, side="right"))
+        return self.parts[number], index - int(self._ends[number] - len(self.parts[number]))
