@@ -18,7 +18,7 @@ class Fetch(StrictModel):
     ----------
     url : where it can be downloaded without asking anybody; without it, ``ask`` says what a person must do.
     ask : who offers it and how to get it by hand.
-    file : its name under ``downloads/`` of the root; from the URL unless given. An archive got by hand is put
+    file : its name under ``downloads/DATASET/`` of the root; from the URL unless given. An archive got by hand is put
         there, and ``oodscope data prepare`` unpacks it.
     md5 : only where the publisher, or torchvision's own source, states it.
     into : folder under the root that its content goes to.
@@ -42,7 +42,7 @@ class Fetch(StrictModel):
 
     @property
     def name(self) -> str:
-        """The name under ``downloads/``; empty if a person must lay out the content alone."""
+        """The name under ``downloads/DATASET/``; empty if a person must lay out the content alone."""
         return self.file or (self.url or "").rpartition("/")[2]
 
 

@@ -88,7 +88,7 @@ class CorruptedSpec(StrictModel):
     seed: int = 0
 
     def open_from(self, shelf: Shelf, name: str) -> ImageSet:
-        from oodscope.data.corruptions import corrupt
+        from oodscope.data.corruptions import corrupt  # type: ignore[import-not-found, unused-ignore]
 
         clean = self.of.open_from(shelf, f"{name}-clean")
         made: ImageSet = corrupt(clean, kind=self.kind, count=self.count, seed=self.seed)

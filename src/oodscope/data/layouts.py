@@ -62,7 +62,9 @@ class FolderLayout(Layout):
         position = {folder: number for number, folder in enumerate(class_list(self.classes))}
         unknown = [folder for folder in opened.class_names if folder not in position]
         if unknown:
-            raise DataError(f"set {name!r}: {root / self.path} has the folder {unknown[0]!r}, no class of {self.classes}")
+            raise DataError(
+                f"set {name!r}: {root / self.path} has the folder {unknown[0]!r}, no class of {self.classes}"
+            )
         return ImageSet(name, opened.source, opened.labels, [str(position[folder]) for folder in opened.class_names])
 
 

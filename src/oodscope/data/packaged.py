@@ -66,4 +66,3 @@ def row_list(name: str) -> RowList:
         stored = name if name in kept.files else name.replace("_test", "_val")
         member = np.unpackbits(kept[stored]).astype(bool)
     return RowList(member if stored == name else ~member, by_class="_tin_" not in name)
-

@@ -101,9 +101,7 @@ def restrict(images: ImageSet, classes: Sequence[str]) -> ImageSet:
     code = {name: number for number, name in enumerate(classes)}
     mapping = np.array([*(code.get(name, -1) for name in images.class_names), -1])
     kept = images.take(np.flatnonzero(mapping[images.labels] >= 0))
-    return ImageSet(
-        images.name, kept.source, mapping[kept.labels], classes, hierarchy=kept.hierarchy, rows=kept.rows
-    )
+    return ImageSet(images.name, kept.source, mapping[kept.labels], classes, hierarchy=kept.hierarchy, rows=kept.rows)
 
 
 def crop(images: ImageSet, side: int) -> ImageSet:

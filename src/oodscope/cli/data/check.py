@@ -36,7 +36,7 @@ def check(
         for each in needs_of(name)
         if not (each.optional and state_of(each.card, each.split, folder) is State.MISSING)
     ]
-    content = {
+    content: dict[str, Any] = {
         "name": name,
         "root": str(folder),
         "ok": all(report.ok for report in reports),

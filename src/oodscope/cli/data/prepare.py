@@ -19,7 +19,6 @@ def prepare(
     from oodscope.cli.data.check import show_report
     from oodscope.data.root import data_root
     from oodscope.data.shelf.needs import needs_of
-    from oodscope.data.shelf.prepare import DOWNLOADS
     from oodscope.data.shelf.prepare import prepare as bring
     from oodscope.execution.console import ConsoleProgress
 
@@ -34,10 +33,11 @@ def prepare(
     outcome = bring(wanted, folder, confirm, ConsoleProgress())
     for report in outcome.reports:
         show_report(report.as_json())
-    for dataset, files in outcome.by_hand.items():
-        for file in files:
-            place = f" Put {file.name} into {folder / DOWNLOADS} and run this again." if file.name else ""
-            typer.echo(f"by hand, {dataset}: {file.ask}{place}")
+    for item in outcome.by_hand.values():
+        place = f" Put it into {item.archive(folder).parent} and run this again." if item.fetch.name else ""
+        typer.echo(f"by hand, {item.card.name}: {item.fetch.ask}{place}")
+    for failure in outcome.failures:
+        typer.echo(f"failed: {failure}")
     lacking = outcome.lacking(wanted)
     for each in lacking:
         typer.echo(f"{outcome.states[each.card.name, each.split]}: {each.card.name}/{each.split}")

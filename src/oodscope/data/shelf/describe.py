@@ -21,7 +21,9 @@ def describe_benchmark(name: str, root: Path) -> dict[str, Any]:
         "version": manifest.version,
         "summary": manifest.description,
         "paper": manifest.paper,
-        "preprocessing": None if manifest.transform is None else manifest.transform.model_dump(mode="json"),
+        "preprocessing": None
+        if manifest.transform is None
+        else manifest.transform.model_dump(mode="json", exclude_none=True),
         "root": str(root),
         "sets": [_set(role, label, spec, known) for role, label, spec in manifest.sets.by_role()],
         "datasets": [describe_dataset(card, root) for card in cards.values()],

@@ -42,9 +42,7 @@ def read_benchmark(name: str) -> tuple[Manifest, list[Wanted]]:
     return manifest, list(found.values())
 
 
-def states(
-    wanted: Sequence[Wanted], root: Path, known: dict[tuple[str, str], State]
-) -> list[tuple[Wanted, State]]:
+def states(wanted: Sequence[Wanted], root: Path, known: dict[tuple[str, str], State]) -> list[tuple[Wanted, State]]:
     """The state of each split; ``known`` remembers those that were looked at before."""
     for each in wanted:
         key = (each.card.name, each.split)

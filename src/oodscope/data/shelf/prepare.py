@@ -1,6 +1,6 @@
 """Get what can be got, unpack it, verify it, and say what a person must fetch."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,8 +15,6 @@ from oodscope.data.shelf.state import State, state_of
 from oodscope.data.shelf.unpack import ARCHIVES, unpack
 from oodscope.execution import SILENT, Progress
 
-DOWNLOADS = "downloads"
-
 
 @dataclass(frozen=True)
 class Wanted:
@@ -27,13 +25,27 @@ class Wanted:
     optional: bool = False
 
 
+@dataclass(frozen=True)
+class Item:
+    """One file to get."""
+
+    card: Card
+    fetch: Fetch
+
+    def archive(self, root: Path) -> Path:
+        """Its place until it is unpacked: per dataset, because MNIST and its kin call their files the same."""
+        return root / "downloads" / self.card.name / self.fetch.name
+
+
 @dataclass
 class Prepared:
     """What preparing came to."""
 
     reports: list[SplitReport] = field(default_factory=list)
-    by_hand: dict[str, list[Fetch]] = field(default_factory=dict)
-    """What a person must fetch, per dataset."""
+    by_hand: dict[tuple[str, str | None], Item] = field(default_factory=dict)
+    """What a person must fetch, each file once, by dataset and wording."""
+    failures: list[str] = field(default_factory=list)
+    """Downloads and archives that failed, one line each."""
     states: dict[tuple[str, str], State] = field(default_factory=dict)
 
     def lacking(self, wanted: Sequence[Wanted]) -> list[Wanted]:
@@ -52,7 +64,7 @@ def prepare(
     """Bring splits under ``root`` and verify them.
 
     What is there is verified first and fetched again only if it fails. Archives got by hand are expected under
-    ``downloads/``; those downloaded here are deleted once their content is verified.
+    ``downloads/DATASET/``; those downloaded here are deleted once their content is verified.
 
     Parameters
     ----------
@@ -71,9 +83,9 @@ def _prepare(
     outcome = Prepared()
     needed = [each for each in wanted if not _settled(each, root, outcome, progress)]
     files = _files(needed)
-    urls = [fetch.url for fetch in files if fetch.url and not (root / DOWNLOADS / fetch.name).is_file()]
+    urls = [item.fetch.url for item in files if item.fetch.url and not item.archive(root).is_file()]
     agreed = not urls or confirm(list(dict.fromkeys(urls)))
-    fetched = [archive for fetch in files if (archive := _get(fetch, root, agreed, progress)) is not None]
+    fetched = _get_all(files, root, agreed, outcome, progress)
     for each in needed:
         if state_of(each.card, each.split, root) is State.UNVERIFIED:
             outcome.reports.append(check_split(each.card, each.split, root, progress))
@@ -82,6 +94,19 @@ def _prepare(
         for archive in fetched:
             archive.unlink(missing_ok=True)
     return outcome
+
+
+def _get_all(files: Sequence[Item], root: Path, agreed: bool, outcome: Prepared, progress: Progress) -> list[Path]:
+    """Get every file; one that fails does not keep the others from coming."""
+    fetched = []
+    for item in files:
+        try:
+            archive = _get(item, root, agreed, progress)
+        except DataError as error:
+            outcome.failures.append(str(error))
+        else:
+            fetched += [] if archive is None else [archive]
+    return fetched
 
 
 def _settled(each: Wanted, root: Path, outcome: Prepared, progress: Progress) -> bool:
@@ -94,20 +119,22 @@ def _settled(each: Wanted, root: Path, outcome: Prepared, progress: Progress) ->
     return state is State.READY
 
 
-def _files(needed: Sequence[Wanted]) -> list[Fetch]:
+def _files(needed: Sequence[Wanted]) -> list[Item]:
     """What serves the needed splits, each file once."""
-    found: dict[str, Fetch] = {}
-    for each in needed:
-        for card in (each.card, *map(load_card, each.card.requires)):
-            for fetch in card.fetch:
-                if not fetch.splits or each.split in fetch.splits or card is not each.card:
-                    found[f"{fetch.name} {fetch.ask}"] = fetch
+    found = {(item.card.name, item.fetch.name, item.fetch.ask): item for each in needed for item in _serving(each)}
     return list(found.values())
 
 
-def _get(fetch: Fetch, root: Path, agreed: bool, progress: Progress) -> Path | None:
+def _serving(each: Wanted) -> Iterator[Item]:
+    for card in (each.card, *map(load_card, each.card.requires)):
+        for fetch in card.fetch:
+            if not fetch.splits or each.split in fetch.splits:
+                yield Item(card, fetch)
+
+
+def _get(item: Item, root: Path, agreed: bool, progress: Progress) -> Path | None:
     """Put one file's content in its place, downloaded if need be; the archive, if it was downloaded here."""
-    archive = root / DOWNLOADS / fetch.name
+    fetch, archive = item.fetch, item.archive(root)
     brought = bool(fetch.name) and archive.is_file()
     if fetch.url is not None and agreed:
         download(fetch.url, archive, fetch.md5, progress)
@@ -127,9 +154,6 @@ def _conclude(wanted: Sequence[Wanted], root: Path, outcome: Prepared) -> None:
     for each in wanted:
         state = state_of(each.card, each.split, root)
         outcome.states[each.card.name, each.split] = state
-        if state is State.READY:
-            continue
-        for card in (each.card, *map(load_card, each.card.requires)):
-            asked = [f for f in card.fetch if f.url is None and (not f.splits or each.split in f.splits)]
-            if asked:
-                outcome.by_hand[card.name] = asked
+        if state is not State.READY:
+            by_hand = {(item.card.name, item.fetch.ask): item for item in _serving(each) if item.fetch.url is None}
+            outcome.by_hand |= {key: item for key, item in by_hand.items() if key not in outcome.by_hand}

@@ -39,10 +39,13 @@ class Limits:
     ratio: float = 150.0
 
 
+LIMITS = Limits()
+
+
 def unpack(
-    archive: Path, target: Path, strip: str = "", limits: Limits = Limits(), progress: Progress = SILENT
+    archive: Path, target: Path, strip: str = "", limits: Limits = LIMITS, progress: Progress = SILENT
 ) -> list[Path]:
-    """Put the files of a zip, tar or gz archive under ``target``; what was written, relative to it.
+    """Put the files of an archive, of the kind that its name says, under ``target``; what was written, relative to it.
 
     Everything is unpacked into a temporary folder beside ``target`` first, and each file is renamed to its place only
     when the last one is whole. Refused are absolute paths, ``..``, links, devices, two entries of one name, and
@@ -91,15 +94,14 @@ def _write_all(archive: Path, folder: Path, strip: str, limits: Limits, progress
 
 def _entries(archive: Path) -> Iterator[tuple[str, Stream]]:
     """Name and bytes of every regular file; whatever is neither file nor folder stops it."""
-    if zipfile.is_zipfile(archive):
+    # by name: a file of zeros, compressed, would pass for an empty tar
+    if archive.suffix == ".zip":
         yield from _zip_entries(archive)
-    elif tarfile.is_tarfile(archive):
-        yield from _tar_entries(archive)
-    elif archive.suffix == ".gz":
+    elif archive.suffix == ".gz" and not archive.name.endswith(".tar.gz"):
         with archive.open("rb") as stream:
             yield archive.name, stream
     else:
-        raise DataError(f"{archive}: neither zip, tar nor gz; delete it and fetch it again")
+        yield from _tar_entries(archive)
 
 
 def _zip_entries(archive: Path) -> Iterator[tuple[str, Stream]]:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from oodscope.data.sources.base import ImageSource
 
 
-class Presized(np.ndarray):  # type: ignore[type-arg]
+class Presized(np.ndarray):
     """Pixels that already have the size a network wants: ``Preprocess`` leaves out its larger resize and the crop."""
 
 
