@@ -135,11 +135,14 @@ class TinyImageNetValLayout(Layout):
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
             pairs = [(line.split("\t")[0], line.split("\t")[1]) for line in lines if line.strip()]
-            return sorted(pairs, key=lambda pair: int(pair[0].removeprefix("val_").partition(".")[0]))
+            pairs.sort(key=lambda pair: int(pair[0].removeprefix("val_").partition(".")[0]))
         except OSError as error:
             raise DataError(f"cannot read {path}: {error.strerror}") from error
         except (ValueError, IndexError) as error:
             raise DataError(f"{path}: expected lines 'val_N.JPEG<tab>class<tab>...': {error}") from error
+        if not pairs:
+            raise DataError(f"{path}: names no image")
+        return pairs
 
 
 class TorchvisionLayout(Layout):

@@ -12,7 +12,6 @@ from oodscope.data.manifest import GlyphsSpec, Manifest, SetSpec, read_manifest
 from oodscope.data.packaged import find
 from oodscope.data.root import data_root
 from oodscope.data.shelf.shelf import Shelf
-from oodscope.data.sources import FileSource
 from oodscope.execution import SILENT, Progress
 
 _GROUPS = ("near", "far", "csid")
@@ -73,8 +72,6 @@ def load_benchmark(
 
 def readable(images: ImageSet) -> ImageSet:
     """The images of a set that can be decoded; the set itself if all can."""
-    if not isinstance(images.source, FileSource):
-        return images
     bad = set(images.source.unreadable())
     keep = [position for position, row in enumerate(images.rows) if int(row) not in bad]
     if len(keep) == len(images):

@@ -214,6 +214,22 @@ class TestState:
         marker.write_text(marker.read_text()[:20])
         assert state_of(card, "all", own_root) is State.UNVERIFIED
 
+    @pytest.mark.parametrize(
+        ("dataset", "split", "file"),
+        [
+            ("ninco", "test", "benchmark_imglist/imagenet/test_ninco.txt"),
+            ("tiny_imagenet", "val", "tiny-imagenet-200/val/val_annotations.txt"),
+        ],
+    )
+    @pytest.mark.parametrize("damage", ["<html>Sign in</html>\n", "", "a.jpg\n"])
+    def test_a_damaged_list_is_reported_by_name(self, own_root, dataset, split, file, damage):
+        card = load_card(dataset)
+        (own_root / file).write_text(damage)
+        assert state_of(card, split, own_root) is State.PARTIAL
+        report = check_split(card, split, own_root)
+        assert [(problem.kind, problem.where) for problem in report.problems] == [("broken", file)]
+        assert state_of(card, split, own_root) is State.PARTIAL
+
     def test_idx_files_are_measured_by_their_header(self, own_root):
         from oodscope.data.shelf.idx import idx_fault
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from PIL import Image
 
-from oodscope.base.errors import OodscopeError
+from oodscope.base.errors import DataError, OodscopeError
 from oodscope.base.hashing import fingerprint
 from oodscope.data.cards import Card
 from oodscope.data.layouts import AnyLayout
@@ -75,7 +75,11 @@ def check_split(card: Card, split: str, root: Path, progress: Progress = SILENT)
     """
     layout = card.split(split)
     forget(card, split, root)
-    listing = list_files(card, split, root)
+    try:
+        listing = list_files(card, split, root)
+    except DataError as error:
+        damaged = [Problem("broken", name, str(error)) for name in layout.named]
+        return SplitReport(card.name, split, layout.count, None, "", damaged)
     problems = [Problem("missing", name) for name in listing.missing]
     present = [name for name, size in listing.sizes.items() if size is not None]
     digests = dict(_digest_files(layout, root, present, f"check {card.name}/{split}", problems, progress))

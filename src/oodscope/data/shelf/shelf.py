@@ -26,10 +26,14 @@ class Shelf:
         self.root = root
         self.lenient = lenient
         self._opened: dict[tuple[str, str], ImageSet] = {}
+        self._states: dict[tuple[str, str], State] = {}
 
     def state(self, dataset: str, split: str) -> State:
-        """The state of one split."""
-        return state_of(load_card(dataset), split, self.root)
+        """The state of one split, looked at once: ImageNet has a million files to look at."""
+        known = (dataset, split)
+        if known not in self._states:
+            self._states[known] = state_of(load_card(dataset), split, self.root)
+        return self._states[known]
 
     def open(self, dataset: str, split: str) -> ImageSet:
         """One split, with the levels of its hierarchy; one line that says what to do if it is not ready."""

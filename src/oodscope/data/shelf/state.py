@@ -7,6 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from stat import S_ISREG
 
+from oodscope.base.errors import DataError
 from oodscope.base.files import write_text
 from oodscope.base.hashing import fingerprint
 from oodscope.data.cards import Card
@@ -45,7 +46,11 @@ def list_files(card: Card, split: str, root: Path) -> Listing:
 
 def state_of(card: Card, split: str, root: Path) -> State:
     """Looks at names and sizes only; what is inside the files is for ``check``."""
-    listing = list_files(card, split, root)
+    try:
+        listing = list_files(card, split, root)
+    except DataError:
+        # a list of files that is itself damaged: check says what is wrong with it
+        return State.PARTIAL
     present = len(listing.sizes) - len(listing.missing)
     if present == 0:
         return State.MISSING

@@ -26,6 +26,10 @@ class JoinedSource(ImageSource):
         part, position = self._locate(index)
         return part.name(position)
 
+    def unreadable(self) -> list[int]:
+        starts = [0, *self._ends.tolist()]
+        return [start + row for start, part in zip(starts, self.parts) for row in part.unreadable()]
+
     def _digest_all(self) -> list[bytes]:
         return [digest for part in self.parts for digest in part.digests]
 

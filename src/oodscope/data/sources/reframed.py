@@ -31,6 +31,9 @@ class PresizedSource(ImageSource):
     def name(self, index: int) -> str:
         return self.parent.name(index)
 
+    def unreadable(self) -> list[int]:
+        return self.parent.unreadable()
+
     def _digest_all(self) -> list[bytes]:
         return _marked(self.parent.digests, "presized")
 
@@ -52,6 +55,9 @@ class CroppedSource(ImageSource):
 
     def name(self, index: int) -> str:
         return self.parent.name(index)
+
+    def unreadable(self) -> list[int]:
+        return self.parent.unreadable()
 
     def _digest_all(self) -> list[bytes]:
         return _marked(self.parent.digests, f"crop {self.side}")
