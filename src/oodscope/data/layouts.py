@@ -36,6 +36,7 @@ class Layout(StrictModel):
         return []
 
     def open(self, name: str, root: Path) -> ImageSet:
+        """The split as an image set."""
         raise NotImplementedError
 
 
@@ -69,7 +70,7 @@ class FolderLayout(Layout):
 
 
 class ListLayout(Layout):
-    """Images named by a list of ``path label`` lines, relative to the folder ``images``, as OpenOOD publishes them.
+    """Images named by a list of ``path label`` lines, relative to ``folder``, as OpenOOD publishes them.
 
     Parameters
     ----------

@@ -118,6 +118,7 @@ HOSTILE = {
     "twice.tar": (tar_with(entry("good.png")), "two entries are called 'good.png'"),
     "twice-again.tar": (tar_with(entry("./good.png")), "two entries are called 'good.png'"),
     "twice.zip": (zip_twice(), "two entries are called 'a.png'"),
+    "both.tar": (tar_with(entry("good.png/inside.png")), "'good.png/inside.png' is both a file and a folder"),
     "bomb.zip": (bomb(), "grows far beyond its size"),
     "bomb.gz": (gzip.compress(b"\0" * 20_000_000), "grows far beyond its size"),
     "nested.zip": (pack("n.zip", {"a.gz": gzip.compress(b"\0" * 20_000_000)}), "grows far beyond its size"),
@@ -157,6 +158,40 @@ def test_no_room(archive, tmp_path, monkeypatch):
         unpack(path, tmp_path / "root")
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=805))
     unpack(path, tmp_path / "root")
+
+
+def test_a_folder_on_another_disk(archive, tmp_path, monkeypatch):
+    import errno
+    from pathlib import Path
+
+    rename = Path.replace
+
+    def one_disk_only(self, target):
+        if ".unpacking" in str(self):
+            raise OSError(errno.EXDEV, "Invalid cross-device link")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "replace", one_disk_only)
+    unpack(archive("x.tar", pack("x.tar", FILES)), tmp_path / "root")
+    assert tree(tmp_path / "root") == FILES
+
+
+@pytest.mark.parametrize("name", ["x.zip", "x.tar", "x.tar.gz"])
+def test_progress_ends_where_the_archive_ends(archive, tmp_path, name):
+    from contextlib import contextmanager
+
+    seen = []
+
+    class Watching:
+        @contextmanager
+        def stage(self, description, total):
+            seen.append(total)
+            yield lambda finished: seen.append(finished)
+
+    path = archive(name, pack(name, {f"{number}.png": os.urandom(200_000) for number in range(5)}))
+    unpack(path, tmp_path / "root", progress=Watching())
+    assert min(seen) >= 0
+    assert 0.9 * path.stat().st_size <= sum(seen[1:]) <= path.stat().st_size == seen[0]
 
 
 def test_what_a_killed_process_left_is_cleared(archive, tmp_path):

@@ -19,6 +19,8 @@ from oodscope.data.shelf.idx import idx_fault
 from oodscope.data.shelf.state import forget, list_files, mark_verified
 from oodscope.execution import SILENT, Progress
 
+_BLOCK = 10_000
+
 Fault = Literal["missing", "broken", "count"]
 
 
@@ -98,12 +100,14 @@ def _digest_files(
 
     digests = []
     with progress.stage(stage, len(names)) as advance, ThreadPoolExecutor(os.cpu_count()) as pool:
-        for name, seen in pool.map(look, names):
-            if isinstance(seen, Problem):
-                problems.append(seen)
-            else:
-                digests.append((name, seen))
-            advance(1)
+        # in blocks: a million waiting tasks would take more memory than the images
+        for start in range(0, len(names), _BLOCK):
+            for name, seen in pool.map(look, names[start : start + _BLOCK]):
+                if isinstance(seen, Problem):
+                    problems.append(seen)
+                else:
+                    digests.append((name, seen))
+                advance(1)
     return digests
 
 

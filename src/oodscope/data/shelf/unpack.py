@@ -1,5 +1,6 @@
 """Unpack an archive that a stranger made: nothing leaves the folder, nothing grows without bound."""
 
+import errno
 import gzip
 import shutil
 import stat
@@ -13,13 +14,16 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from oodscope.base.errors import DataError, StorageError
-from oodscope.base.files import storage_errors
+from oodscope.base.files import atomic_path, storage_errors
 from oodscope.execution import SILENT, Progress
 
 ARCHIVES = (".zip", ".tar", ".tgz", ".gz")
 """Endings of the names of files that are unpacked; others are taken as they are."""
 
 _CHUNK = 1 << 20
+
+_DAMAGED = (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, gzip.BadGzipFile, RuntimeError)
+"""What the readers raise for a torn archive, or one that is encrypted or packed in a way they do not know."""
 
 Stream = IO[bytes] | gzip.GzipFile
 
@@ -47,8 +51,8 @@ def unpack(
 ) -> list[Path]:
     """Put the files of an archive, of the kind that its name says, under ``target``; what was written, relative to it.
 
-    Everything is unpacked into a temporary folder beside ``target`` first, and each file is renamed to its place only
-    when the last one is whole. Refused are absolute paths, ``..``, links, devices, two entries of one name, and
+    Everything is unpacked into a temporary folder first, and each file is renamed to its place only when the last one
+    is whole. Refused are absolute paths, ``..``, links, devices, two entries of one name, and
     archives beyond the limits. A ``.gz`` inside the archive is unpacked too.
 
     Parameters
@@ -65,16 +69,18 @@ def unpack(
             for name in names:
                 place = target / name
                 place.parent.mkdir(parents=True, exist_ok=True)
-                (Path(temporary) / name).replace(place)
+                _move(Path(temporary) / name, place)
     return [Path(name) for name in names]
 
 
 def _write_all(archive: Path, folder: Path, strip: str, limits: Limits, progress: Progress) -> list[str]:
     room = _Room(archive, folder, limits)
     written: dict[str, None] = {}
+    passed = 0
+    place: str | None = None
     try:
-        with progress.stage(f"unpack {archive.name}", archive.stat().st_size) as advance:
-            for name, stream in _entries(archive):
+        with archive.open("rb") as raw, progress.stage(f"unpack {archive.name}", archive.stat().st_size) as advance:
+            for name, stream in _entries(archive, raw):
                 place = _safe(archive, name, strip)
                 if place is None:
                     continue
@@ -84,28 +90,30 @@ def _write_all(archive: Path, folder: Path, strip: str, limits: Limits, progress
                     raise DataError(f"{archive}: two entries are called {place!r}; the archive is refused")
                 room.write(stream, folder / place)
                 written[place] = None
-            advance(archive.stat().st_size)
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, gzip.BadGzipFile, NotImplementedError) as error:
+                advance(max(0, raw.tell() - passed))
+                passed = max(passed, raw.tell())
+    except (FileExistsError, NotADirectoryError) as error:
+        raise DataError(f"{archive}: {place!r} is both a file and a folder; the archive is refused") from error
+    except _DAMAGED as error:
         raise DataError(f"{archive}: damaged archive: {error}; delete it and fetch it again") from error
     if not written:
         raise DataError(f"{archive}: nothing in it" + (f" under {strip!r}" if strip else ""))
     return list(written)
 
 
-def _entries(archive: Path) -> Iterator[tuple[str, Stream]]:
+def _entries(archive: Path, raw: IO[bytes]) -> Iterator[tuple[str, Stream]]:
     """Name and bytes of every regular file; whatever is neither file nor folder stops it."""
     # by name: a file of zeros, compressed, would pass for an empty tar
     if archive.suffix == ".zip":
-        yield from _zip_entries(archive)
+        yield from _zip_entries(archive, raw)
     elif archive.suffix == ".gz" and not archive.name.endswith(".tar.gz"):
-        with archive.open("rb") as stream:
-            yield archive.name, stream
+        yield archive.name, raw
     else:
-        yield from _tar_entries(archive)
+        yield from _tar_entries(archive, raw)
 
 
-def _zip_entries(archive: Path) -> Iterator[tuple[str, Stream]]:
-    with zipfile.ZipFile(archive) as opened:
+def _zip_entries(archive: Path, raw: IO[bytes]) -> Iterator[tuple[str, Stream]]:
+    with zipfile.ZipFile(raw) as opened:
         for entry in opened.infolist():
             mode = entry.external_attr >> 16
             if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR):
@@ -115,8 +123,8 @@ def _zip_entries(archive: Path) -> Iterator[tuple[str, Stream]]:
                     yield entry.filename, stream
 
 
-def _tar_entries(archive: Path) -> Iterator[tuple[str, Stream]]:
-    with tarfile.open(archive) as opened:
+def _tar_entries(archive: Path, raw: IO[bytes]) -> Iterator[tuple[str, Stream]]:
+    with tarfile.open(fileobj=raw) as opened:
         for entry in opened:
             if not (entry.isfile() or entry.isdir()):
                 raise DataError(f"{archive}: {entry.name!r} is a link or device; the archive is refused")
@@ -135,6 +143,17 @@ def _safe(archive: Path, name: str, strip: str) -> str | None:
             return None
         path = path.relative_to(strip)
     return path.as_posix()
+
+
+def _move(source: Path, place: Path) -> None:
+    try:
+        source.replace(place)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        # a folder below the root may be a link to another disk
+        with atomic_path(place) as temporary:
+            shutil.copyfile(source, temporary)
 
 
 class _Room:
