@@ -40,7 +40,8 @@ def load_benchmark(
     """
     manifest, folder = _find(name)
     scale = None if images_per_class is None else _scale(manifest, images_per_class)
-    shelf = Shelf(data_root(root), lenient=skip_unreadable)
+    packaged = manifest.name if folder is None else None
+    shelf = Shelf(data_root(root), lenient=skip_unreadable, benchmark=packaged)
 
     def open_set(label: str, spec: SetSpec) -> ImageSet:
         if scale is not None and isinstance(spec, GlyphsSpec):
@@ -48,7 +49,7 @@ def load_benchmark(
         if isinstance(spec, (DatasetSpec, CorruptedSpec)):
             opened = spec.open_from(shelf, label)
         else:
-            opened = spec.open(label, folder, progress)
+            opened = spec.open(label, folder or Path(), progress)
         return readable(opened) if skip_unreadable else opened
 
     roles: dict[str, Any] = {}
@@ -81,7 +82,8 @@ def readable(images: ImageSet) -> ImageSet:
     return kept
 
 
-def _find(name: str | Path) -> tuple[Manifest, Path]:
+def _find(name: str | Path) -> tuple[Manifest, Path | None]:
+    """The manifest, and the folder its paths are relative to; none if it comes with the package."""
     path = Path(name)
     if path.suffix in (".yaml", ".yml") or path.is_file():
         manifest = read_manifest(path)
@@ -89,7 +91,7 @@ def _find(name: str | Path) -> tuple[Manifest, Path]:
     known = catalog("benchmarks")
     if str(name) not in known:
         raise UnknownNameError("benchmark", str(name), known, "See: oodscope list benchmarks (or give a YAML file)")
-    return read_manifest(find("benchmark", str(name))), Path()
+    return read_manifest(find("benchmark", str(name))), None
 
 
 def _scale(manifest: Manifest, images_per_class: int) -> float:

@@ -127,7 +127,8 @@ class Miniature:
 
     def _write_idx(self, card, name, split):
         count = COUNTS["train" if name.endswith("train") else "test"]
-        images, labels = sorted(split["files"])
+        part = {"train": "train-", "test": "t10k-"}.get(name, "emnist-")  # MNIST's parts list each other's files
+        images, labels = sorted(file for file in split["files"] if Path(file).name.startswith(part))
         values = np.arange(count) % 10 + (1 if "letters" in name else 0)
         write_idx(self.root / images, self.rng.integers(0, 256, (count, 28, 28), dtype=np.uint8))
         write_idx(self.root / labels, values.astype(np.uint8))

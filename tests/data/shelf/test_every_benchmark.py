@@ -48,8 +48,6 @@ def test_is_prepared_loaded_and_evaluated(name, pristine, tmp_path):
         assert "count" not in spec or len(images) == spec["count"]
 
     net = network(classes=len(bench.class_names))
-    if len(bench.transform.mean) == 1:
-        net.conv = type(net.conv)(1, 6, 3, padding=1)
     protocols = ["standard", "full_spectrum"] if bench.csid else ["standard"]
     result = oods.evaluate(net, bench, ["msp"], protocols, store=oods.ActivationStore(tmp_path / "store"))
     measured = {row.set for row in result.measurements.filter(metric="auroc")}
@@ -68,7 +66,7 @@ def test_a_missing_and_a_cut_off_file_are_reported_by_name(name, pristine):
             problems = check_split(each.card, each.split, pristine.root).problems
             assert [(problem.kind, problem.where) for problem in problems] == [("broken", files[-1])]
             assert state_of(each.card, each.split, pristine.root) is State.UNVERIFIED
-            with pytest.raises(DataError, match=f"oodscope data check {each.card.name} --root"):
+            with pytest.raises(DataError, match=f"oodscope data check {name} --root"):
                 oods.load_benchmark(name, root=pristine.root)
             victim.unlink()
             report = check_split(each.card, each.split, pristine.root)

@@ -64,6 +64,12 @@ def test_downloaded_unpacked_verified(name, pristine, offered, tmp_path):
     assert len(offered.asked) == asked
 
 
+@pytest.mark.parametrize("name", DOWNLOADABLE)
+def test_each_split_can_be_had_alone(name, offered, tmp_path):
+    for each in dataset_needs(name):
+        assert prepare([each], tmp_path / each.split).lacking([each]) == []
+
+
 def test_only_what_is_needed_is_downloaded(offered, tmp_path):
     prepare([Wanted(load_card("svhn"), "test")], tmp_path)
     assert [path for path, _ in offered.asked] == ["/svhn/test_32x32.mat"]
@@ -74,7 +80,7 @@ def test_nothing_is_downloaded_without_consent(offered, tmp_path):
     wanted = needs_of("rtb-mnist")
     outcome = prepare(wanted, tmp_path, confirm=lambda urls: bool(asked.extend(urls)))
     assert offered.asked == []
-    assert len(asked) == 6  # MNIST whole, the test part of Fashion-MNIST
+    assert len(asked) == 8
     assert len(outcome.lacking(wanted)) == 3
 
 
@@ -83,7 +89,12 @@ def test_a_broken_file_is_fetched_again(pristine, offered, tmp_path):
     prepare(wanted, tmp_path)
     victim = next((tmp_path / "dtd").rglob("*.JPEG"))
     victim.write_bytes(victim.read_bytes()[:100])
-    outcome = prepare(wanted, tmp_path)
+    told = []
+    outcome = prepare(wanted, tmp_path, tell=told.append)
+    assert [[problem.where for problem in report.problems] for report in told] == [
+        [victim.relative_to(tmp_path).as_posix()],
+        [],
+    ]
     assert outcome.lacking(wanted) == []
     assert victim.read_bytes() == (pristine.root / victim.relative_to(tmp_path)).read_bytes()
 

@@ -18,6 +18,7 @@ def prepare(
     """
     from oodscope.cli.data.check import show_report
     from oodscope.data.root import data_root
+    from oodscope.data.shelf.check import SplitReport
     from oodscope.data.shelf.needs import needs_of
     from oodscope.data.shelf.prepare import prepare as bring
     from oodscope.execution.console import ConsoleProgress
@@ -30,9 +31,10 @@ def prepare(
             typer.echo(f"to download: {url}", err=True)
         return yes or typer.confirm(f"Download {len(urls)} files to {folder}?", default=True, err=True)
 
-    outcome = bring(wanted, folder, confirm, ConsoleProgress())
-    for report in outcome.reports:
+    def tell(report: SplitReport) -> None:
         show_report(report.as_json())
+
+    outcome = bring(wanted, folder, confirm, tell, ConsoleProgress())
     for item in outcome.by_hand.values():
         place = f" Put it into {item.archive(folder).parent} and run this again." if item.fetch.name else ""
         typer.echo(f"by hand, {item.card.name}: {item.fetch.ask}{place}")

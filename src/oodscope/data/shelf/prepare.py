@@ -41,7 +41,6 @@ class Item:
 class Prepared:
     """What preparing came to."""
 
-    reports: list[SplitReport] = field(default_factory=list)
     by_hand: dict[tuple[str, str | None], Item] = field(default_factory=dict)
     """What a person must fetch, each file once, by dataset and wording."""
     failures: list[str] = field(default_factory=list)
@@ -59,6 +58,7 @@ def prepare(
     wanted: Sequence[Wanted],
     root: Path,
     confirm: Callable[[list[str]], bool] = lambda urls: True,
+    tell: Callable[[SplitReport], None] = lambda report: None,
     progress: Progress = SILENT,
 ) -> Prepared:
     """Bring splits under ``root`` and verify them.
@@ -69,26 +69,31 @@ def prepare(
     Parameters
     ----------
     confirm : asked once, with the addresses that would be downloaded.
+    tell : hears what each check found, as soon as it is known.
     """
     with storage_errors(root):
         (root / ".oodscope").mkdir(parents=True, exist_ok=True)
         lock = FileLock(root / ".oodscope" / "lock").acquire()
     with lock:
-        return _prepare(wanted, root, confirm, progress)
+        return _prepare(wanted, root, confirm, tell, progress)
 
 
 def _prepare(
-    wanted: Sequence[Wanted], root: Path, confirm: Callable[[list[str]], bool], progress: Progress
+    wanted: Sequence[Wanted],
+    root: Path,
+    confirm: Callable[[list[str]], bool],
+    tell: Callable[[SplitReport], None],
+    progress: Progress,
 ) -> Prepared:
     outcome = Prepared()
-    needed = [each for each in wanted if not _settled(each, root, outcome, progress)]
+    needed = [each for each in wanted if not _settled(each, root, tell, progress)]
     files = _files(needed)
     urls = [item.fetch.url for item in files if item.fetch.url and not item.archive(root).is_file()]
     agreed = not urls or confirm(list(dict.fromkeys(urls)))
     fetched = _get_all(files, root, agreed, outcome, progress)
     for each in needed:
         if state_of(each.card, each.split, root) is State.UNVERIFIED:
-            outcome.reports.append(check_split(each.card, each.split, root, progress))
+            tell(check_split(each.card, each.split, root, progress))
     _conclude(wanted, root, outcome)
     if not outcome.lacking(wanted):
         for archive in fetched:
@@ -109,12 +114,11 @@ def _get_all(files: Sequence[Item], root: Path, agreed: bool, outcome: Prepared,
     return fetched
 
 
-def _settled(each: Wanted, root: Path, outcome: Prepared, progress: Progress) -> bool:
+def _settled(each: Wanted, root: Path, tell: Callable[[SplitReport], None], progress: Progress) -> bool:
     state = state_of(each.card, each.split, root)
     if state is State.UNVERIFIED:
         report = check_split(each.card, each.split, root, progress)
-        if report.ok:
-            outcome.reports.append(report)
+        tell(report)
         return report.ok
     return state is State.READY
 

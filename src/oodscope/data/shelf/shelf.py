@@ -20,11 +20,13 @@ class Shelf:
     ----------
     root : the folder they lie under.
     lenient : open what is there without asking whether it was ever verified, and whatever its number.
+    benchmark : for whom; advice then names it, so that nothing is fetched that it does not need.
     """
 
-    def __init__(self, root: Path, *, lenient: bool = False) -> None:
+    def __init__(self, root: Path, *, lenient: bool = False, benchmark: str | None = None) -> None:
         self.root = root
         self.lenient = lenient
+        self.benchmark = benchmark
         self._opened: dict[tuple[str, str], ImageSet] = {}
         self._states: dict[tuple[str, str], State] = {}
 
@@ -45,15 +47,16 @@ class Shelf:
 
     def _require(self, dataset: str, split: str) -> None:
         state = self.state(dataset, split)
+        name = self.benchmark or dataset
         if state in (State.MISSING, State.PARTIAL) and not (self.lenient and state is State.PARTIAL):
             raise DataError(
                 f"dataset {dataset!r}, split {split!r}: {state} under {self.root}. "
-                f"Get it: oodscope data prepare {dataset} --root {self.root}"
+                f"Get it: oodscope data prepare {name} --root {self.root}"
             )
         if state is State.UNVERIFIED and not self.lenient:
             raise DataError(
                 f"dataset {dataset!r}, split {split!r}: not verified since it last changed under {self.root}. "
-                f"Look it over once: oodscope data check {dataset} --root {self.root}"
+                f"Look it over once: oodscope data check {name} --root {self.root}"
             )
 
     def _open(self, dataset: str, split: str) -> ImageSet:
