@@ -150,7 +150,7 @@ def _notes(benchmark: Benchmark, detectors: Sequence[Detector]) -> list[str]:
         notes.append(
             f"no id_val: {', '.join(eager)} learned from id_train instead of held-out images; no search can run"
         )
-    return notes + find_duplicates(benchmark).notes()
+    return [*benchmark.notes, *notes, *find_duplicates(benchmark).notes()]
 
 
 def _split_note(scores: ScoreTable, options: HumanCentric) -> list[str]:

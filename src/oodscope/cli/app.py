@@ -6,6 +6,7 @@ import typer
 
 from oodscope import __version__
 from oodscope.cli.compare import compare
+from oodscope.cli.data import data
 from oodscope.cli.demo import demo
 from oodscope.cli.evaluate import evaluate
 from oodscope.cli.listing import listing
@@ -26,6 +27,7 @@ app.command()(run)
 app.command()(table)
 app.command()(compare)
 app.command("list")(listing)
+app.add_typer(data)
 
 
 def _show_version(wanted: bool) -> None:

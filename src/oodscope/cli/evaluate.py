@@ -28,6 +28,9 @@ def evaluate(
     classes: Annotated[
         str | None, typer.Option(help="Text file of the classifier's class names, in the order of its logits.")
     ] = None,
+    root: Annotated[
+        Path | None, typer.Option(help="Folder of public datasets; $OODSCOPE_ROOT, or the cache, unless given.")
+    ] = None,
     detectors: Annotated[str, typer.Option(help="Names separated by commas, or 'all'.")] = "all",
     protocols: Annotated[str, typer.Option(help="Names separated by commas.")] = "standard",
     tune: Annotated[
@@ -61,6 +64,7 @@ def evaluate(
     groups = {"near": near, "far": far, "csid": csid}
     declared = {
         "benchmark": _chosen(benchmark, places, groups, transform),
+        "root": None if root is None else str(root),
         "classes": classes,
         "images_per_class": images_per_class,
         "model": {"architecture": model, "weights": _names(weights)},

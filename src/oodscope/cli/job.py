@@ -23,6 +23,7 @@ class Job(StrictModel):
     """One evaluation. Every key has the meaning of the option of ``oodscope evaluate`` with its name."""
 
     benchmark: str | OwnSets
+    root: str | None = None
     classes: str | None = None
     images_per_class: int | None = Field(default=None, gt=0)
     model: ModelSpec
@@ -61,7 +62,8 @@ def job_from(declared: Any, path: Path) -> Job:
         job = job.model_copy(update={"benchmark": str(path.parent / job.benchmark)})
     if job.classes is not None:
         job = job.model_copy(update={"classes": str(path.parent / job.classes)})
-    return job.model_copy(update={"model": job.model.found_from(path.parent)})
+    root = None if job.root is None else str(path.parent / job.root)
+    return job.model_copy(update={"model": job.model.found_from(path.parent), "root": root})
 
 
 def execute(job: Job, progress: Progress) -> tuple[Result, Path]:

@@ -30,6 +30,7 @@ class Benchmark:
     ood_val : outliers that hyper-parameters may be searched on; never a test set.
     ood_train : outliers that training methods may learn from.
     transform : preprocessing offered to classifiers that bring none.
+    notes : what a reader of its results should know, such as a role that was left out.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Benchmark:
     ood_train: ImageSet | None = None
     transform: Preprocess | None = None
     description: str = ""
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         names = [images.name for _, images in self.members()]

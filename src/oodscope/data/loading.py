@@ -1,7 +1,5 @@
 """Load a benchmark by name or from a YAML file."""
 
-from collections.abc import Iterator
-from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +7,13 @@ from oodscope.base.catalog import catalog
 from oodscope.base.errors import DataError, UnknownNameError
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.classlist import read_class_names
+from oodscope.data.datasetspec import CorruptedSpec, DatasetSpec
 from oodscope.data.imageset import ImageSet
 from oodscope.data.manifest import GlyphsSpec, Manifest, SetSpec, read_manifest
+from oodscope.data.packaged import find
 from oodscope.data.readability import complete, readable
+from oodscope.data.root import data_root
+from oodscope.data.shelf.shelf import Shelf
 from oodscope.execution import SILENT, Progress
 
 _GROUPS = ("near", "far", "csid")
@@ -20,6 +22,7 @@ _GROUPS = ("near", "far", "csid")
 def load_benchmark(
     name: str | Path,
     *,
+    root: Path | str | None = None,
     images_per_class: int | None = None,
     skip_unreadable: bool = False,
     progress: Progress = SILENT,
@@ -29,40 +32,53 @@ def load_benchmark(
     Parameters
     ----------
     name : of a built-in benchmark (``oodscope list benchmarks``), or the path of a YAML file.
+    root : folder of public datasets (``oodscope data prepare``); by default the environment variable
+        ``OODSCOPE_ROOT``, or ``data`` in the cache. They must have been verified there.
     images_per_class : training images per class of a generated benchmark; its other sets keep their
         proportion. Sets that are not generated have the size they have.
     skip_unreadable : try to decode every image file first and leave out those that fail; without it,
-        the first unreadable image stops the run. Each set lists what it lost in ``skipped``.
+        the first unreadable image stops the run. Each set lists what it lost in ``skipped``. Public datasets
+        are then taken as they are, verified or not.
     """
     manifest, folder = _find(name)
     scale = None if images_per_class is None else _scale(manifest, images_per_class)
+    packaged = manifest.name if folder is None else None
+    shelf = Shelf(data_root(root), lenient=skip_unreadable, benchmark=packaged)
 
     def open_set(label: str, spec: SetSpec) -> ImageSet:
         if scale is not None and isinstance(spec, GlyphsSpec):
             spec = spec.model_copy(update={"per_class": max(1, round(spec.per_class * scale))})
-        opened = spec.open(label, folder, progress)
+        if isinstance(spec, (DatasetSpec, CorruptedSpec)):
+            opened = spec.open_from(shelf, label)
+        else:
+            opened = spec.open(label, folder or Path(), progress)
         return readable(opened) if skip_unreadable else complete(opened)
 
     roles: dict[str, Any] = {}
-    for role, spec in _filled(manifest):
-        if role in _GROUPS:
-            roles[role] = tuple(open_set(label, member) for label, member in spec.items())
+    notes: list[str] = []
+    for role, label, spec in manifest.sets.by_role():
+        if isinstance(spec, DatasetSpec) and spec.optional and spec.absent(shelf):
+            notes.append(f"{role} left out: {spec.dataset} is not under {shelf.root}")
+        elif role in _GROUPS:
+            roles[role] = (*roles.get(role, ()), open_set(label, spec))
         else:
-            roles[role] = open_set(role, spec)
+            roles[role] = open_set(label, spec)
     benchmark = Benchmark(
         name=manifest.name,
         version=manifest.version,
         description=manifest.description,
         transform=manifest.transform,
+        notes=tuple(notes),
         **roles,
     )
     if manifest.classes is None:
         return benchmark
-    listed = read_class_names(folder / manifest.classes) if isinstance(manifest.classes, str) else manifest.classes
-    return benchmark.in_classes(listed)
+    listed = manifest.classes
+    return benchmark.in_classes(read_class_names((folder or Path()) / listed) if isinstance(listed, str) else listed)
 
 
-def _find(name: str | Path) -> tuple[Manifest, Path]:
+def _find(name: str | Path) -> tuple[Manifest, Path | None]:
+    """The manifest, and the folder its paths are relative to; none if it comes with the package."""
     path = Path(name)
     if path.suffix in (".yaml", ".yml") or path.is_file():
         manifest = read_manifest(path)
@@ -70,15 +86,7 @@ def _find(name: str | Path) -> tuple[Manifest, Path]:
     known = catalog("benchmarks")
     if str(name) not in known:
         raise UnknownNameError("benchmark", str(name), known, "See: oodscope list benchmarks (or give a YAML file)")
-    with as_file(files("oodscope.data") / "benchmarks" / f"{name}.yaml") as packaged:
-        return read_manifest(packaged), Path()
-
-
-def _filled(manifest: Manifest) -> Iterator[tuple[str, Any]]:
-    for role in type(manifest.sets).model_fields:
-        spec = getattr(manifest.sets, role)
-        if spec:
-            yield role, spec
+    return read_manifest(find("benchmark", str(name))), None
 
 
 def _scale(manifest: Manifest, images_per_class: int) -> float:

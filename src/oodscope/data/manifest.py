@@ -1,5 +1,6 @@
 """Benchmarks declared in YAML: strictly checked, versioned, with sets by role."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -7,6 +8,7 @@ from pydantic import Field
 
 from oodscope.base.config import StrictModel, parse, read_yaml
 from oodscope.base.errors import DataError
+from oodscope.data.datasetspec import CorruptedSpec, DatasetSpec
 from oodscope.data.embedded import open_glyphs
 from oodscope.data.imageset import ImageSet
 from oodscope.data.opening import open_folder, open_list, open_npz
@@ -81,7 +83,16 @@ class GlyphsSpec(StrictModel):
 
 
 SetSpec = Annotated[
-    FolderSpec | ListSpec | NpzSpec | TorchvisionSpec | GlyphsSpec | CsvSpec | HuggingFaceSpec | WebDatasetSpec,
+    FolderSpec
+    | ListSpec
+    | NpzSpec
+    | TorchvisionSpec
+    | GlyphsSpec
+    | CsvSpec
+    | HuggingFaceSpec
+    | WebDatasetSpec
+    | DatasetSpec
+    | CorruptedSpec,
     Field(discriminator="source"),
 ]
 
@@ -98,12 +109,22 @@ class SetsSpec(StrictModel):
     ood_val: SetSpec | None = None
     ood_train: SetSpec | None = None
 
+    def by_role(self) -> Iterator[tuple[str, str, SetSpec]]:
+        """Every set that is declared: its role, its name, its spec."""
+        for role in type(self).model_fields:
+            spec = getattr(self, role)
+            if isinstance(spec, dict):
+                yield from ((role, name, member) for name, member in spec.items())
+            elif spec is not None:
+                yield role, role, spec
+
 
 class Manifest(StrictModel):
     """A benchmark's declaration.
 
     Parameters
     ----------
+    paper : who published it, for a person who wants to look it up.
     root : folder that all paths are relative to; itself relative to the YAML file.
     classes : the classifier's class names in the order of its logits, as a list or a text file with one per
         line; for in-distribution sets that hold some of its classes only. By default the classes of ``id_train``.
@@ -112,6 +133,7 @@ class Manifest(StrictModel):
     name: str
     version: str
     description: str = ""
+    paper: str = ""
     root: str = "."
     transform: Preprocess | None = None
     classes: str | list[str] | None = None

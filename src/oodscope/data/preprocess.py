@@ -11,6 +11,7 @@ from pydantic import Field
 from oodscope.base.config import StrictModel
 from oodscope.base.hashing import fingerprint
 from oodscope.data.sources.base import Picture
+from oodscope.data.sources.reframed import Presized
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -63,16 +64,16 @@ class Preprocess(StrictModel):
         return torch.from_numpy(batch.reshape(-1, self.size, self.size, channels)).permute(0, 3, 1, 2)
 
     def _fit(self, image: Picture) -> NDArray[np.uint8]:
+        side = self.size if isinstance(image, Presized) else self.resize or self.size
         if isinstance(image, np.ndarray):
             channels = 1 if image.ndim == 2 else image.shape[2]
-            side = self.resize or self.size
             if image.shape[:2] == (self.size, self.size) and side == self.size and channels == len(self.mean):
                 return image.reshape(self.size, self.size, channels)
             image = Image.fromarray(image.squeeze(2) if channels == 1 and image.ndim == 3 else image)
-        return np.asarray(self._cropped(image)).reshape(self.size, self.size, len(self.mean))
+        return np.asarray(self._cropped(image, side)).reshape(self.size, self.size, len(self.mean))
 
-    def _cropped(self, picture: Image.Image) -> Image.Image:
-        mode, side = "L" if len(self.mean) == 1 else "RGB", self.resize or self.size
+    def _cropped(self, picture: Image.Image, side: int) -> Image.Image:
+        mode = "L" if len(self.mean) == 1 else "RGB"
         if picture.mode != mode:
             picture = picture.convert(mode)
         if min(picture.size) != side:

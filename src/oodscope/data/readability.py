@@ -16,7 +16,7 @@ def readable(images: ImageSet) -> ImageSet:
     """The images of a set that can be decoded; the set itself if all can."""
     source = images.source
     if not isinstance(source, EncodedSource):
-        return images
+        return _without(images, set(source.unreadable()))
     missing = set(source.missing())
     there = [row for row in range(len(source)) if row not in missing]
     if not there:
@@ -36,4 +36,13 @@ def readable(images: ImageSet) -> ImageSet:
         hierarchy={level: column[keep] for level, column in images.hierarchy.items()},
     )
     kept.skipped = tuple(source.name(row) for row in sorted(bad & set(images.rows.tolist())))
+    return kept
+
+
+def _without(images: ImageSet, bad: set[int]) -> ImageSet:
+    """The set without some rows of its source."""
+    if not bad.intersection(images.rows.tolist()):
+        return images
+    kept = images.take([position for position, row in enumerate(images.rows) if int(row) not in bad])
+    kept.skipped = tuple(images.source.name(row) for row in sorted(bad.intersection(images.rows.tolist())))
     return kept

@@ -37,6 +37,10 @@ class ImageSource(ABC):
     def name(self, index: int) -> str:
         """What a person calls this image: a relative path, or set name and number."""
 
+    def unreadable(self) -> list[int]:
+        """The rows that cannot be decoded; none where pixels lie open."""
+        return []
+
     @abstractmethod
     def _digest_all(self) -> list[bytes]:
         """A content digest of every image, in order."""

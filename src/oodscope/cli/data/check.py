@@ -1,0 +1,69 @@
+"""``oodscope data check``: look into every file."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from oodscope.cli.data.options import AsJson, Name, Root
+
+SHOWN = 10
+
+
+def check(
+    name: Name,
+    root: Root = None,
+    as_json: AsJson = False,
+    output: Annotated[Path | None, typer.Option(help="Write the whole report, as JSON, to this file.")] = None,
+) -> None:
+    """Count, decode and hash every file; what is whole is marked as ready.
+
+    Ends with status 1 if a file is missing or broken, or a number is wrong. Sets that a benchmark can do without are
+    passed over where they are missing.
+    """
+    from oodscope.base.files import write_text
+    from oodscope.data.root import data_root
+    from oodscope.data.shelf.check import check_split
+    from oodscope.data.shelf.needs import needs_of
+    from oodscope.data.shelf.state import State, state_of
+    from oodscope.execution.console import ConsoleProgress
+
+    folder = data_root(root)
+    progress = ConsoleProgress()
+    reports = [
+        check_split(each.card, each.split, folder, progress)
+        for each in needs_of(name)
+        if not (each.optional and state_of(each.card, each.split, folder) is State.MISSING)
+    ]
+    content: dict[str, Any] = {
+        "name": name,
+        "root": str(folder),
+        "ok": all(report.ok for report in reports),
+        "splits": [report.as_json() for report in reports],
+    }
+    if output is not None:
+        write_text(output, json.dumps(content, indent=1) + "\n")
+    if as_json:
+        typer.echo(json.dumps(content, indent=1))
+    else:
+        for split in content["splits"]:
+            show_report(split)
+    if not content["ok"]:
+        raise typer.Exit(1)
+
+
+def show_report(split: dict[str, Any]) -> None:
+    """One line, and the first problems of each kind below it."""
+    head = f"{split['dataset']}/{split['split']}: "
+    if split["ok"]:
+        typer.echo(f"{head}ready, {split['found']:,} images")
+        return
+    typer.echo(f"{head}{len(split['problems']):,} problem{'s' * (len(split['problems']) > 1)}")
+    for kind in ("missing", "broken", "count"):
+        of_kind = [problem for problem in split["problems"] if problem["kind"] == kind]
+        for problem in of_kind[:SHOWN]:
+            detail = f" ({problem['detail']})" if problem["detail"] else ""
+            typer.echo(f"  {kind}: {problem['where']}{detail}")
+        if len(of_kind) > SHOWN:
+            typer.echo(f"  {kind}: {len(of_kind) - SHOWN:,} more; --output FILE lists all")

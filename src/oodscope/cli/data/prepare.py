@@ -1,0 +1,48 @@
+"""``oodscope data prepare``: get what can be got, and say what cannot."""
+
+from typing import Annotated
+
+import typer
+
+from oodscope.cli.data.options import Name, Root
+
+
+def prepare(
+    name: Name,
+    root: Root = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Download without asking.")] = False,
+) -> None:
+    """Download, unpack and verify a benchmark's datasets, and print what must be fetched by hand.
+
+    Interrupted, it goes on where it stopped. Ends with status 1 while something is lacking.
+    """
+    from oodscope.cli.data.check import show_report
+    from oodscope.data.root import data_root
+    from oodscope.data.shelf.check import SplitReport
+    from oodscope.data.shelf.needs import needs_of
+    from oodscope.data.shelf.prepare import prepare as bring
+    from oodscope.execution.console import ConsoleProgress
+
+    folder = data_root(root)
+    wanted = needs_of(name)
+
+    def confirm(urls: list[str]) -> bool:
+        for url in urls:
+            typer.echo(f"to download: {url}", err=True)
+        return yes or typer.confirm(f"Download {len(urls)} files to {folder}?", default=True, err=True)
+
+    def tell(report: SplitReport) -> None:
+        show_report(report.as_json())
+
+    outcome = bring(wanted, folder, confirm, tell, ConsoleProgress())
+    for item in outcome.by_hand.values():
+        place = f" Put it into {item.archive(folder).parent} and run this again." if item.fetch.name else ""
+        typer.echo(f"by hand, {item.card.name}: {item.fetch.ask}{place}")
+    for failure in outcome.failures:
+        typer.echo(f"failed: {failure}")
+    lacking = outcome.lacking(wanted)
+    for each in lacking:
+        typer.echo(f"{outcome.states[each.card.name, each.split]}: {each.card.name}/{each.split}")
+    if lacking:
+        raise typer.Exit(1)
+    typer.echo(f"{name}: ready under {folder}")

@@ -1,0 +1,68 @@
+"""What comes with the package: manifests, dataset cards, split lists and class lists."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oodscope.base.errors import UnknownNameError
+
+HOME = Path(__file__).parent
+"""Folder of ``benchmarks/``, ``datasets/`` and ``lists/``."""
+
+
+def names_in(kind: str) -> list[str]:
+    """The packaged ``benchmarks`` or ``datasets``, by name."""
+    return sorted(path.stem for path in (HOME / kind).glob("*.yaml"))
+
+
+def find(kind: str, name: str) -> Path:
+    """The YAML file of a packaged benchmark or dataset; an unknown name suggests the nearest."""
+    path = HOME / f"{kind}s" / f"{name}.yaml"
+    if name not in names_in(f"{kind}s"):
+        raise UnknownNameError(kind, name, names_in(f"{kind}s"), "See: oodscope data list")
+    return path
+
+
+def class_list(name: str) -> list[str]:
+    """A packaged list of class names, in label order: ``imagenet_1k`` (1,000 WordNet ids), ``imagenet_200``."""
+    return (HOME / "lists" / f"{name}.txt").read_text(encoding="utf-8").split()
+
+
+@dataclass(frozen=True)
+class RowList:
+    """Which images of an official split belong to a part of it.
+
+    Parameters
+    ----------
+    member : one flag per image.
+    by_class : how the flags are ordered. ``True``: class after class, and within a class in official order,
+        because the published lists name images by class and running number (``cat/0007.png`` is the seventh cat);
+        ``False``: in official order.
+    """
+
+    member: NDArray[np.bool_]
+    by_class: bool
+
+    def positions(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The positions in official order of the member images, for a split with these labels."""
+        order = np.argsort(labels, kind="stable") if self.by_class else np.arange(len(labels))
+        return np.sort(order[self.member])
+
+
+def row_list(name: str) -> RowList:
+    """A packaged part of a split, by name.
+
+    ``lists/openood15.npz`` holds OpenOOD v1.5's parts as packed bits over 10,000 images each: ``cifar10_val``
+    and ``cifar100_val`` (class after class; the other 9,000 images are the test part, ``..._test``), and
+    ``cifar10_tin_val``, ``cifar10_tin_test``, ``cifar100_tin_val``, ``cifar100_tin_test`` (flag N is the image
+    ``val_N.JPEG`` of Tiny ImageNet).
+    """
+    with np.load(HOME / "lists" / "openood15.npz", allow_pickle=False) as kept:
+        known = {*kept.files, "cifar10_test", "cifar100_test"}
+        if name not in known:
+            raise UnknownNameError("row list", name, known)
+        stored = name if name in kept.files else name.replace("_test", "_val")
+        member = np.unpackbits(kept[stored]).astype(bool)
+    return RowList(member if stored == name else ~member, by_class="_tin_" not in name)
