@@ -85,7 +85,7 @@ class ImageSet:
 
     def images(self, rows: Sequence[int] | NDArray[np.int64]) -> list[NDArray[np.uint8]]:
         """The pixels of some rows of this set, uint8 ``[H, W]`` or ``[H, W, C]``."""
-        return [self.source.read(int(self.rows[row])) for row in rows]
+        return self.source.read_many([int(self.rows[row]) for row in rows])
 
     def sample_ids(self) -> list[str]:
         """A stable name for each image, unique within its set."""

@@ -50,12 +50,13 @@ class Preprocess(StrictModel):
         """A float32 batch ``[N, C, size, size]`` from uint8 images ``[H, W]`` or ``[H, W, C]``."""
         import torch
 
-        pixels = torch.from_numpy(np.stack([self._fit(image) for image in images]))
+        pixels = torch.from_numpy(np.stack([self.crop(image) for image in images]))
         batch = pixels.permute(0, 3, 1, 2).to(torch.float32).div_(255.0)
         shape = (1, -1, 1, 1)
         return batch.sub_(torch.tensor(self.mean).view(shape)).div_(torch.tensor(self.std).view(shape))
 
-    def _fit(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    def crop(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """The pixels ``[size, size, C]`` that the network sees, not yet normalised."""
         channels = 1 if image.ndim == 2 else image.shape[2]
         side = self.resize or self.size
         if image.shape[:2] == (self.size, self.size) and side == self.size and channels == len(self.mean):

@@ -2,6 +2,7 @@
 
 import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -19,6 +20,10 @@ class ImageSource(ABC):
     @abstractmethod
     def read(self, index: int) -> NDArray[np.uint8]:
         """The pixels of one image, ``[H, W]`` or ``[H, W, C]``."""
+
+    def read_many(self, indices: Sequence[int]) -> list[NDArray[np.uint8]]:
+        """The pixels of some images; a source that computes them may do so for all at once."""
+        return [self.read(index) for index in indices]
 
     @abstractmethod
     def name(self, index: int) -> str:
