@@ -1,6 +1,7 @@
 """Data: image sets from anywhere, and benchmarks that give them roles."""
 
 from oodscope.data.benchmark import Benchmark, Role
+from oodscope.data.corruptions import corrupt, corrupt_batch
 from oodscope.data.duplicates import Duplicates, find_duplicates
 from oodscope.data.imageset import ImageSet
 from oodscope.data.jigsaw import jigsaw
@@ -17,6 +18,8 @@ __all__ = [
     "Role",
     "Test",
     "Validation",
+    "corrupt",
+    "corrupt_batch",
     "find_duplicates",
     "jigsaw",
     "load_benchmark",

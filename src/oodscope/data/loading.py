@@ -8,6 +8,7 @@ from typing import Any
 from oodscope.base.catalog import catalog
 from oodscope.base.errors import DataError, UnknownNameError
 from oodscope.data.benchmark import Benchmark
+from oodscope.data.corruptions.spec import CorruptedSpec
 from oodscope.data.imageset import ImageSet
 from oodscope.data.manifest import GlyphsSpec, Manifest, SetSpec, read_manifest
 from oodscope.data.sources import FileSource
@@ -35,14 +36,18 @@ def load_benchmark(
     """
     manifest, folder = _find(name)
     scale = None if images_per_class is None else _scale(manifest, images_per_class)
+    roles: dict[str, Any] = {}
 
     def open_set(label: str, spec: SetSpec) -> ImageSet:
         if scale is not None and isinstance(spec, GlyphsSpec):
             spec = spec.model_copy(update={"per_class": max(1, round(spec.per_class * scale))})
+        if isinstance(spec, CorruptedSpec):
+            if spec.of not in roles:
+                raise DataError(f"benchmark {manifest.name!r}: {spec.of} cannot be made by corrupting {spec.of}")
+            return spec.derive(label, roles[spec.of])
         opened = spec.open(label, folder, progress)
         return readable(opened) if skip_unreadable else opened
 
-    roles: dict[str, Any] = {}
     for role, spec in _filled(manifest):
         if role in _GROUPS:
             roles[role] = tuple(open_set(label, member) for label, member in spec.items())

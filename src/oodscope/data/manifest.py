@@ -7,6 +7,7 @@ from pydantic import Field
 
 from oodscope.base.config import StrictModel, parse, read_yaml
 from oodscope.base.errors import DataError
+from oodscope.data.corruptions.spec import CorruptedSpec
 from oodscope.data.embedded import open_glyphs
 from oodscope.data.imageset import ImageSet
 from oodscope.data.opening import open_folder, open_list, open_npz
@@ -79,7 +80,9 @@ class GlyphsSpec(StrictModel):
         return open_glyphs(name, self.split, per_class=self.per_class, seed=self.seed, progress=progress)
 
 
-SetSpec = Annotated[FolderSpec | ListSpec | NpzSpec | TorchvisionSpec | GlyphsSpec, Field(discriminator="source")]
+SetSpec = Annotated[
+    FolderSpec | ListSpec | NpzSpec | TorchvisionSpec | GlyphsSpec | CorruptedSpec, Field(discriminator="source")
+]
 
 
 class SetsSpec(StrictModel):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,8 @@ from oodscope.data.corruptions.severities import LADDERS, WORST, scale_for
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+Number = TypeVar("Number", np.float64, np.int64)
 
 _VALUES = {"cpu": 2**18, "cuda": 2**24}
 """Values that are corrupted at a time: what fits the caches of a CPU, or fills a GPU and leaves it memory."""
@@ -42,11 +44,11 @@ def corrupt_batch(
 
     info = find_corruption(name)
     _check_images(images)
-    severities = _one_each("severity", severity, len(images), np.float64)
+    severities = _one_each("severity", np.asarray(severity, np.float64), len(images))
     outside = severities[~((severities >= 0) & (severities <= WORST))]
     if len(outside):
         raise DataError(f"{name}: severity {outside[0]:g} is not between 0 and {WORST}")
-    named = _one_each("keys", np.arange(len(images)) if keys is None else keys, len(images), np.int64)
+    named = np.arange(len(images)) if keys is None else _one_each("key", np.asarray(keys, np.int64), len(images))
     # Apple's GPUs have no float64, on which agreement between batches and devices rests
     home = "cpu" if images.device.type == "mps" else images.device
     at_once = max(1, _VALUES.get(torch.device(home).type, 2**18) // max(1, images[0].numel()))
@@ -96,8 +98,7 @@ def _check_images(images: "Tensor") -> None:
         raise DataError("images to corrupt must lie in [0, 1]; corrupt them before they are normalised")
 
 
-def _one_each(what: str, values: ArrayLike, count: int, kind: type) -> NDArray[np.generic]:
-    given = np.asarray(values, dtype=kind)
-    if given.shape not in ((), (count,)):
-        raise DataError(f"{count} images need one {what} or {count}, not an array of shape {list(given.shape)}")
-    return np.broadcast_to(given, count)
+def _one_each(what: str, values: NDArray[Number], count: int) -> NDArray[Number]:
+    if values.shape not in ((), (count,)):
+        raise DataError(f"{count} images need one {what} or {count}, not an array of shape {list(values.shape)}")
+    return np.broadcast_to(values, count)

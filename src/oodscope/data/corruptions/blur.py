@@ -1,5 +1,7 @@
 """Blur by lenses: Gaussian, out of focus, zooming."""
 
+from functools import partial
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -21,7 +23,7 @@ def defocus_blur(x: Tensor, draws: Draws, *, radius: Tensor, alias: Tensor) -> T
     """Every point becomes a disk, whose rim a small Gaussian filter of deviation ``alias`` softens."""
     grids = torch.where(radius <= _GRID, float(_GRID), radius.ceil()).long()
     blurred = torch.empty_like(x)
-    for half in grids.unique().tolist():
+    for half in sorted(set(grids.tolist())):
         rows = (grids == half).nonzero().squeeze(1)
         blurred[rows] = _filtered(x[rows], disk(radius[rows], alias[rows], half))
     return blurred
@@ -48,13 +50,12 @@ def disk(radius: Tensor, alias: Tensor, half: int) -> Tensor:
 def _filtered(x: Tensor, kernel: Tensor) -> Tensor:
     """Each image under its own symmetric kernel, through the Fourier domain; beyond the edge it is mirrored."""
     half = kernel.shape[-1] // 2
-    places = [
-        separable.mirror(torch.arange(-half, side + half, device=x.device), side) for side in x.shape[2:]
-    ]
+    places = [separable.mirror(torch.arange(-half, side + half, device=x.device), side) for side in x.shape[2:]]
     padded = x[:, :, places[0][:, None], places[1]]
     size = padded.shape[2:]
     spectrum = torch.fft.rfft2(padded) * torch.fft.rfft2(kernel, s=size)[:, None]
-    return torch.fft.irfft2(spectrum, s=size)[:, :, 2 * half :, 2 * half :]
+    filtered: Tensor = torch.fft.irfft2(spectrum, s=size)
+    return filtered[:, :, 2 * half :, 2 * half :]
 
 
 def zoom_blur(x: Tensor, draws: Draws, *, rung: Tensor) -> Tensor:
@@ -65,9 +66,8 @@ def zoom_blur(x: Tensor, draws: Draws, *, rung: Tensor) -> Tensor:
     weights = (1 - share) * shares[lower] + share * shares[lower + 1]
     total = torch.zeros_like(x)
     for layer in weights.any(dim=0).nonzero().squeeze(1).tolist():
-        factor = x.new_tensor([_factor(layer)])
-        matrices = [separable.zoom(factor, side) for side in x.shape[2:]]
-        total = total + weights[:, layer, None, None, None] * separable.apply(*matrices, x)
+        larger = separable.apply(partial(separable.zoom, x.new_tensor([_factor(layer)])), x)
+        total = total + weights[:, layer, None, None, None] * larger
     return total
 
 

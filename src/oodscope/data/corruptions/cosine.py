@@ -31,7 +31,7 @@ def backward(coefficients: Tensor) -> Tensor:
 
 
 def _shifted(value: Tensor, bits: int) -> Tensor:
-    return (value / 2**bits + 0.5).floor()
+    return (value / (1 << bits) + 0.5).floor()
 
 
 @cache
@@ -40,9 +40,9 @@ def _matrix() -> Tensor:
     c = [math.sqrt(2) * math.cos(k * math.pi / 16) for k in range(8)]
 
     def fixed(value: float) -> int:
-        return math.floor(value * 2**_BITS + 0.5)
+        return math.floor(value * (1 << _BITS) + 0.5)
 
-    one, turn = 2**_BITS, fixed(c[6])
+    one, turn = 1 << _BITS, fixed(c[6])
     even = {
         0: (one, one, one, one),
         4: (one, -one, -one, one),

@@ -2,7 +2,7 @@
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
+from torch.nn.functional import max_pool2d, pad
 
 _TAN_22 = 13573 / 2**15
 """The tangent of 22.5 degrees, in OpenCV's precision."""
@@ -20,7 +20,7 @@ def canny(levels: Tensor, low: float, high: float) -> Tensor:
     """
     across, down = _sobel(levels)
     size = across.abs() + down.abs()
-    padded = F.pad(size, (1, 1, 1, 1))
+    padded = pad(size, (1, 1, 1, 1))
     height, width = levels.shape[2:]
 
     def beside(dy: int, dx: int) -> Tensor:
@@ -44,7 +44,7 @@ def canny(levels: Tensor, low: float, high: float) -> Tensor:
     ) & (size > low)  # fmt: skip
     edges = thin & (size > high)
     while True:
-        joined = thin & (F.max_pool2d(edges.float(), 3, 1, 1) > 0)
+        joined = thin & (max_pool2d(edges.float(), 3, 1, 1) > 0)
         if torch.equal(joined, edges):
             return edges
         edges = joined
@@ -55,7 +55,7 @@ def distance_to(edges: Tensor, limit: float) -> Tensor:
     distance = torch.where(edges, 0.0, limit).to(torch.float64)
     height, width = edges.shape[2:]
     while True:
-        padded = F.pad(distance, (2, 2, 2, 2), value=limit)
+        padded = pad(distance, (2, 2, 2, 2), value=limit)
         shorter = distance
         for dy, dx, length in _MOVES:
             for sign in (1, -1):
@@ -68,7 +68,7 @@ def distance_to(edges: Tensor, limit: float) -> Tensor:
 
 def _sobel(levels: Tensor) -> tuple[Tensor, Tensor]:
     """The gradient to the right and down."""
-    padded = F.pad(levels, (1, 1, 1, 1), mode="replicate")
+    padded = pad(levels, (1, 1, 1, 1), mode="replicate")
     tall = padded[:, :, :-2] + 2 * padded[:, :, 1:-1] + padded[:, :, 2:]
     wide = padded[..., :-2] + 2 * padded[..., 1:-1] + padded[..., 2:]
     return tall[..., 2:] - tall[..., :-2], wide[:, :, 2:] - wide[:, :, :-2]

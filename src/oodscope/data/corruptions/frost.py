@@ -4,6 +4,7 @@ The published sets lay photographs of frost over the image. Those are not ours t
 drawn, and figures do not compare with the published ones.
 """
 
+import torch
 from torch import Tensor
 
 from oodscope.data.corruptions.colour import painted
@@ -11,6 +12,7 @@ from oodscope.data.corruptions.plasma import plasma
 from oodscope.data.corruptions.randomness import Draws
 
 _ICE = (222, 236, 255)
+_LAYERS = 3
 
 
 def frost(x: Tensor, draws: Draws, *, keep: Tensor, ice: Tensor) -> Tensor:
@@ -21,14 +23,19 @@ def frost(x: Tensor, draws: Draws, *, keep: Tensor, ice: Tensor) -> Tensor:
 
 
 def _crystals(draws: Draws, like: Tensor, height: int, width: int) -> Tensor:
-    """Veins and haze ``[N, height, width]`` in [0, 1].
+    """Veins and grains ``[N, height, width]`` in [0, 1], where a haze is thick.
 
-    The places where a cloud crosses its middle height are curves: drawn sharp, they are veins. Two sets of them, one
-    fine and one coarse, stand out of a haze that is a cloud itself.
+    The places where a cloud crosses its middle height are curves: drawn sharp, they are veins of ice, and drawn
+    on a rough cloud, grains.
     """
-    coarse, fine, haze = (
-        plasma(draws, like.new_full(like.shape, decay), height, width, purpose)
-        for purpose, decay in (("coarse", 1.9), ("fine", 1.6), ("haze", 1.7))
-    )
-    veins = [(1 - (2 * cloud - 1).abs()) ** power for cloud, power in ((coarse, 9), (fine, 5))]
-    return (0.55 * haze + 0.5 * veins[0] + 0.35 * veins[1]).clamp(0, 1)
+
+    def cloud(purpose: str, decay: float) -> Tensor:
+        return plasma(draws, torch.full_like(like, decay), height, width, purpose)
+
+    def curves(purpose: str, decay: float, sharpness: int) -> Tensor:
+        return (1 - (2 * cloud(purpose, decay) - 1).abs()) ** sharpness
+
+    haze = cloud("haze", 1.7)
+    veins = torch.stack([curves(f"veins {layer}", 1.45, 6) for layer in range(_LAYERS)]).amax(dim=0)
+    grains = curves("grains", 1.25, 3)
+    return (0.15 + 0.5 * haze * grains + (0.25 + 0.5 * haze) * veins).clamp(0, 1)

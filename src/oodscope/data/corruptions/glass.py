@@ -18,7 +18,7 @@ def glass_blur(x: Tensor, draws: Draws, *, sigma: Tensor, reach: Tensor, rounds:
     """
     levels = cut(separable.blur(x, sigma)) / 255
     for number in range(int(rounds.max())):
-        for distance in reach.unique().tolist():
+        for distance in sorted(set(reach.tolist())):
             rows = ((reach == distance) & (rounds > number)).nonzero().squeeze(1)
             if len(rows):
                 offsets = draws.uniform(f"neighbour {number}", 2, *x.shape[2:])[rows]

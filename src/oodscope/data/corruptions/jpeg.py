@@ -6,7 +6,7 @@ arithmetic shift of the C code.
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
+from torch.nn.functional import pad
 
 from oodscope.data.corruptions.cosine import backward, forward
 from oodscope.data.corruptions.levels import nearest
@@ -49,7 +49,7 @@ def _table(base: tuple[tuple[int, ...], ...], quality: Tensor) -> Tensor:
 def _coded(plane: Tensor, table: Tensor) -> Tensor:
     """Planes ``[N, C, H, W]`` after transform, quantisation and the way back, filled up to whole blocks."""
     fill = (-plane.shape[3] % 8, -plane.shape[2] % 8)
-    plane = F.pad(plane, (0, fill[0], 0, fill[1]), mode="replicate")
+    plane = pad(plane, (0, fill[0], 0, fill[1]), mode="replicate")
     count, channels, height, width = plane.shape
     blocks = plane.view(count, channels, height // 8, 8, width // 8, 8).transpose(3, 4) - 128
     steps = table[:, None, None, None]
@@ -83,7 +83,7 @@ def _to_rgb(light: Tensor, chroma: Tensor) -> Tensor:
 def _halved(chroma: Tensor) -> Tensor:
     """The means of 2 x 2 pixels, rounded down and up in turn along a row."""
     fill = -chroma.shape[3] % 16
-    chroma = F.pad(chroma, (0, fill, 0, chroma.shape[2] % 2), mode="replicate")
+    chroma = pad(chroma, (0, fill, 0, chroma.shape[2] % 2), mode="replicate")
     four = chroma[:, :, ::2, ::2] + chroma[:, :, ::2, 1::2] + chroma[:, :, 1::2, ::2] + chroma[:, :, 1::2, 1::2]
     bias = 1 + torch.arange(four.shape[3], device=four.device) % 2
     return ((four + bias) / 4).floor()
@@ -91,9 +91,9 @@ def _halved(chroma: Tensor) -> Tensor:
 
 def _doubled(chroma: Tensor) -> Tensor:
     """Twice the size by a triangle filter: three parts of the nearer pixel, one of the farther, in each direction."""
-    padded = F.pad(chroma, (0, 0, 1, 1), mode="replicate")
+    padded = pad(chroma, (0, 0, 1, 1), mode="replicate")
     rows = torch.stack([3 * chroma + padded[:, :, :-2], 3 * chroma + padded[:, :, 2:]], dim=3).flatten(2, 3)
-    padded = F.pad(rows, (1, 1, 0, 0), mode="replicate")
+    padded = pad(rows, (1, 1, 0, 0), mode="replicate")
     left = ((3 * rows + padded[..., :-2] + 8) / 16).floor()
     right = ((3 * rows + padded[..., 2:] + 7) / 16).floor()
     return torch.stack([left, right], dim=4).flatten(3)

@@ -20,7 +20,8 @@ def speckle_noise(x: Tensor, draws: Draws, *, deviation: Tensor) -> Tensor:
 
 
 def shot_noise(x: Tensor, draws: Draws, *, variance: Tensor) -> Tensor:
-    r""":math:`K / c` where :math:`K \sim \mathrm{Poisson}(c x)` photons arrive; ``variance`` of white is :math:`1/c`."""
+    r""":math:`K / c` where :math:`K \sim \mathrm{Poisson}(c x)` photons arrive;
+    ``variance``, of white, is :math:`1/c`."""
     each = variance.view(_EACH)
     return poisson(x.detach() / each, draws.uniform("photons", *x.shape[1:])) * each
 

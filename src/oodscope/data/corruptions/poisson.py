@@ -10,7 +10,7 @@ def poisson(rate: Tensor, uniform: Tensor) -> Tensor:
     :math:`P(K \le k)` is the regularised incomplete gamma function :math:`Q(k + 1, \lambda)`. The search starts from
     the Cornish-Fisher expansion of the quantile, which is right or next to right, and walks.
     """
-    z = torch.special.ndtri(uniform)
+    z: Tensor = torch.special.ndtri(uniform)
     guess = (rate + rate.sqrt() * z + (z.square() - 1) / 6).floor().clamp(min=0)
     count = guess.flatten()
     rates, levels = rate.flatten(), uniform.flatten()
@@ -28,4 +28,5 @@ def poisson(rate: Tensor, uniform: Tensor) -> Tensor:
 
 def _below(count: Tensor, rate: Tensor) -> Tensor:
     """The probability of at most ``count`` events."""
-    return torch.special.gammaincc(count + 1, rate)
+    probability: Tensor = torch.special.gammaincc(count + 1, rate)
+    return probability

@@ -37,7 +37,8 @@ class Draws:
 
     def normal(self, purpose: str, *shape: int) -> Tensor:
         """Standard normal, float64 ``[N, *shape]``: the quantile function of uniform numbers."""
-        return torch.special.ndtri(self.uniform(purpose, *shape))
+        quantiles: Tensor = torch.special.ndtri(self.uniform(purpose, *shape))
+        return quantiles
 
     def _bits(self, purpose: str, shape: tuple[int, ...]) -> Tensor:
         name = int.from_bytes(hashlib.blake2b(purpose.encode(), digest_size=8).digest(), "big", signed=True)

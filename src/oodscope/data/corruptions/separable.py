@@ -12,9 +12,10 @@ from torch import Tensor
 Fold = Callable[[Tensor, int], Tensor]
 
 
-def apply(rows: Tensor, columns: Tensor, x: Tensor) -> Tensor:
-    """``rows`` applied to the vertical and ``columns`` to the horizontal direction of ``x [N, C, H, W]``."""
-    return rows[:, None] @ x @ columns[:, None].transpose(-1, -2)
+def apply(matrices: Callable[[int], Tensor], x: Tensor) -> Tensor:
+    """``matrices(side)`` applied to both directions of ``x [N, C, H, W]``."""
+    rows, columns = (matrices(side)[:, None] for side in x.shape[2:])
+    return rows @ x @ columns.transpose(-1, -2)
 
 
 def nearest(position: Tensor, side: int) -> Tensor:
@@ -35,7 +36,7 @@ def mirror(position: Tensor, side: int) -> Tensor:
 
 
 def gaussian(sigma: Tensor, side: int, fold: Fold = nearest, truncate: float = 4.0) -> Tensor:
-    r"""The matrices of a Gaussian filter with weights :math:`\propto e^{-d^2 / 2\sigma^2}`, ``|d| <= truncate * sigma``.
+    r"""The matrices of a Gaussian filter with weights :math:`\propto e^{-d^2 / 2\sigma^2}` up to ``truncate * sigma``.
 
     Parameters
     ----------
@@ -55,7 +56,7 @@ def gaussian(sigma: Tensor, side: int, fold: Fold = nearest, truncate: float = 4
 
 def blur(x: Tensor, sigma: Tensor, fold: Fold = nearest, truncate: float = 4.0) -> Tensor:
     """Each image of ``x [N, C, H, W]`` under its own Gaussian filter."""
-    return apply(*(gaussian(sigma, side, fold, truncate) for side in x.shape[2:]), x)
+    return apply(lambda side: gaussian(sigma, side, fold, truncate), x)
 
 
 def zoom(factor: Tensor, side: int) -> Tensor:

@@ -35,7 +35,7 @@ def snow(
     keep : the share of the scene that is not whitened.
     """
     noise = mean.view(_EACH) + deviation.view(_EACH) * draws.normal("flakes", 1, *x.shape[2:])
-    large = separable.apply(*(separable.zoom(zoom, side) for side in x.shape[2:]), noise)
+    large = separable.apply(lambda side: separable.zoom(zoom, side), noise)
     flakes = cut(torch.where(large < threshold.view(_EACH), 0.0, large)) / 255
     wind = 90 * draws.uniform("wind") - 135
     layer = cut(smeared(flakes, radius, sigma, wind)) / 255

@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from oodscope.data.corruptions import separable
 from oodscope.data.corruptions.colour import painted
@@ -66,7 +67,7 @@ def water(liquid: Tensor) -> Tensor:
 
 def _correlated(x: Tensor, kernel: tuple[tuple[float, ...], ...]) -> Tensor:
     """``x [N, 1, H, W]`` under a 3 x 3 kernel; beyond the edge it is mirrored."""
-    padded = torch.nn.functional.pad(x, (1, 1, 1, 1), mode="reflect")
+    padded = pad(x, (1, 1, 1, 1), mode="reflect")
     height, width = x.shape[2:]
     total = torch.zeros_like(x)
     for down, row in enumerate(kernel):
