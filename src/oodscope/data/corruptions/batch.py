@@ -1,5 +1,6 @@
 """Corrupt a batch of images, on whatever device it lies."""
 
+import math
 from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar
@@ -51,7 +52,7 @@ def corrupt_batch(
     named = np.arange(len(images)) if keys is None else _one_each("key", np.asarray(keys, np.int64), len(images))
     # Apple's GPUs have no float64, on which agreement between batches and devices rests
     home = "cpu" if images.device.type == "mps" else images.device
-    at_once = max(1, _VALUES.get(torch.device(home).type, 2**18) // max(1, images[0].numel()))
+    at_once = max(1, _VALUES.get(torch.device(home).type, 2**18) // math.prod(images.shape[1:]))
     corrupted = images.clone()
     changed = np.flatnonzero(severities > 0)
     for start in range(0, len(changed), at_once):

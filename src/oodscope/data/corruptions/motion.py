@@ -5,8 +5,8 @@ from torch import Tensor
 
 from oodscope.data.corruptions.randomness import Draws
 
-_NOTHING = 1e-8
-"""Weights below this cannot move a level."""
+_NOTHING = 1e-11
+"""Weights below this move no level."""
 
 
 def motion_blur(x: Tensor, draws: Draws, *, radius: Tensor, sigma: Tensor) -> Tensor:

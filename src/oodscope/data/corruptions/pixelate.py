@@ -11,7 +11,11 @@ _FIXED = 2.0**22
 
 
 def pixelate(x: Tensor, draws: Draws, *, share: Tensor) -> Tensor:
-    """``share`` of the side's pixels remain; columns are averaged first, and both times levels are rounded."""
+    """``share`` of the side's pixels remain; columns are averaged first, and both times levels are rounded.
+
+    Equal to Pillow at the published sizes and shares. At some odd sizes the centre of a pixel lies on the border of
+    two cells, and may count to the other one.
+    """
     rows, columns = (_cells((side * share).floor().clamp(min=1), side)[:, None] for side in x.shape[2:])
     levels = nearest(x)
     levels = (levels @ columns.transpose(-1, -2) + 0.5).floor()
