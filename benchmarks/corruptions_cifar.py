@@ -4,8 +4,8 @@
     python benchmarks/corruptions_cifar.py OUTPUT.json --show
 
 Accuracy of the CIFAR-10 ResNet-18 on the first ``--limit`` test images under each of the 19 corruptions at each
-severity, and images per second of each corruption at 32 and 224 px, severities 1 to 5 mixed. OUTPUT.json is written after each
-corruption, and a run that finds one goes on from there.
+severity, and images per second of each corruption at 32 and 224 px, severities 1 to 5 mixed. OUTPUT.json is written
+after each corruption, and a run that finds one goes on from there.
 """
 
 import argparse

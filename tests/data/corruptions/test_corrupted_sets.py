@@ -114,7 +114,7 @@ def test_large_files_are_cropped_as_imagenet_c_was(tmp_path):
         "large.png": (224, 224, 3), "grey.png": (224, 224), "small.png": (64, 64, 3), "wide.png": (224, 224, 3),
     }  # fmt: skip
     (large,) = parent.images([parent.sample_ids().index("large.png")])
-    crop = torch.from_numpy(Preprocess(size=224, resize=256).crop(large)).permute(2, 0, 1)[None]
+    crop = torch.from_numpy(Preprocess(size=224, resize=256).crop(large).copy()).permute(2, 0, 1)[None]
     (seen,) = shifted.images([parent.sample_ids().index("large.png")])
     assert np.array_equal(corrupt_batch(crop, "contrast", 1)[0].permute(1, 2, 0).numpy(), seen)
 
