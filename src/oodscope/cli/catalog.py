@@ -10,6 +10,7 @@ from typing import Any
 import oodscope.detectors
 from oodscope.base.config import read_yaml
 from oodscope.base.files import write_text
+from oodscope.data.corruptions import CORRUPTIONS
 from oodscope.data.manifest import Manifest
 from oodscope.detectors import Detector, LogitScore, Rectifier
 from oodscope.models.zoo import MODELS
@@ -18,8 +19,13 @@ _ROOT = Path(oodscope.detectors.__file__).parent.parent
 
 
 def build_catalog() -> dict[str, dict[str, dict[str, Any]]]:
-    """Every detector, benchmark and model of the package, described by themselves."""
-    return {"detectors": _detectors(), "benchmarks": _benchmarks(), "models": _models()}
+    """Every detector, benchmark, model and corruption of the package, described by themselves."""
+    return {
+        "detectors": _detectors(),
+        "benchmarks": _benchmarks(),
+        "models": _models(),
+        "corruptions": _corruptions(),
+    }
 
 
 def _detectors() -> dict[str, dict[str, Any]]:
@@ -61,6 +67,11 @@ def _models() -> dict[str, dict[str, Any]]:
         name: {"summary": info.summary, "input_size": info.input_size, "target": info.target}
         for name, info in MODELS.items()
     }
+
+
+def _corruptions() -> dict[str, dict[str, Any]]:
+    columns = ("family", "group", "comparable", "differentiable", "continuous", "summary", "target")
+    return {name: {column: getattr(info, column) for column in columns} for name, info in CORRUPTIONS.items()}
 
 
 def main() -> None:

@@ -95,6 +95,7 @@ def _benchmark(job: Job, progress: Progress) -> Benchmark:
         return job.benchmark.open(skip_unreadable=job.skip_unreadable, progress=progress)
     return load_benchmark(
         job.benchmark,
+        root=job.root,
         images_per_class=job.images_per_class,
         skip_unreadable=job.skip_unreadable,
         progress=progress,

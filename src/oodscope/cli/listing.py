@@ -15,13 +15,14 @@ class Kind(StrEnum):
     DETECTORS = "detectors"
     BENCHMARKS = "benchmarks"
     MODELS = "models"
+    CORRUPTIONS = "corruptions"
 
 
 def listing(
     kind: Annotated[Kind, typer.Argument(help="What to list.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """List the detectors, benchmarks or models that exist, installed plugins included."""
+    """List the detectors, benchmarks, models or corruptions that exist, installed plugins included."""
     offered = {name: {"target": target, "summary": f"plugin {target}"} for name, target in plugins(kind).items()}
     entries: dict[str, dict[str, Any]] = {**catalog(kind), **offered}
     if as_json:

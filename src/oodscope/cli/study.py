@@ -27,7 +27,8 @@ class StudyJob:
     @property
     def key(self) -> str:
         """Of everything that decides the result: the declaration, the files that it names, this version."""
-        files = [Path(name) for name in (*self.job.model.files, self.job.benchmark)]
+        named = [self.job.benchmark] if isinstance(self.job.benchmark, str) else []
+        files = [Path(name) for name in (*self.job.model.files, *named)]
         digests = [sha256(path.read_bytes()).hexdigest() for path in files if path.is_file()]
         declared = self.job.model_dump(mode="json", exclude={"output", "device", "batch_size"})
         return fingerprint(declared, digests, __version__)[:24]

@@ -2,6 +2,7 @@
 
 from oodscope.data.benchmark import Benchmark, Role
 from oodscope.data.classlist import read_class_names
+from oodscope.data.corruptions import corrupt, corrupt_batch
 from oodscope.data.csvlist import open_csv
 from oodscope.data.duplicates import Duplicates, find_duplicates
 from oodscope.data.huggingface import open_hf
@@ -22,6 +23,8 @@ __all__ = [
     "Role",
     "Test",
     "Validation",
+    "corrupt",
+    "corrupt_batch",
     "find_duplicates",
     "jigsaw",
     "load_benchmark",

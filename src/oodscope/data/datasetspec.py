@@ -69,28 +69,3 @@ class DatasetSpec(StrictModel):
             known, found = f"{len(rows.member):,}", f"{len(images):,}"
             raise DataError(f"set {images.name!r}: row list {self.rows!r} is for {known} images, not {found}")
         return rows.positions(images.labels)
-
-
-class CorruptedSpec(StrictModel):
-    """Another set with corruptions applied, as ImageNet-C and CIFAR-10-C were made.
-
-    Parameters
-    ----------
-    of : the clean set.
-    kind : which family of corruptions; ``c`` is the fifteen of the papers at five severities.
-    count : how many images, drawn evenly over all corruptions and severities.
-    """
-
-    source: Literal["corrupted"]
-    of: DatasetSpec
-    kind: str = "c"
-    count: int = Field(gt=0)
-    seed: int = 0
-
-    def open_from(self, shelf: Shelf, name: str) -> ImageSet:
-        from oodscope.data.corruptions import corrupt  # type: ignore[import-not-found, unused-ignore]
-
-        clean = self.of.open_from(shelf, f"{name}-clean")
-        made: ImageSet = corrupt(clean, kind=self.kind, count=self.count, seed=self.seed)
-        made.name = name
-        return made

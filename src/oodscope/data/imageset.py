@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from oodscope.base.errors import DataError, did_you_mean
 from oodscope.base.hashing import fingerprint
-from oodscope.data.sources import ArraySource, DatasetSource, ImageSource, Picture, Pictures
+from oodscope.data.sources import ArraySource, DatasetSource, ImageSource, Picture
 
 UNLABELLED = -1
 
@@ -88,14 +88,14 @@ class ImageSet:
 
     def images(self, rows: Sequence[int] | NDArray[np.int64]) -> list[NDArray[np.uint8]]:
         """The pixels of some rows of this set, uint8 ``[H, W]`` or ``[H, W, C]``."""
-        return [self.source.read(int(self.rows[row])) for row in rows]
+        return self.source.read_many([int(self.rows[row]) for row in rows])
 
     def pictures(self, rows: Sequence[int] | NDArray[np.int64]) -> Sequence[Picture]:
         """The same images in the form that is cheapest to have, each decoded when it is taken.
 
         What a classifier's ``prepare`` wants: one decoded image at a time, fresh in the processor's cache.
         """
-        return Pictures(self.source, self.rows[np.asarray(rows, dtype=np.int64)])
+        return self.source.pictures(self.rows[np.asarray(rows, dtype=np.int64)])
 
     def sample_ids(self) -> list[str]:
         """A stable name for each image, unique within its set."""

@@ -7,7 +7,8 @@ from oodscope.base.catalog import catalog
 from oodscope.base.errors import DataError, UnknownNameError
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.classlist import read_class_names
-from oodscope.data.datasetspec import CorruptedSpec, DatasetSpec
+from oodscope.data.corruptions.spec import CorruptedSpec
+from oodscope.data.datasetspec import DatasetSpec
 from oodscope.data.imageset import ImageSet
 from oodscope.data.manifest import GlyphsSpec, Manifest, SetSpec, read_manifest
 from oodscope.data.packaged import find
@@ -44,18 +45,22 @@ def load_benchmark(
     scale = None if images_per_class is None else _scale(manifest, images_per_class)
     packaged = manifest.name if folder is None else None
     shelf = Shelf(data_root(root), lenient=skip_unreadable, benchmark=packaged)
+    roles: dict[str, Any] = {}
+    notes: list[str] = []
 
     def open_set(label: str, spec: SetSpec) -> ImageSet:
         if scale is not None and isinstance(spec, GlyphsSpec):
             spec = spec.model_copy(update={"per_class": max(1, round(spec.per_class * scale))})
-        if isinstance(spec, (DatasetSpec, CorruptedSpec)):
+        if isinstance(spec, CorruptedSpec):
+            if spec.of not in roles:
+                raise DataError(f"benchmark {manifest.name!r}: {spec.of} cannot be made by corrupting {spec.of}")
+            return spec.derive(label, roles[spec.of])
+        if isinstance(spec, DatasetSpec):
             opened = spec.open_from(shelf, label)
         else:
             opened = spec.open(label, folder or Path(), progress)
         return readable(opened) if skip_unreadable else complete(opened)
 
-    roles: dict[str, Any] = {}
-    notes: list[str] = []
     for role, label, spec in manifest.sets.by_role():
         if isinstance(spec, DatasetSpec) and spec.optional and spec.absent(shelf):
             notes.append(f"{role} left out: {spec.dataset} is not under {shelf.root}")

@@ -5,15 +5,18 @@ import re
 from pathlib import Path
 
 from oodscope.base.errors import DataError, UnknownNameError
-from oodscope.data.manifest import FolderSpec, ListSpec, NpzSpec, SetSpec, TorchvisionSpec
+from oodscope.data.manifest import FolderSpec, ListSpec, NpzSpec, TorchvisionSpec
 from oodscope.data.specs import CsvSpec, HuggingFaceSpec, WebDatasetSpec
+
+Located = FolderSpec | ListSpec | NpzSpec | TorchvisionSpec | CsvSpec | HuggingFaceSpec | WebDatasetSpec
+"""A set that one path or name is enough to declare."""
 
 FORMS = "a folder, a .txt, .csv or .tsv list, an .npz file, .tar shards, hf:NAME[:SPLIT] or torchvision:CLASS[:SPLIT]"
 
 _PREFIXED = re.compile(r"(hf|torchvision):(.+?)(?::(\w+))?")
 
 
-def locate(text: str) -> SetSpec:
+def locate(text: str) -> Located:
     """The declaration of the set that ``text`` names, as it would stand in a benchmark's YAML."""
     if prefixed := _PREFIXED.fullmatch(text):
         library, name, split = prefixed.groups()

@@ -8,7 +8,8 @@ from pydantic import Field
 
 from oodscope.base.config import StrictModel, parse, read_yaml
 from oodscope.base.errors import DataError
-from oodscope.data.datasetspec import CorruptedSpec, DatasetSpec
+from oodscope.data.corruptions.spec import CorruptedSpec
+from oodscope.data.datasetspec import DatasetSpec
 from oodscope.data.embedded import open_glyphs
 from oodscope.data.imageset import ImageSet
 from oodscope.data.opening import open_folder, open_list, open_npz

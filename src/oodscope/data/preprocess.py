@@ -58,12 +58,13 @@ class Preprocess(StrictModel):
         mean, std = (np.tile(np.array(each, dtype=np.float32), self.size) for each in (self.mean, self.std))
         for place, image in zip(batch, images):
             # one image after the other, while it lies in the processor's cache
-            np.divide(self._fit(image).reshape(self.size, -1), np.float32(255.0), out=place, dtype=np.float32)
+            np.divide(self.crop(image).reshape(self.size, -1), np.float32(255.0), out=place, dtype=np.float32)
             np.subtract(place, mean, out=place)
             np.divide(place, std, out=place)
         return torch.from_numpy(batch.reshape(-1, self.size, self.size, channels)).permute(0, 3, 1, 2)
 
-    def _fit(self, image: Picture) -> NDArray[np.uint8]:
+    def crop(self, image: Picture) -> NDArray[np.uint8]:
+        """The pixels ``[size, size, C]`` that the network sees, not yet normalised."""
         side = self.size if isinstance(image, Presized) else self.resize or self.size
         if isinstance(image, np.ndarray):
             channels = 1 if image.ndim == 2 else image.shape[2]

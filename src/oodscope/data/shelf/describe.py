@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from oodscope.data.cards import Card, load_card
-from oodscope.data.datasetspec import CorruptedSpec, DatasetSpec
+from oodscope.data.corruptions.spec import CorruptedSpec
+from oodscope.data.datasetspec import DatasetSpec
 from oodscope.data.manifest import SetSpec
 from oodscope.data.shelf.needs import read_benchmark, states
 from oodscope.data.shelf.state import State, state_of
@@ -49,8 +50,8 @@ def describe_dataset(card: Card, root: Path) -> dict[str, Any]:
 
 def _set(role: str, label: str, spec: SetSpec, known: dict[tuple[str, str], State]) -> dict[str, Any]:
     if isinstance(spec, CorruptedSpec):
-        made = f"{spec.kind} corruptions of {spec.of.dataset}/{'+'.join(spec.of.splits)}, seed {spec.seed}"
-        return {"role": role, "set": label, "count": spec.count, "from": made, "state": _state(spec.of, known)}
+        made = f"{spec.kind} corruptions of {spec.of}, seed {spec.seed}"
+        return {"role": role, "set": label, "count": spec.count, "from": made, "state": str(State.READY)}
     if not isinstance(spec, DatasetSpec):
         return {"role": role, "set": label, "count": None, "from": spec.source, "state": str(State.READY)}
     cuts = spec.model_dump(include={"rows", "classes", "random", "center_crop"}, exclude_none=True)

@@ -33,6 +33,14 @@ class ImageSource(ABC):
         """
         return self.read(index)
 
+    def read_many(self, indices: Sequence[int]) -> list[NDArray[np.uint8]]:
+        """The pixels of some images; a source that computes them may do so for all at once."""
+        return [self.read(index) for index in indices]
+
+    def pictures(self, indices: NDArray[np.int64]) -> Sequence[Picture]:
+        """Some images on their way to a network, each decoded when it is taken."""
+        return Pictures(self, indices)
+
     @abstractmethod
     def name(self, index: int) -> str:
         """What a person calls this image: a relative path, or set name and number."""

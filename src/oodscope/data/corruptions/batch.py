@@ -1,0 +1,105 @@
+"""Corrupt a batch of images, on whatever device it lies."""
+
+import math
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from oodscope.base.errors import DataError
+from oodscope.data.corruptions.catalog import Corruption, find_corruption
+from oodscope.data.corruptions.severities import LADDERS, WORST, scale_for
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Number = TypeVar("Number", np.float64, np.int64)
+
+_VALUES = {"cpu": 2**18, "cuda": 2**24}
+"""Values that are corrupted at a time: what fits the caches of a CPU, or fills a GPU and leaves it memory."""
+
+_SMALLEST = 8
+
+
+def corrupt_batch(
+    images: "Tensor", name: str, severity: ArrayLike, seed: int = 0, keys: ArrayLike | None = None
+) -> "Tensor":
+    """The images under one corruption; same shape, type and device.
+
+    What becomes of an image depends on its pixels, (``seed``, its key, ``name``) and its severity: not on the
+    other images, their number or their order, nor, to within a level, on the device. An image whose severity
+    changes keeps its random numbers, so a search over severity moves along a path.
+
+    Parameters
+    ----------
+    images : ``[N, C, H, W]`` with one or three channels; uint8, or floating point in [0, 1]. Of floats the result is
+        not rounded to levels, and gradients pass where ``oodscope list corruptions`` says so.
+    name : of the corruption.
+    severity : one number, or one per image, from 0 (nothing happens) to 5. Between two whole numbers the published
+        constants are interpolated.
+    keys : one integer per image that names its random numbers; by default its place in the batch.
+    """
+    import torch
+
+    info = find_corruption(name)
+    _check_images(images)
+    severities = _one_each("severity", np.asarray(severity, np.float64), len(images))
+    outside = severities[~((severities >= 0) & (severities <= WORST))]
+    if len(outside):
+        raise DataError(f"{name}: severity {outside[0]:g} is not between 0 and {WORST}")
+    named = np.arange(len(images)) if keys is None else _one_each("key", np.asarray(keys, np.int64), len(images))
+    # Apple's GPUs have no float64, on which agreement between batches and devices rests
+    home = "cpu" if images.device.type == "mps" else images.device
+    at_once = max(1, _VALUES.get(torch.device(home).type, 2**18) // math.prod(images.shape[1:]))
+    corrupted = images.clone()
+    changed = np.flatnonzero(severities > 0)
+    for start in range(0, len(changed), at_once):
+        rows = changed[start : start + at_once]
+        chosen = torch.from_numpy(rows).to(images.device)
+        part = _corrupt(images[chosen].to(home), name, info, severities[rows], seed, named[rows])
+        corrupted[chosen] = part.to(images.device)
+    return corrupted
+
+
+def _corrupt(
+    images: "Tensor", name: str, info: Corruption, severity: NDArray[np.float64], seed: int, keys: NDArray[np.int64]
+) -> "Tensor":
+    import torch
+
+    from oodscope.data.corruptions.levels import as_unit, cut
+    from oodscope.data.corruptions.randomness import Draws
+
+    module, _, function = info.target.partition(":")
+    apply: Callable[..., Tensor] = getattr(import_module(f"oodscope.data.corruptions.{module}"), function)
+    constants = LADDERS[name].at(scale_for(*images.shape[2:]), severity)
+    draws = Draws(seed, name, torch.from_numpy(keys).to(images.device))
+    result = apply(
+        as_unit(images), draws, **{each: torch.from_numpy(value).to(images.device) for each, value in constants.items()}
+    )
+    if images.dtype != torch.uint8:
+        return result.clamp(0, 1).to(images.dtype)
+    return cut(result).to(torch.uint8)
+
+
+def _check_images(images: "Tensor") -> None:
+    import torch
+
+    if images.dim() != 4 or images.shape[1] not in (1, 3) or min(images.shape[2:]) < _SMALLEST:
+        raise DataError(
+            f"images to corrupt must be [N, C, H, W] with one or three channels and {_SMALLEST} pixels a side, "
+            f"not {list(images.shape)}"
+        )
+    if images.dtype == torch.uint8:
+        return
+    if not images.is_floating_point():
+        raise DataError(f"images to corrupt must be uint8 or floating point in [0, 1], not {images.dtype}")
+    if len(images) and not bool(((images >= 0) & (images <= 1)).all()):
+        raise DataError("images to corrupt must lie in [0, 1]; corrupt them before they are normalised")
+
+
+def _one_each(what: str, values: NDArray[Number], count: int) -> NDArray[Number]:
+    if values.shape not in ((), (count,)):
+        raise DataError(f"{count} images need one {what} or {count}, not an array of shape {list(values.shape)}")
+    return np.broadcast_to(values, count)

@@ -1,0 +1,54 @@
+"""Random numbers by address: what an image draws depends on its key, not on its neighbours in the batch.
+
+SplitMix64 (Steele, Lea & Flood, OOPSLA 2014) is a counter run through a mixing function, so the j-th number of a
+stream is computed without the ones before it, for all images at once, with integer arithmetic that is the same on
+every device.
+"""
+
+import hashlib
+import math
+
+import torch
+from torch import Tensor
+
+_GOLDEN = -7046029254386353131  # 0x9E3779B97F4A7C15 as a signed integer: 2^64 / golden ratio
+
+
+class Draws:
+    """The streams of a batch, one per image and purpose.
+
+    Two purposes draw independent numbers, so a corruption may take as many of each as it likes. Severity is
+    no part of the address: one image has one grain, which grows with severity.
+
+    Parameters
+    ----------
+    seed, corruption : shared by the batch.
+    keys : int64 ``[N]``, one per image.
+    """
+
+    def __init__(self, seed: int, corruption: str, keys: Tensor) -> None:
+        digest = hashlib.blake2b(f"{seed} {corruption}".encode(), digest_size=8).digest()
+        self._streams = _mix(_mix(keys * _GOLDEN) + int.from_bytes(digest, "big", signed=True))
+
+    def uniform(self, purpose: str, *shape: int) -> Tensor:
+        """float64 ``[N, *shape]``, strictly between 0 and 1."""
+        high = self._bits(purpose, shape) >> 12 & (1 << 52) - 1
+        return (high.to(torch.float64) + 0.5) * 2.0**-52
+
+    def normal(self, purpose: str, *shape: int) -> Tensor:
+        """Standard normal, float64 ``[N, *shape]``: the quantile function of uniform numbers."""
+        quantiles: Tensor = torch.special.ndtri(self.uniform(purpose, *shape))
+        return quantiles
+
+    def _bits(self, purpose: str, shape: tuple[int, ...]) -> Tensor:
+        name = int.from_bytes(hashlib.blake2b(purpose.encode(), digest_size=8).digest(), "big", signed=True)
+        start = _mix(self._streams + name)
+        counter = torch.arange(1, math.prod(shape) + 1, device=start.device) * _GOLDEN
+        return _mix(start[:, None] + counter).view(-1, *shape)
+
+
+def _mix(z: Tensor) -> Tensor:
+    """SplitMix64's finaliser; the masks make the arithmetic shift of signed integers a logical one."""
+    z = (z ^ (z >> 30 & (1 << 34) - 1)) * -4658895280553007687
+    z = (z ^ (z >> 27 & (1 << 37) - 1)) * -7723592293110705685
+    return z ^ (z >> 31 & (1 << 33) - 1)
