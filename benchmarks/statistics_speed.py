@@ -96,12 +96,12 @@ def main() -> None:
     print("| what | wall, s | processor, s | load |\n|---|---|---|---|")
     large = made(6, 1, 50_000)
     one = dict(list(large.items())[:1])
-    alone = timed("1,000 replicates of 50,000 + 50,000 scores, one detector, draws included", 3, draw, one)
-    six = timed("the same, six detectors that share the draws", 2, draw, large)
+    alone = timed("1,000 replicates of 50,000 + 50,000 scores, one detector, draws included", 2, draw, one)
+    six = timed("the same, six detectors that share the draws", 1, draw, large)
     print(f"\nEach further detector: {(six[0] - alone[0]) / 5:.2f} s wall, {(six[1] - alone[1]) / 5:.2f} s processor\n")
     samples = made(DETECTORS, SETS, IMAGES)
     print("| what | wall, s | processor, s | load |\n|---|---|---|---|")
-    whole = timed(f"ours: {DETECTORS} detectors, {SETS} sets, all intervals, all pairs", 2, ours, samples)
+    whole = timed(f"ours: {DETECTORS} detectors, {SETS} sets, all intervals, all pairs", 1, ours, samples)
     first, second = list(samples.values())[:2]
     rng = np.random.default_rng(0)
     replicate = timed(

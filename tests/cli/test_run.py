@@ -222,7 +222,7 @@ class TestStatistics:
 
     def evaluate(self, oodscope, project, *more):
         command = ["evaluate", "--model", "small_cnn", "--weights", self.weights(project), "--benchmark"]
-        command += [project / "bench.yaml", "--detectors", "msp,knn", "--output", project / "out", "--device", "cpu"]
+        command += [project / "bench.yaml", "--detectors", "msp,ebo", "--output", project / "out", "--device", "cpu"]
         return oodscope(*command, *more)
 
     def test_seeds_end_to_end(self, project, oodscope):
@@ -239,9 +239,9 @@ class TestStatistics:
         assert "±" in table.out and "Means over 2 runs" in table.out
         refused = oodscope("table", *folders)
         assert refused.status == 1 and "several are seeds (--as-seeds) or rivals (oodscope compare)" in refused.err
-        two = oodscope("compare", *folders, "--detectors", "knn")
+        two = oodscope("compare", *folders, "--detectors", "ebo")
         assert two.status == 0, two.err
-        assert "On near OOD, knn of" in two.out
+        assert "On near OOD, ebo of" in two.out
         one = oodscope("compare", folders[0], "--json")
         assert {row["comparisons"] for row in json.loads(one.out)["comparisons"]} == {1}
 

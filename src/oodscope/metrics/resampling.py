@@ -55,7 +55,7 @@ def bootstrap_each(
         if metric not in METRICS:
             raise UnknownNameError("metric", metric, METRICS)
     n_id, sizes = _check(detectors, replicates)
-    largest = max(n_id, *sizes.values())
+    largest = max(1, n_id, *sizes.values())
     lanes = lanes_for(largest)
     rows = min(max(1, _BLOCK // largest), -(-replicates // lanes))
     id_draws = Draws(n_id, seed=seed, ood_set=None, rows=rows, lanes=lanes)
