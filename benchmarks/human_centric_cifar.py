@@ -20,6 +20,7 @@ import oodscope as oods
 from oodscope.metrics import Rejection, ThresholdSample, percentile_interval, resamples
 from oodscope.protocols.labelled_sets import correct_rows, labelled_sets, rows_of
 from oodscope.protocols.selective_rows import selective_estimates
+from oodscope.report.study_figures import conventional_twice, save_figure
 from openood_cifar import open_classifier
 from shifted_cifar import open_shifted
 
@@ -198,6 +199,7 @@ def main() -> None:
                 judge(folder, network, split, options.activations).save(home)
         plain, halved = (oods.Result.load(options.output / f"{network}{end}") for end in ("", "-split"))
         show(network, plain, halved)
+        save_figure(conventional_twice(plain.measurements), options.output / f"human-centric-{network}", ["png"])
 
 
 if __name__ == "__main__":

@@ -143,11 +143,12 @@ class TestThreshold:
         ]
         assert found.kept == np.mean([score < found.value for score in scores])
 
-    @pytest.mark.parametrize("n", [21, 101, 201, 1001, 2001])
-    def test_a_quantile_that_falls_on_an_image_rejects_exactly_up_to_it(self, n):
-        """(n - 1) * (1 - 0.95) is whole, but not in floating point."""
-        found = ThresholdSample(np.arange(n)).threshold(0.95)
-        assert found.value == n - 1 - (n - 1) // 20
+    @pytest.mark.parametrize("n", [21, 201, 2001])
+    @pytest.mark.parametrize(("keep", "one_in"), [(0.95, 20), (0.9, 10), (0.8, 5)])
+    def test_a_quantile_that_falls_on_an_image_rejects_exactly_up_to_it(self, n, keep, one_in):
+        """(n - 1) * (1 - 0.9) is whole, but a little less in floating point."""
+        found = ThresholdSample(np.arange(n)).threshold(keep)
+        assert found.value == n - 1 - (n - 1) // one_in
         assert found.tied == 1 / n
 
     def test_tie_mass_is_reported(self):

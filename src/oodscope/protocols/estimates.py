@@ -25,7 +25,8 @@ class Estimate:
     ----------
     value : NaN where the metric is not defined, such as a false rejection rate without a correct image.
     replicates : the same from bootstrap resamples. Replicate r used the same draw of whatever sets share (the
-        threshold sample, the ID images), so means over sets are taken replicate by replicate.
+        threshold sample, the ID images), so means over sets are taken replicate by replicate. Empty where every
+        interval is had without them.
     n_id, n_ood : images of known and of foreign classes that it was measured on.
     interval : where there is a better one than that of the replicates.
     """

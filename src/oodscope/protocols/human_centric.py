@@ -7,7 +7,8 @@ counts wrong decisions, on foreign images (label shift) as on images of known cl
 The paper takes the threshold from correctly classified training images (``train_correct``), which compares detectors
 at different operating points, because networks fit their training images and detectors show it differently. The
 headline therefore is ``val_correct``, where all detectors reject the same share of correct new images, and AUGRC,
-which needs no threshold. The realised false rejection (``frr95_...``) is measured beside each.
+which needs no threshold. The realised false rejection (``frr95_...``) is measured beside each: a detector that learns
+from ``id_val`` itself (``klm``) has seen the images of that threshold too, and the rate shows it.
 """
 
 from oodscope.base.config import parse

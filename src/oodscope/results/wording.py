@@ -19,6 +19,7 @@ LABELS = {
 }
 
 _HEADLINES = {"human_centric": ("der95_val_correct", "augrc")}
+"""Protocols whose first question is not one of ranking."""
 
 TRACKS: dict[Tuning, str] = {
     "default": "default parameters",
