@@ -6,6 +6,7 @@ bootstrap (:func:`bootstrap`). Names carry the positive class, and ``METRICS`` s
 """
 
 from oodscope.metrics.catalog import METRICS, MetricInfo, point_metrics
+from oodscope.metrics.conformal import Calibration, Guarantee, calibrate
 from oodscope.metrics.delong import auroc_interval, mean_auroc_interval
 from oodscope.metrics.interval import Interval
 from oodscope.metrics.ranking import Ranking
@@ -15,12 +16,15 @@ from oodscope.metrics.walk import Positive
 __all__ = [
     "METRICS",
     "Bootstrap",
+    "Calibration",
+    "Guarantee",
     "Interval",
     "MetricInfo",
     "Positive",
     "Ranking",
     "auroc_interval",
     "bootstrap",
+    "calibrate",
     "mean_auroc_interval",
     "percentile_interval",
     "point_metrics",
