@@ -104,16 +104,22 @@ def calibrate(scores: ArrayLike, target: float, kind: Kind = "conformal", confid
     kind, confidence : see ``Guarantee``; a conformal guarantee takes no confidence.
     """
     ordered = np.sort(check_scores(scores, "calibration scores"))
-    _check(target, kind, confidence)
     n = len(ordered)
+    above = check_enough(n, target, kind, confidence)
+    guarantee = Guarantee(kind, target, confidence if kind == "pac" else None, n)
+    return Calibration(ordered, float(ordered[n - 1 - above]), guarantee)
+
+
+def check_enough(n: int, target: float, kind: Kind = "conformal", confidence: float = 0.95) -> int:
+    """How many of n calibration scores may lie above the threshold; too few images are refused, in words."""
+    _check(target, kind, confidence)
     above = most_above(n, target, kind, confidence)
     if above is None:
         raise DataError(
             f"a target of {target:g} needs at least {least_images(target, 'conformal', confidence)} calibration images "
             f"(PAC at {_percent(confidence)}: {least_images(target, 'pac', confidence)}); there are {n}"
         )
-    guarantee = Guarantee(kind, target, confidence if kind == "pac" else None, n)
-    return Calibration(ordered, float(ordered[n - 1 - above]), guarantee)
+    return above
 
 
 def most_above(n: int, target: float, kind: Kind = "conformal", confidence: float = 0.95) -> int | None:

@@ -33,16 +33,11 @@ class FileSource(ImageSource):
         return len(self.paths)
 
     def read(self, index: int) -> NDArray[np.uint8]:
-        path = self.root / self.paths[index]
         try:
-            with Image.open(path) as picture:
-                if picture.mode == "L":
-                    return np.asarray(picture)
-                return np.asarray(_without_depth(picture).convert("RGB"))
-        except (OSError, UnidentifiedImageError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-            reason = "no such file" if isinstance(error, FileNotFoundError) else str(error).replace("\n", " ")
+            return read_image(self.root / self.paths[index])
+        except UnreadableImageError as error:
             raise UnreadableImageError(
-                f"unreadable image {path}: {reason}. Repair or remove it, or go on without it: --skip-unreadable"
+                f"{error}. Repair or remove it, or go on without it: --skip-unreadable"
             ) from error
 
     def name(self, index: int) -> str:
@@ -61,6 +56,21 @@ class FileSource(ImageSource):
             except UnreadableImageError:
                 bad.append(index)
         return bad
+
+
+def read_image(path: Path) -> NDArray[np.uint8]:
+    """The pixels of one file, ``[H, W]`` or ``[H, W, 3]``."""
+    try:
+        with Image.open(path) as picture:
+            return pixels(picture)
+    except (OSError, UnidentifiedImageError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        reason = "no such file" if isinstance(error, FileNotFoundError) else str(error).replace("\n", " ")
+        raise UnreadableImageError(f"unreadable image {path}: {reason}") from error
+
+
+def pixels(picture: Image.Image) -> NDArray[np.uint8]:
+    """The pixels of a picture: grey stays grey, everything else becomes RGB."""
+    return np.asarray(picture if picture.mode == "L" else _without_depth(picture).convert("RGB"))
 
 
 def _without_depth(picture: Image.Image) -> Image.Image:
