@@ -7,7 +7,10 @@ import typer
 from oodscope import __version__
 from oodscope.cli.demo import demo
 from oodscope.cli.evaluate import evaluate
+from oodscope.cli.export import export
+from oodscope.cli.fit import fit
 from oodscope.cli.listing import listing
+from oodscope.cli.predict import predict
 from oodscope.cli.run import run
 from oodscope.cli.table import table
 
@@ -23,6 +26,9 @@ app.command()(demo)
 app.command()(evaluate)
 app.command()(run)
 app.command()(table)
+app.command()(fit)
+app.command()(predict)
+app.command()(export)
 app.command("list")(listing)
 
 

@@ -111,7 +111,7 @@ class Scorer:
         scores = np.zeros(total)
         with progress.stage("score", total) as advance:
             for batch in self._batches(images, batch_size):
-                part = self._checked(self._judge(batch)[1], done)
+                part = self._checked(self.judge(batch)[1], done)
                 scores[done : done + len(part)] = part
                 done += len(part)
                 advance(len(part))
@@ -169,7 +169,7 @@ class Scorer:
             yield prepared.to(self.device)
 
     def _predictions(self, prepared: Tensor) -> Iterator[Prediction]:
-        logits, found = self._judge(prepared)
+        logits, found = self.judge(prepared)
         scores, winners = self._checked(found, 0), logits.argmax(dim=1).tolist()
         p_values: list[Any] = [None] * len(scores)
         accepted: list[Any] = [None] * len(scores)
@@ -179,7 +179,8 @@ class Scorer:
         for winner, score, p_value, verdict in zip(winners, scores.tolist(), p_values, accepted):
             yield Prediction(self.class_names[winner], winner, score, p_value, verdict)
 
-    def _judge(self, prepared: Tensor) -> tuple[Tensor, Tensor]:
+    def judge(self, prepared: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits and scores of a batch that is prepared for the network, on the device."""
         with torch.no_grad():
             columns, scores = self._score_prepared(prepared, plain=True, grad=False)
         return columns["logits"], scores

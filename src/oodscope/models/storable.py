@@ -45,7 +45,7 @@ def _described(transform: Any) -> Preprocess | None:
         elif kind == "CenterCrop":
             read["size"] = _edge(step.size)
         elif kind == "Normalize":
-            read |= {"mean": torch.as_tensor(step.mean).tolist(), "std": torch.as_tensor(step.std).tolist()}
+            read |= {"mean": _numbers(step.mean), "std": _numbers(step.std)}
     if "size" not in read or "mean" not in read:
         return None
     interpolation = str(getattr(read.pop("interpolation", "bilinear"), "value", "bilinear"))
@@ -53,6 +53,10 @@ def _described(transform: Any) -> Preprocess | None:
         return Preprocess(interpolation=interpolation, **read)  # type: ignore[arg-type]
     except ValueError:
         return None
+
+
+def _numbers(values: Any) -> list[float]:
+    return [float(value) for value in values]
 
 
 def _edge(size: Any) -> int | None:

@@ -1,0 +1,107 @@
+"""The graph says what torch says, for any number of images; what cannot be a graph says why."""
+
+import sys
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import oodscope as oods
+from oodscope.base.errors import DetectorError
+from oodscope.detectors import DETECTORS
+from oodscope.detectors import onnx as exporting
+from oodscope.detectors.onnx import OUTPUTS, ScorerGraph, draw, export_onnx
+
+from ..tiny import classifier, images, imageset
+
+onnxruntime = pytest.importorskip("onnxruntime")
+
+ONE_PASS = [
+    "ash", "ash_p", "ash_s", "cadref", "dice", "ebo", "entropy", "fdbd", "gen", "gradnorm", "gram", "klm", "knn", "kpca",
+    "mahalanobis_pp", "maxcosine", "mds", "mls", "msp", "nac", "nci", "neco", "nnguide", "react", "react+gen", "vim",
+]  # fmt: skip
+OWN_PASSES = {"adascale_a", "adascale_l", "iodin", "mds_ensemble", "odin", "rankfeat"}
+
+
+def scorer(name, clf=None):
+    return oods.fit_scorer(
+        clf or classifier(), name, imageset("held out", 60, 2), imageset("train", 200, 1), target=0.1
+    )
+
+
+def session(content):
+    return onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+
+
+def pixels(count, seed=9):
+    return torch.from_numpy(images(count, seed)[0]).permute(0, 3, 1, 2).float() / 255
+
+
+class Side(nn.Module):
+    """Several scorers side by side: one export for all."""
+
+    def __init__(self, scorers):
+        super().__init__()
+        self.graphs = nn.ModuleList([ScorerGraph(each) for each in scorers])
+
+    def forward(self, batch):
+        return tuple(graph(batch)[1] for graph in self.graphs)
+
+
+def test_every_detector_of_one_pass_equals_torch():
+    clf = classifier()
+    scorers = [scorer(name, clf) for name in ONE_PASS]
+    outputs = [f"score {number}" for number in range(len(scorers))]
+    graph = session(draw(Side(scorers), pixels(4), outputs, "all"))
+    for count in (1, 13):
+        found = graph.run(outputs, {"images": pixels(count).numpy()})
+        for name, each, theirs in zip(ONE_PASS, scorers, found):
+            ours = each.score_tensor(pixels(count)).numpy()
+            assert theirs.shape == (count,)
+            assert np.abs(theirs - ours).max() <= 1e-4 * np.abs(ours).max(), name
+
+
+def test_an_exported_file_judges_as_the_scorer_does(tmp_path):
+    made = scorer("knn")
+    off = export_onnx(made, tmp_path / "knn.onnx", imageset("real", 10, 3))
+    assert set(off) == {"noise", "images"}
+    assert max(off.values()) < 1e-5
+    graph = session((tmp_path / "knn.onnx").read_bytes())
+    logits, score, accepted = graph.run(list(OUTPUTS), {"images": pixels(40).numpy()})
+    expected = made.predict(images(40, 9)[0])
+    assert logits.argmax(axis=1).tolist() == [each.class_index for each in expected]
+    assert np.allclose(score, [each.score for each in expected], rtol=1e-4)
+    assert accepted.tolist() == [each.accepted for each in expected]
+    assert set(accepted) == {True, False}
+
+
+def test_a_graph_that_differs_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(exporting, "TOLERANCE", 0.0)
+    with pytest.raises(DetectorError, match="msp: the ONNX graph differs from torch by .* more than 0"):
+        export_onnx(scorer("msp"), tmp_path / "a.onnx")
+    assert not (tmp_path / "a.onnx").exists()
+
+
+@pytest.mark.parametrize("name", sorted(OWN_PASSES))
+def test_passes_of_ones_own_are_no_graph(name, tmp_path):
+    with pytest.raises(DetectorError, match=f"{name}: cannot be exported: it makes passes of its own"):
+        export_onnx(scorer(name), tmp_path / "a.onnx")
+
+
+def test_what_cannot_be_traced_says_so(tmp_path):
+    with pytest.raises(DetectorError, match="^dropout: cannot be drawn as one graph for all images") as refusal:
+        export_onnx(scorer("dropout"), tmp_path / "a.onnx")
+    assert "\n" not in str(refusal.value)
+
+
+def test_without_the_extra(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(DetectorError, match=r"export needs onnxruntime: pip install 'oodscope\[onnx\]'"):
+        export_onnx(scorer("msp"), tmp_path / "a.onnx")
+
+
+def test_every_detector_is_accounted_for():
+    elsewhere = {"dropout", "ensemble_entropy", "gmm", "mutual_information", "opengan", "openmax", "optfs", "relation"}
+    elsewhere |= {"residual", "rmds", "rmds_pp", "scale", "she", "sirc", "temp_scaling", "vra", "weiper"}
+    assert set(DETECTORS.names()) == {*ONE_PASS, *OWN_PASSES, *elsewhere} - {"react+gen"}
