@@ -101,7 +101,7 @@ def test_unreadable_images_do_not_stop_the_others(oodscope, project, fit, tmp_pa
 
 
 def test_weights_beside_the_file(oodscope, project, fit, tmp_path):
-    assert fit("--guarantee", "pac", "--confidence", "0.9", detector="react").status == 0
+    assert fit("--guarantee", "pac", "--confidence", "0.9", "--target-fpr", "0.1", detector="react").status == 0
     new = project / "new"
     assert oodscope("predict", tmp_path / "d.oodscope", new, "--weights", project / "net.safetensors").status == 0
     for arguments, message in {
@@ -152,6 +152,18 @@ def test_mistakes_are_one_line_and_leave_no_file(fit, tmp_path, changes, message
     assert message in done.err.splitlines()[-1]
     assert done.err.splitlines()[-1].startswith("oodscope: ")
     assert not (tmp_path / "d.oodscope").exists()
+
+
+def test_unreadable_calibration_images_can_be_left_out(fit, project, tmp_path):
+    import shutil
+
+    shutil.copytree(project / "cal", tmp_path / "cal")
+    (tmp_path / "cal" / "bad.png").write_bytes(b"no image")
+    stopped = fit("--id-cal", tmp_path / "cal")
+    assert stopped.status == 1
+    assert "--skip-unreadable" in stopped.err.splitlines()[-1]
+    done = fit("--id-cal", tmp_path / "cal", "--skip-unreadable")
+    assert done.status == 0, done
 
 
 def test_training_images_cannot_calibrate(fit, project):

@@ -235,7 +235,7 @@ class TestFitting:
         counter = ForwardCounter(clf.model)
         with pytest.raises(DataError, match="a target of 0.01 needs at least 99 calibration images"):
             oods.fit_scorer(clf, "knn", held_out(), train(), target=0.01)
-        with pytest.raises(DataError, match="there are 30$"):
+        with pytest.raises(DataError, match="there are 30, for react learns from the other 30$"):
             oods.fit_scorer(clf, "react", held_out(), train(), target=0.03)
         assert counter.images == 0
 
@@ -368,7 +368,19 @@ class TestFile:
         ):
             oods.load(tmp_path / "a.oodscope")
 
-    def test_embedded_weights_are_checked_against_damage_only_once_read(self, scorers, tmp_path):
+    def test_published_weights_that_are_embedded_are_not_fetched_again(self, scorers, tmp_path):
+        clf, _ = small()
+        published = ModelOrigin(architecture="small_cnn", pretrained=True)
+        scorer = oods.fit_scorer(clf, "msp", held_out(), target=0.1, origin=published)
+        scorer.save(tmp_path / "a.oodscope", include_weights=True)
+        assert np.array_equal(
+            oods.load(tmp_path / "a.oodscope", device="cpu").score(images(3, 0)[0]), scorer.score(images(3, 0)[0])
+        )
+        scorer.save(tmp_path / "b.oodscope")
+        with pytest.raises(ModelError, match="there are no published weights"):
+            oods.load(tmp_path / "b.oodscope", device="cpu")
+
+    def test_embedded_weights_cost_their_size(self, scorers, tmp_path):
         scorers["msp"].save(tmp_path / "lean.oodscope")
         scorers["msp"].save(tmp_path / "whole.oodscope", include_weights=True)
         sizes = [(tmp_path / f"{name}.oodscope").stat().st_size for name in ("lean", "whole")]

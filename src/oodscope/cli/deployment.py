@@ -9,6 +9,7 @@ from oodscope.base.errors import OodscopeError
 from oodscope.cli.modelspec import PRETRAINED, ModelSpec, name_of
 from oodscope.data import ImageSet, Preprocess, load_benchmark, open_folder
 from oodscope.data.imageset import UNLABELLED
+from oodscope.data.loading import readable
 from oodscope.detectors import Scorer, create_detector, fit_scorer
 from oodscope.execution import Progress
 from oodscope.metrics.conformal import Kind
@@ -28,6 +29,7 @@ class Deployment(StrictModel):
     target_fpr: float
     guarantee: Kind
     confidence: float
+    skip_unreadable: bool
     batch_size: int
     device: str
 
@@ -73,14 +75,18 @@ class Deployment(StrictModel):
         if (self.benchmark is None) == (self.id_cal is None):
             raise OodscopeError("fit: give --id-cal (and --id-train) or --benchmark, and not both")
         if self.benchmark is None:
-            train = None if self.id_train is None else open_folder("id_train", self.id_train)
-            return train, open_folder("id_cal", str(self.id_cal)), None
+            train = None if self.id_train is None else self._open("id_train", self.id_train)
+            return train, self._open("id_cal", str(self.id_cal)), None
         if self.id_train is not None:
             raise OodscopeError("fit: --benchmark brings its own id_train; leave --id-train away")
-        opened = load_benchmark(self.benchmark, progress=progress)
+        opened = load_benchmark(self.benchmark, skip_unreadable=self.skip_unreadable, progress=progress)
         if opened.id_val is None:
             raise OodscopeError(f"benchmark {opened.name!r} has no id_val to calibrate on")
         return opened.id_train, opened.id_val, opened.transform
+
+    def _open(self, name: str, folder: str) -> ImageSet:
+        images = open_folder(name, folder)
+        return readable(images) if self.skip_unreadable else images
 
 
 def _labelled(images: ImageSet) -> bool:

@@ -27,6 +27,9 @@ def fit(
     include_weights: Annotated[
         bool, typer.Option("--include-weights", help="Keep the network's weights in the file: it then stands alone.")
     ] = False,
+    skip_unreadable: Annotated[
+        bool, typer.Option("--skip-unreadable", help="Leave out images that cannot be decoded.")
+    ] = False,
     batch_size: Annotated[int, typer.Option(help="Images per forward pass.", min=1)] = 256,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps.")] = "auto",
 ) -> None:
@@ -48,6 +51,7 @@ def fit(
         "target_fpr": target_fpr,
         "guarantee": guarantee,
         "confidence": confidence,
+        "skip_unreadable": skip_unreadable,
         "batch_size": batch_size,
         "device": device,
     }

@@ -21,7 +21,7 @@ from oodscope.detectors.saving import pack, unpack
 from oodscope.detectors.scorer import Scorer
 from oodscope.metrics import Calibration, Guarantee
 from oodscope.models import Classifier, Head
-from oodscope.models.evidence import deviation
+from oodscope.models.evidence import deviation, uninformative
 from oodscope.models.fingerprint import weights_fingerprint
 from oodscope.models.noise import noise_images
 from oodscope.models.origin import ModelOrigin
@@ -41,7 +41,7 @@ class ClassifierRecord(StrictModel):
     origin : its architecture; None for a network of one's own, which must be brought along.
     fingerprint : of the weights.
     head : the head's name in the network; None if there is none, or if it lies in the file as numbers.
-    transform : None where it comes with published weights.
+    transform : None where it comes with published weights that are fetched anew.
     """
 
     name: str
@@ -84,7 +84,7 @@ def save_scorer(scorer: Scorer, path: Path, include_weights: bool) -> None:
         tensors |= {"head.weight": classifier.head.weight, "head.bias": classifier.head.bias}
     if include_weights:
         tensors |= {f"weights.{key}": value.detach() for key, value in classifier.model.state_dict().items()}
-    published = scorer.origin is not None and scorer.origin.pretrained
+    fetched = scorer.origin is not None and scorer.origin.pretrained and not include_weights
     record = ScorerRecord(
         format=FORMAT,
         classifier=ClassifierRecord(
@@ -92,7 +92,7 @@ def save_scorer(scorer: Scorer, path: Path, include_weights: bool) -> None:
             origin=scorer.origin,
             fingerprint=weights_fingerprint(classifier.model),
             head=classifier.head_path,
-            transform=None if published else as_preprocess(classifier),
+            transform=None if fetched else as_preprocess(classifier),
             class_names=scorer.class_names,
         ),
         detector=DetectorRecord(version=scorer.detector.version, **packed),
@@ -186,7 +186,7 @@ def _classifier(
     if weights_fingerprint(classifier.model) != record.fingerprint:
         raise DetectorError(f"{path}: the weights are not those it was fitted with ({record.name}); find that file")
     expected = tensors["proof.logits"]
-    if float(expected.std()) > 0 and (off := deviation(_noise_logits(classifier), expected)) > SAME:
+    if not uninformative(expected) and (off := deviation(_noise_logits(classifier), expected)) > SAME:
         raise DetectorError(
             f"{path}: the network does not answer as it did when this was saved (logits of noise are off by {off:.2g} "
             "of their spread): another preprocessing, other code, or another version of its library"
@@ -214,7 +214,9 @@ def _network(
             f"{path}: needs the weights of {record.origin.architecture} that it was fitted with: give --weights FILE "
             "(weights= in Python), or fit with --include-weights"
         )
-    return record.origin.build(classes, kept or files)
+    if kept:
+        return record.origin.model_copy(update={"pretrained": False}).build(classes, kept)
+    return record.origin.build(classes, files)
 
 
 def _noise_logits(classifier: Classifier) -> Tensor:

@@ -60,7 +60,12 @@ def fit_scorer(
     class_names = _class_names(classifier, train, calibration)
     _check_disjoint(train, calibration)
     learn, judge = _halves(detector, calibration, seed)
-    check_enough(len(judge), target, guarantee, confidence)
+    try:
+        check_enough(len(judge), target, guarantee, confidence)
+    except DataError as error:
+        if learn is None:
+            raise
+        raise DataError(f"{error}, for {detector.name} learns from the other {len(learn)}") from error
     store = store or ActivationStore()
 
     def extract(images: ImageSet | None) -> Activations | None:
