@@ -26,6 +26,7 @@ Ties only lower the left side.
 """
 
 from dataclasses import dataclass
+from functools import cache
 from math import ceil, log
 from typing import Literal, get_args
 
@@ -122,6 +123,7 @@ def check_enough(n: int, target: float, kind: Kind = "conformal", confidence: fl
     return above
 
 
+@cache
 def most_above(n: int, target: float, kind: Kind = "conformal", confidence: float = 0.95) -> int | None:
     """How many of n calibration scores may lie above the threshold; None if n is too few for the guarantee."""
     if kind == "conformal":
