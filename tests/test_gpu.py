@@ -8,7 +8,7 @@ import oodscope as oods
 from oodscope.detectors import DETECTORS, Cost, Needs
 
 from .detectors.worlds import activations, world
-from .tiny import benchmark, classifier
+from .tiny import benchmark, classifier, imageset
 
 pytestmark = [
     pytest.mark.gpu,
@@ -49,3 +49,18 @@ def test_cuda_and_cpu_agree(tmp_path):
         # a gradient of almost nothing points either way, so a few images step elsewhere on another device
         worst = np.quantile(apart, 0.9) if Needs.GRADIENTS in detector.needs else apart.max()
         assert worst <= 5e-3 * one.std(), name
+
+
+@pytest.mark.parametrize("name", ["msp", "ebo", "gen", "knn", "mds", "vim", "react", "ash", "klm"])
+def test_a_scorer_never_stops_the_device(name):
+    scorer = oods.fit_scorer(
+        classifier(device="cuda"), name, imageset("held out", 60, 2), imageset("train", 200, 1), target=0.1
+    )
+    images = torch.rand(16, 3, 8, 8, device="cuda")
+    scorer.score_tensor(images)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        scores = scorer.score_tensor(images)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert np.allclose(scores.cpu().numpy(), scorer.score(images), rtol=1e-4)

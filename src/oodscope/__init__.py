@@ -26,7 +26,11 @@ if TYPE_CHECKING:
     from oodscope.data import load_benchmark as load_benchmark
     from oodscope.data import own_benchmark as own_benchmark
     from oodscope.detectors import Detector as Detector
+    from oodscope.detectors import FunctionScorer as FunctionScorer
+    from oodscope.detectors import Scorer as Scorer
     from oodscope.detectors import create_detector as create_detector
+    from oodscope.detectors import fit_scorer as fit_scorer
+    from oodscope.detectors import load as load
     from oodscope.detectors import load_detector as load_detector
     from oodscope.execution.console import ConsoleProgress as ConsoleProgress
     from oodscope.models import Classifier as Classifier
@@ -49,6 +53,7 @@ _HOMES = {
     "ConsoleProgress": "execution.console",
     "CrossEntropy": "training",
     "Detector": "detectors",
+    "FunctionScorer": "detectors",
     "HumanCentric": "protocols",
     "ImageSet": "data",
     "OodscopeError": "base.errors",
@@ -56,10 +61,13 @@ _HOMES = {
     "Result": "results",
     "ResultStore": "results",
     "ScoreTable": "results",
+    "Scorer": "detectors",
     "compare": "protocols",
     "create_detector": "detectors",
     "create_model": "models",
     "evaluate": "api",
+    "fit_scorer": "detectors",
+    "load": "detectors",
     "load_benchmark": "data",
     "load_detector": "detectors",
     "over_seeds": "results",

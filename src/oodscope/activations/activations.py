@@ -59,6 +59,14 @@ class Activations(Mapping[str, Tensor]):
         self._found: dict[tuple[str, str], Tensor] = {}
         self._check()
 
+    @classmethod
+    def of_batch(cls, columns: Mapping[str, Tensor], head: Head | None) -> "Activations":
+        """One batch as it lies on its device, gradients included; nothing is checked."""
+        batch = cls.__new__(cls)
+        batch._columns, batch.head = dict(columns), head
+        batch._moments, batch._found, batch._mean = {}, {}, None
+        return batch
+
     def __len__(self) -> int:
         return len(next(iter(self._columns.values())))
 
@@ -114,7 +122,7 @@ class Activations(Mapping[str, Tensor]):
         head = None if self.head is None else self.head.to(device)
         for start in range(0, len(self), rows):
             piece = {name: _as_tensor(values[start : start + rows], device=device) for name, values in columns.items()}
-            yield self._with(piece, head)
+            yield Activations.of_batch(piece, head)
 
     def per_row(
         self,
@@ -143,7 +151,7 @@ class Activations(Mapping[str, Tensor]):
             name: values[torch.from_numpy(chosen)] if isinstance(values, Tensor) else np.asarray(values[chosen])
             for name, values in self._columns.items()
         }
-        return self._with(picked, self.head)
+        return self._with(picked)
 
     def moments(self, device: torch.device | str = "cpu", *, normalised: bool = False) -> Moments:
         """Counts, means and scatter of the features by label, from one pass, kept for the next caller.
@@ -208,10 +216,9 @@ class Activations(Mapping[str, Tensor]):
             return self.head.num_classes
         return int(self.labels.max()) + 1 if "labels" in self._columns else 0
 
-    def _with(self, columns: Mapping[str, Column], head: Head | None) -> "Activations":
-        piece = Activations.__new__(Activations)
-        piece._columns, piece.head = dict(columns), head
-        piece._moments, piece._found, piece._mean = {}, {}, None
+    def _with(self, columns: Mapping[str, Column]) -> "Activations":
+        piece = Activations.of_batch({}, self.head)
+        piece._columns = dict(columns)
         return piece
 
     def _check(self) -> None:

@@ -31,22 +31,38 @@ def run_network(
     Taps look on during the plain pass, which is made for them if nobody else wants it.
     """
     pieces: dict[str, list[Tensor]] = {}
-    taps = [probe for probe in probes if isinstance(probe, Tap)]
     for batch in prepared(classifier, images, rows, batch_size):
-        passes = Passes(classifier, batch.to(classifier.device))
-        found = _plain_pass(passes, taps) if plain or taps else {}
-        if not plain:
-            found = {tap.column: found[tap.column] for tap in taps}
-        found |= {probe.column: probe(passes).detach() for probe in probes if probe not in taps}
+        found = batch_columns(classifier, batch.to(classifier.device), plain=plain, probes=probes)
         for name, values in found.items():
             pieces.setdefault(name, []).append(values.cpu())
     return {name: torch.cat(parts).numpy() for name, parts in pieces.items()}
 
 
-def _plain_pass(passes: Passes, taps: Sequence[Tap]) -> dict[str, Tensor]:
+def batch_columns(
+    classifier: Classifier, batch: Tensor, *, plain: bool, probes: Sequence[Probe], grad: bool = False
+) -> dict[str, Tensor]:
+    """The columns of one prepared batch, on the classifier's device.
+
+    Parameters
+    ----------
+    plain : whether ``logits`` and ``features`` are wanted; if not, only the probes' columns are there.
+    grad : record the plain pass and its taps, so that they can be differentiated with respect to ``batch``. What
+        probes find in passes of their own is never recorded.
+    """
+    taps = [probe for probe in probes if isinstance(probe, Tap)]
+    found = _plain_pass(classifier, batch, taps, grad) if plain or taps else {}
+    if not plain:
+        found = {tap.column: found[tap.column] for tap in taps}
+    passes = Passes(classifier, batch)
+    # probes take gradients even where the caller records none
+    with torch.enable_grad():
+        return found | {probe.column: probe(passes).detach() for probe in probes if probe not in taps}
+
+
+def _plain_pass(classifier: Classifier, batch: Tensor, taps: Sequence[Tap], grad: bool) -> dict[str, Tensor]:
     with ExitStack() as stack:
-        shown = {tap.column: stack.enter_context(tap.watching(passes.classifier)) for tap in taps}
-        outputs = passes.classifier.forward(passes.images)
+        shown = {tap.column: stack.enter_context(tap.watching(classifier)) for tap in taps}
+        outputs = classifier.forward(batch, grad=grad)
         found = {"logits": outputs.logits}
         if outputs.features is not None:
             found["features"] = outputs.features

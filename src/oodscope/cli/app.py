@@ -9,7 +9,10 @@ from oodscope.cli.compare import compare
 from oodscope.cli.data import data
 from oodscope.cli.demo import demo
 from oodscope.cli.evaluate import evaluate
+from oodscope.cli.export import export
+from oodscope.cli.fit import fit
 from oodscope.cli.listing import listing
+from oodscope.cli.predict import predict
 from oodscope.cli.run import run
 from oodscope.cli.table import table
 
@@ -26,6 +29,9 @@ app.command()(evaluate)
 app.command()(run)
 app.command()(table)
 app.command()(compare)
+app.command()(fit)
+app.command()(predict)
+app.command()(export)
 app.command("list")(listing)
 app.add_typer(data)
 

@@ -12,7 +12,8 @@ from oodscope.base.files import cache_root
 from oodscope.base.hashing import fingerprint
 from oodscope.data import Benchmark
 from oodscope.execution import Progress
-from oodscope.models import Classifier, Ensemble, create_model
+from oodscope.models import Classifier, create_model
+from oodscope.models.origin import vote
 from oodscope.training import CrossEntropy, train
 
 PRETRAINED = "pretrained"
@@ -61,18 +62,15 @@ def make_classifier(spec: ModelSpec, benchmark: Benchmark, device: str, progress
     classes = len(benchmark.class_names)
     if spec.train is None:
         made = [create_model(spec.architecture, num_classes=classes, weights=file) for file in spec.files]
-        return Classifier(_vote([model for model, _ in made]), made[0][1], device=device, name=_name(spec)), ""
+        return Classifier(vote([model for model, _ in made]), made[0][1], device=device, name=name_of(spec)), ""
     recipes = [each.train for each in spec.each_network() if each.train is not None]
     models = [_train(spec.architecture, recipe, benchmark, device, progress) for recipe in recipes]
-    classifier = Classifier(_vote(models), benchmark.transform, device=device, name=_name(spec))
+    classifier = Classifier(vote(models), benchmark.transform, device=device, name=name_of(spec))
     return classifier, str(spec.train.describe()["method"])
 
 
-def _vote(models: list[nn.Module]) -> nn.Module:
-    return models[0] if len(models) == 1 else Ensemble(models)
-
-
-def _name(spec: ModelSpec) -> str:
+def name_of(spec: ModelSpec) -> str:
+    """What tables call the network."""
     count = max(spec.members, len(spec.files))
     return spec.architecture if count == 1 else f"{count} x {spec.architecture}"
 

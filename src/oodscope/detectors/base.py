@@ -129,6 +129,13 @@ class Detector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is unt
         self._refuse_rows((~torch.isfinite(scores)).nonzero().flatten(), len(scores), "scores")
         return scores
 
+    def score_batch(self, batch: Activations) -> Tensor:
+        """Scores of one batch that lies on the detector's device, as it is: unchecked, in one piece.
+
+        Nothing asks the device what it found, and gradients flow as far as the score has any.
+        """
+        return precise(self._score(batch))
+
     def to(self, device: torch.device | str) -> Self:
         """Move what was fitted, and all coming work, to ``device``."""
         self._device = torch.device(device)

@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor
+from torch.nn.functional import linear
 
 from oodscope.activations import Activations
 from oodscope.base.errors import DetectorError
@@ -47,4 +48,4 @@ class DICE(Rectifier):
         self.weight_ = torch.where(contributions > threshold, weight, 0.0).float().to(self.device)
 
     def _logits(self, features: Tensor, head: Head) -> Tensor:
-        return Head(self.weight_, head.bias).to(features.device).logits(features)
+        return linear(features, self.weight_, head.bias.to(features.device))

@@ -7,6 +7,7 @@ from torch.nn.functional import linear
 from oodscope.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
+from oodscope.detectors.looking import may_look
 from oodscope.detectors.precision import precise
 from oodscope.detectors.softmax import average
 from oodscope.models import Head
@@ -50,6 +51,8 @@ class Dropout(Detector):
     def _score(self, batch: Activations) -> Tensor:
         assert batch.head is not None, "checked before scoring"
         masks = self._masks(batch.head.dim)
+        if not may_look(batch.features):
+            return _doubt(precise(batch.features), batch.head, masks)[0]
         scores, sizes = _doubt(batch.features, batch.head, masks)
         large = sizes > LARGE
         if large.any():
@@ -69,6 +72,6 @@ def _doubt(features: Tensor, head: Head, masks: Tensor) -> tuple[Tensor, Tensor]
     """The score, and the size of the largest logit behind it."""
     # masks on the weight's columns do what masks on the features would, in one product
     weights = masks.to(features).unsqueeze(1) * head.weight.to(features)
-    logits = linear(features, weights.flatten(0, 1)).reshape(len(features), len(masks), -1)
+    logits = linear(features, weights.flatten(0, 1)).reshape(-1, len(masks), head.num_classes)
     logits += head.bias.to(features)
     return average(logits)[1], logits.abs().amax(dim=(1, 2))

@@ -10,6 +10,7 @@ from oodscope.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.base import Paper
 from oodscope.detectors.logitscore import LogitScore
+from oodscope.detectors.looking import may_look
 from oodscope.detectors.precision import precise
 from oodscope.detectors.softmax import FAINT, gaps, powers_
 
@@ -78,14 +79,15 @@ def _log_products(logits: Tensor, top: int, *, ordered: bool = True) -> Tensor:
 
     ``ordered=False``: of all classes, as they come.
     """
-    below = gaps(logits)
+    below = gaps(logits if may_look(logits) else precise(logits))
     _, rest = powers_(below.clone())
-    # the logarithm of a tiny rest counts in full
-    faint = rest < FAINT
-    rest[faint] = powers_(precise(below[faint]))[1]
+    if may_look(logits):
+        # the logarithm of a tiny rest counts in full
+        faint = rest < FAINT
+        rest[faint] = powers_(precise(below[faint]))[1]
     total = rest.log1p().unsqueeze(1)
     best = (below.topk(min(top, below.shape[1]), dim=1).values if ordered else below).sub_(total.to(below.dtype))
-    others = best.exp().neg_().log1p_()
+    others = (-best.exp()).log1p_()
     where = torch.zeros_like(total, dtype=torch.int64) if ordered else best.argmax(dim=1, keepdim=True)
     winner = (rest.log().unsqueeze(1) - total).to(best.dtype)
     return best.add_(others.scatter_(1, where, winner))

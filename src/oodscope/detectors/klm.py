@@ -5,6 +5,7 @@ from torch import Tensor
 
 from oodscope.activations import Activations
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
+from oodscope.detectors.looking import may_look
 from oodscope.detectors.precision import precise
 from oodscope.detectors.softmax import gaps, powers_
 from oodscope.detectors.winners import winners
@@ -51,7 +52,7 @@ class KLM(Detector):
         self.log_templates_ = self.templates_.log()
 
     def _score(self, batch: Activations) -> Tensor:
-        if len(self.templates_) <= FEW:
+        if len(self.templates_) <= FEW or not may_look(batch.logits):
             return self._exact(batch.logits)
         probabilities, logs = _softmax(batch.logits)
         templates = self.log_templates_.to(probabilities)

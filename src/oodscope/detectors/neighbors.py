@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from oodscope.detectors.looking import may_look
 from oodscope.detectors.precision import precise
 
 QUERIES = 1024
@@ -24,12 +25,12 @@ def nearest(queries: Tensor, bank: Tensor, k: int) -> Tensor:
     running top-k suffice.
     """
     lengths = bank.square().sum(dim=1) / -2
-    return torch.cat([_best(part, bank, lengths, k)[1] for part in torch.split(queries, QUERIES)])
+    return torch.cat([_best(part, bank, lengths, k)[1] for part in _parts(queries)])
 
 
 def top_products(queries: Tensor, bank: Tensor, k: int) -> Tensor:
     """The ``k`` largest inner products of each query with the bank, largest first."""
-    return torch.cat([_best(part, bank, None, k)[0] for part in torch.split(queries, QUERIES)])
+    return torch.cat([_best(part, bank, None, k)[0] for part in _parts(queries)])
 
 
 def kth_distances(queries: Tensor, bank: Tensor, ks: list[int]) -> Tensor:
@@ -54,13 +55,18 @@ def largest(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
         top, where = values.topk(k, dim=1)
         return top, where
     even = groups * GROUP
-    maxima = values[:, :even].view(len(values), GROUP, groups).amax(dim=1)
+    maxima = values[:, :even].reshape(-1, GROUP, groups).amax(dim=1)
     best = maxima.topk(k, dim=1, sorted=False).indices
     members = torch.arange(0, even, groups, device=values.device).unsqueeze(1)
-    rest = torch.arange(even, values.shape[1], device=values.device).expand(len(values), -1)
+    rest = torch.arange(even, values.shape[1], device=values.device).expand(values.shape[0], -1)
     columns = torch.cat([(best.unsqueeze(1) + members).flatten(1), rest], dim=1)
     top, where = values.gather(1, columns).topk(k, dim=1)
     return top, columns.gather(1, where)
+
+
+def _parts(queries: Tensor) -> tuple[Tensor, ...]:
+    """Queries a tile at a time; all at once in a graph, whose number of queries is open."""
+    return (queries,) if torch.compiler.is_exporting() else torch.split(queries, QUERIES)
 
 
 def _products(queries: Tensor, tile: Tensor) -> Tensor:
@@ -68,14 +74,14 @@ def _products(queries: Tensor, tile: Tensor) -> Tensor:
 
     On the CPU by numpy: torch multiplies with MKL, which is a third slower on processors that Intel did not make.
     """
-    if queries.device.type != "cpu":
+    if not may_look(queries):
         return queries @ tile.T
     return torch.from_numpy(queries.numpy() @ tile.numpy().T)
 
 
 def _best(queries: Tensor, bank: Tensor, shift: Tensor | None, k: int) -> tuple[Tensor, Tensor]:
-    best = torch.empty(len(queries), 0, device=queries.device)
-    rows = torch.empty(len(queries), 0, dtype=torch.int64, device=queries.device)
+    best = queries.new_empty(queries.shape[0], 0)
+    rows = torch.empty(queries.shape[0], 0, dtype=torch.int64, device=queries.device)
     for start in range(0, len(bank), BANK):
         tile = bank[start : start + BANK]
         similar = _products(queries, tile)

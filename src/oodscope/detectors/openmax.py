@@ -76,7 +76,7 @@ class OpenMax(Detector):
         logits = precise(batch.logits)
         alpha = min(self.alpha, logits.shape[1])
         largest, owners = logits.topk(alpha, dim=1)
-        changed, unknown = logits.clone(), logits.new_zeros(len(logits))
+        changed, unknown = logits.clone(), logits.new_zeros(logits.shape[0])
         for rank in range(alpha):
             owner = owners[:, rank]
             distance = torch.linalg.vector_norm(logits - self.means_[owner], dim=1)

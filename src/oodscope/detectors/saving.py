@@ -18,15 +18,8 @@ FORMAT = 1
 
 def save_detector(detector: Detector, path: Path) -> None:
     """Write ``detector`` whole or not at all."""
-    state = detector._state()
-    tensors = {key: value.contiguous().cpu() for key, value in state.items() if isinstance(value, Tensor)}
-    values = {key: value for key, value in state.items() if not isinstance(value, Tensor)}
-    record = {
-        "format": FORMAT,
-        "detector": detector.name,
-        "params": parameters_json(detector),
-        "values": values,
-    }
+    packed, tensors = pack(detector)
+    record = {"format": FORMAT, **packed}
     with atomic_path(path) as temporary:
         save_file(tensors, temporary, metadata={"oodscope": json.dumps(record)})
 
@@ -41,6 +34,19 @@ def load_detector(path: Path | str) -> Detector:
         raise DetectorError(f"{path}: not a saved detector ({error})") from error
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise DetectorError(f"{path}: not a detector saved by this version of oodscope")
+    return unpack(record, tensors)
+
+
+def pack(detector: Detector) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """What makes a detector what it is: a JSON record, and the tensors it has fitted."""
+    state = detector._state()
+    tensors = {key: value.contiguous().cpu() for key, value in state.items() if isinstance(value, Tensor)}
+    values = {key: value for key, value in state.items() if not isinstance(value, Tensor)}
+    return {"detector": detector.name, "params": parameters_json(detector), "values": values}, tensors
+
+
+def unpack(record: dict[str, Any], tensors: dict[str, Tensor]) -> Detector:
+    """The detector that ``pack`` took apart."""
     detector = create_detector(record["detector"], **_restored(record["params"]))
     for key, value in {**tensors, **record["values"]}.items():
         setattr(detector, key, value)

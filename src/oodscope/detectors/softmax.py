@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import threshold
 
+from oodscope.detectors.looking import may_look
 from oodscope.detectors.precision import precise
 
 LOWEST = -87.0
@@ -28,12 +29,17 @@ def powers_(below: Tensor) -> tuple[Tensor, Tensor]:
     """
     raised = (below.clamp_(min=LOWEST) if below.dtype == torch.float32 else below).exp_()
     large = threshold(raised, 0.5, 0.0)
+    if raised.requires_grad:
+        # callers go on in their place, and a gradient needs the powers as they are
+        raised = raised.clone()
     others = precise(large.sum(dim=-1)) - 1
     return raised, others - precise(large.sub_(raised).sum(dim=-1))
 
 
 def exact_where_faint(score: Callable[[Tensor], Tensor], rows: Tensor) -> Tensor:
     """Scores of rows in their own precision, and again in float64 for those so near 0 that float32 ends."""
+    if not may_look(rows):
+        return score(precise(rows))
     values = score(rows)
     if rows.dtype == torch.float32 and (faint := values < FAINT).any():
         values[faint] = score(precise(rows[faint]))

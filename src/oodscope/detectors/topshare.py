@@ -13,6 +13,7 @@ from oodscope.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.columns import column_by_column
 from oodscope.detectors.ebo import EBO
+from oodscope.detectors.looking import may_look
 from oodscope.detectors.precision import precise
 from oodscope.detectors.rectifier import Rectifier
 from oodscope.models import Head
@@ -29,7 +30,7 @@ def kept(width: int, percentile: float) -> int:
 def top_values(features: Tensor, k: int) -> Tensor:
     """The ``k`` largest values of each row, largest first; all of them where there are fewer."""
     k = min(k, features.shape[1])
-    if features.device.type != "cpu":
+    if not may_look(features):
         return features.topk(k, dim=1).values
     # NumPy sorts whole rows with vector instructions: several times faster than torch.topk, and than a partition
     # where many features are zero. It does so without Python's lock, so threads help
@@ -50,17 +51,23 @@ def top_mask(features: Tensor, values: Tensor, k: int) -> Tensor:
     values : at least the ``k + 1`` largest of each row, from ``top_values``.
     """
     threshold = values[:, k - 1 : k]
+    if not may_look(features):
+        return _crowded_mask(features, threshold, k)
     # numbers, not truth values: products with these are several times faster
     keep = torch.ge(features, threshold, out=torch.empty_like(features))
     if k == features.shape[1]:
         return keep
     crowded = values[:, k] == threshold[:, 0]
     if crowded.any():
-        rows, limit = features[crowded], threshold[crowded]
-        above, tied = rows > limit, rows == limit
-        places = k - above.sum(dim=1, keepdim=True)
-        keep[crowded] = (above | (tied & (tied.cumsum(dim=1) <= places))).to(keep)
+        keep[crowded] = _crowded_mask(features[crowded], threshold[crowded], k)
     return keep
+
+
+def _crowded_mask(features: Tensor, threshold: Tensor, k: int) -> Tensor:
+    """``top_mask`` of rows in which more than ``k`` values may reach the threshold."""
+    above, tied = features > threshold, features == threshold
+    places = k - above.sum(dim=1, keepdim=True)
+    return (above | (tied & (tied.cumsum(dim=1) <= places))).to(features.dtype)
 
 
 def ratio(total: Tensor, part: Tensor) -> Tensor:
@@ -108,7 +115,7 @@ class TopShare(Rectifier):
             if product is None:
                 product = self._shape(features, top_mask(features, values, k)) @ head.weight.T
             # the product has the digits of float32 and needs float64 only for its range
-            form = product.dtype if factor.amax() < LARGE else factor.dtype
+            form = product.dtype if may_look(factor) and factor.amax() < LARGE else factor.dtype
             yield torch.addcmul(head.bias.to(form), product.to(form), factor.to(form))
 
     def score_grid(

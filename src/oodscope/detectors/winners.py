@@ -3,10 +3,12 @@
 import torch
 from torch import Tensor
 
+from oodscope.detectors.looking import may_look
+
 
 def winners(logits: Tensor) -> Tensor:
     """The column of each row's largest entry; of equal ones the first."""
-    if logits.device.type != "cpu":
+    if not may_look(logits):
         return logits.argmax(dim=1)
     # NumPy searches long rows with vector instructions, ten times faster than torch
     return torch.from_numpy(logits.numpy().argmax(axis=1))

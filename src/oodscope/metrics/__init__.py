@@ -11,6 +11,7 @@ Whether two detectors differ is the question of :mod:`oodscope.metrics.compariso
 from oodscope.metrics.bootstrap import Bootstrap, bca_interval, percentile_interval
 from oodscope.metrics.catalog import METRICS, MetricInfo, point_metrics
 from oodscope.metrics.clusters import Noise, class_interval, sampling_noise
+from oodscope.metrics.conformal import Calibration, Guarantee, calibrate
 from oodscope.metrics.delong import auroc_interval, mean_auroc_interval
 from oodscope.metrics.draws import resamples
 from oodscope.metrics.interval import Interval
@@ -32,7 +33,9 @@ __all__ = [
     "SOURCES",
     "Acceptance",
     "Bootstrap",
+    "Calibration",
     "Decisions",
+    "Guarantee",
     "Interval",
     "MetricInfo",
     "Noise",
@@ -47,6 +50,7 @@ __all__ = [
     "bca_interval",
     "bootstrap",
     "bootstrap_each",
+    "calibrate",
     "class_interval",
     "der_over_prevalence",
     "mean_auroc_interval",

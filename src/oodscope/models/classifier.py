@@ -122,7 +122,7 @@ class Classifier:
             output = run_network(self.model, batch.to(self.device)).float()
         if isinstance(self._wanted, Head):
             return Outputs(self._wanted.logits(output), output)
-        return Outputs(output, None if path is None else self._features(seen, path, len(batch)))
+        return Outputs(output, None if path is None else self._features(seen, path, batch.shape[0]))
 
     @property
     def num_classes(self) -> int:

@@ -29,7 +29,7 @@ def run_network(model: nn.Module, batch: Tensor) -> Tensor:
     except Exception as error:
         problem = f"{type(model).__name__} fails on a batch of shape {list(batch.shape)}"
         raise NetworkError(f"{problem}: {first_line(error)}") from error
-    return _checked(_tensor(returned), len(batch))
+    return _checked(_tensor(returned), batch.shape[0])
 
 
 def input_dtype(model: nn.Module) -> torch.dtype:
@@ -62,7 +62,7 @@ def _tensor(returned: Any) -> Tensor:
 
 
 def _checked(logits: Tensor, rows: int) -> Tensor:
-    if logits.ndim != 2 or len(logits) != rows:
+    if logits.ndim != 2 or logits.shape[0] != rows:
         shape = list(logits.shape)
         raise ModelError(f"the network turns {rows} images into shape {shape}; needed: [{rows}, classes]")
     if logits.shape[1] < 2:

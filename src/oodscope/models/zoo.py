@@ -43,7 +43,7 @@ class ZooModel(NamedTuple):
     transform: Callable[..., Tensor] | None
 
 
-def create_model(spec: str, *, num_classes: int | None = None, weights: str | Path | None = None) -> ZooModel:
+def create_model(spec: str, *, num_classes: int | None = None, weights: str | Path | Weights | None = None) -> ZooModel:
     """Make the network that ``spec`` names.
 
     Parameters
@@ -51,8 +51,8 @@ def create_model(spec: str, *, num_classes: int | None = None, weights: str | Pa
     spec : one of ``MODELS``, ``timm:NAME`` or ``torchvision:NAME``.
     num_classes : by default what the weights have; without weights, what the library's default is.
     weights : ``"pretrained"`` for the published ones of timm and torchvision, with their transform; or the
-        path of a ``.safetensors``, ``.pt`` or ``.pth`` file, whose transform only its maker knows. ``None``
-        leaves the network untrained.
+        path of a ``.safetensors``, ``.pt`` or ``.pth`` file, or a state dict, whose transform only its maker knows.
+        ``None`` leaves the network untrained.
     """
     library, _, name = spec.rpartition(":")
     build = {"timm": build_timm, "torchvision": build_torchvision}.get(library)
@@ -63,7 +63,7 @@ def create_model(spec: str, *, num_classes: int | None = None, weights: str | Pa
         if build is None:
             raise ModelError(f"{spec}: there are no published weights; train it, or pass weights=PATH")
         return ZooModel(*build(name, num_classes, pretrained=True))
-    state = None if weights is None else read_checkpoint(weights)
+    state = weights if weights is None or isinstance(weights, dict) else read_checkpoint(weights)
 
     def make(classes: int | None) -> nn.Module:
         return _make_small(spec, classes, state) if build is None else build(name, classes)[0]
@@ -73,7 +73,7 @@ def create_model(spec: str, *, num_classes: int | None = None, weights: str | Pa
         found = head_classes(model, state) if num_classes is None else None
         if found is not None and found != head_classes(model, model.state_dict()):
             model = make(found)
-        load_weights(model, state, str(weights))
+        load_weights(model, state, "the state dict" if isinstance(weights, dict) else str(weights))
     return ZooModel(model, None)
 
 

@@ -33,16 +33,14 @@ def decode(file: Path | BinaryIO, where: str) -> Image.Image:
     try:
         with Image.open(file) as picture:
             picture.load()
-            return _eight_bits(picture)
+            return eight_bits(picture)
     except Exception as error:  # on damaged files Pillow's decoders raise whatever they stumble over
         reason = "no such file" if isinstance(error, FileNotFoundError) else " ".join(str(error).split())
-        raise UnreadableImageError(
-            f"unreadable image {where}: {reason or type(error).__name__}. "
-            "Repair or remove it, or go on without it: --skip-unreadable"
-        ) from error
+        raise UnreadableImageError(f"unreadable image {where}: {reason or type(error).__name__}") from error
 
 
-def _eight_bits(picture: Image.Image) -> Image.Image:
+def eight_bits(picture: Image.Image) -> Image.Image:
+    """The same picture in mode ``L`` or ``RGB``; a ``ValueError`` where its values have no known range."""
     if picture.mode in ("L", "RGB"):
         # as it is: convert() to the same mode would copy it
         return picture

@@ -31,7 +31,12 @@ class EncodedSource(ImageSource):
         """A source of these images only."""
 
     def picture(self, index: int) -> Image.Image:
-        return decode(self.encoded(index), self.where(index))
+        try:
+            return decode(self.encoded(index), self.where(index))
+        except UnreadableImageError as error:
+            raise UnreadableImageError(
+                f"{error}. Repair or remove it, or go on without it: --skip-unreadable"
+            ) from error
 
     def read(self, index: int) -> NDArray[np.uint8]:
         return np.asarray(self.picture(index))

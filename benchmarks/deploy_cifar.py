@@ -1,0 +1,106 @@
+"""Does a calibrated threshold keep its rate of false alarms on real images, and what does one image cost?
+
+    OODSCOPE_DATA=path/to/packs python benchmarks/deploy_cifar.py path/to/cifar10_train.npz [path/to/activations]
+
+A ResNet-18 trained on CIFAR-10; detectors are fitted to its 50,000 training images. The 10,000 test images, which
+neither network nor detectors have seen, are shuffled again and again: of the first half some calibrate, the second half
+counts false alarms. A folder of activations extracted before (``cifar10-SET-logits.npz`` and ``-features.npy``) spares
+the passes through the network; the latency is measured with the network either way.
+"""
+
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import oodscope as oods
+from oodscope.metrics import calibrate
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from tests.realdata.packs import CIFAR10, pack, resnet18
+
+DETECTORS = ("msp", "ebo", "knn", "mds")
+DRAWS = 500
+CALIBRATION = (500, 5000)
+
+
+def alarms(scores: np.ndarray, target: float, kind: str, n: int) -> np.ndarray:
+    """The share of 5,000 fresh images that is rejected, for each draw of n calibration images."""
+    rates = []
+    for seed in range(DRAWS):
+        order = np.random.default_rng(seed).permutation(len(scores))
+        chosen = calibrate(scores[order[:n]], target, kind)  # type: ignore[arg-type]
+        rates.append(1 - chosen.accepts(scores[order[5000:]]).mean())
+    return np.array(rates)
+
+
+def stored(folder: Path, clf: oods.Classifier, *sets: str) -> oods.Activations:
+    """The rows of some sets, one after the other."""
+    logits = [np.load(folder / f"cifar10-{name}-logits.npz") for name in sets]
+    return oods.Activations(
+        logits=np.concatenate([part["logits"] for part in logits]),
+        labels=np.concatenate([part["labels"] for part in logits]),
+        features=np.concatenate([np.load(folder / f"cifar10-{name}-features.npy") for name in sets]),
+        head=clf.head,
+    )
+
+
+def latency(scorer: oods.Scorer, images: list[np.ndarray], repeats: int = 100) -> tuple[float, float]:
+    """Milliseconds for one image, from pixels to verdict: the median and the fastest."""
+    for image in images[:5]:
+        scorer.predict(image)
+    times = []
+    for number in range(repeats):
+        started = time.perf_counter()
+        scorer.predict(images[number % len(images)])
+        times.append(time.perf_counter() - started)
+    return 1e3 * float(np.median(times)), 1e3 * min(times)
+
+
+def main() -> None:
+    folder, train_file = Path(os.environ["OODSCOPE_DATA"]).resolve(), Path(sys.argv[1]).resolve()
+    clf, test, rates, costs = resnet18(folder, "cifar10", CIFAR10), pack(folder, "cifar10_test"), [], []
+    if len(sys.argv) > 2:
+        home = Path(sys.argv[2])
+        train_rows, test_rows = stored(home, clf, "cifar10_train"), stored(home, clf, "id_val", "id_test")
+    else:
+        store = oods.ActivationStore()
+        train_rows = store.extract(clf, pack(folder, train_file.stem, train_file.parent))
+        test_rows = store.extract(clf, test)
+    for name in DETECTORS:
+        detector = oods.create_detector(name)
+        detector.fit(train_rows)
+        scores = detector.score(test_rows).numpy()
+        for kind, target in (("conformal", 0.05), ("conformal", 0.01), ("pac", 0.05), ("pac", 0.01)):
+            for n in CALIBRATION:
+                found = alarms(scores, target, kind, n)
+                rates.append((name, kind, target, n, found))
+        scorer = oods.Scorer(clf, detector, calibration=calibrate(scores[:5000], 0.05), class_names=test.class_names)
+        median, fastest = latency(scorer, test.images(range(20)))
+        with tempfile.TemporaryDirectory() as home:
+            scorer.save(Path(home) / "a.oodscope")
+            size = (Path(home) / "a.oodscope").stat().st_size / 2**20
+        costs.append((name, median, fastest, size))
+    print(
+        f"{len(train_rows)} training images, {len(test_rows)} test images, {DRAWS} draws, "
+        f"{torch.get_num_threads()} threads\n"
+    )
+    print(
+        "| detector | guarantee | target | calibration images | mean rate | 5 % to 95 % of draws | draws above target |"
+    )
+    print("|---|---|---|---|---|---|---|")
+    for name, kind, target, n, found in rates:
+        low, high = np.quantile(found, [0.05, 0.95])
+        shown = f"{100 * found.mean():.2f} | {100 * low:.2f} to {100 * high:.2f} | {100 * (found > target).mean():.1f}"
+        print(f"| {name} | {kind} | {100 * target:g} | {n:,} | {shown} |")
+    print("\n| detector | one image, median ms | fastest ms | file without weights, MiB |\n|---|---|---|---|")
+    for name, median, fastest, size in costs:
+        print(f"| {name} | {median:.1f} | {fastest:.1f} | {size:.2f} |")
+
+
+if __name__ == "__main__":
+    main()
