@@ -7,9 +7,21 @@ import typer
 
 
 def evaluate(
-    model: Annotated[str, typer.Option(help="Network: a name of 'list models', timm:NAME or torchvision:NAME.")],
-    weights: Annotated[str, typer.Option(help="A .safetensors file, or 'pretrained'; several files, an ensemble.")],
+    model: Annotated[
+        str,
+        typer.Option(
+            help="Network: a name of 'list models', timm:NAME, torchvision:NAME, hf:NAME, open_clip:NAME/TAG, "
+            "dinov2:NAME (with --probe), or python:MODULE:FUNCTION."
+        ),
+    ],
     benchmark: Annotated[str, typer.Option(help="A name of 'list benchmarks', or a YAML file.")],
+    weights: Annotated[
+        str, typer.Option(help="A .safetensors file, or 'pretrained'; several files, an ensemble.")
+    ] = "",
+    probe: Annotated[
+        bool, typer.Option("--probe", help="Fit a linear head to the features of id_train, instead of the network's.")
+    ] = False,
+    negatives: Annotated[str, typer.Option(help="Words that name no class, for open_clip: a file, or 'wordnet'.")] = "",
     detectors: Annotated[str, typer.Option(help="Names separated by commas, or 'all'.")] = "all",
     protocols: Annotated[str, typer.Option(help="Names separated by commas.")] = "standard",
     tune: Annotated[
@@ -39,7 +51,12 @@ def evaluate(
     declared = {
         "benchmark": benchmark,
         "images_per_class": images_per_class,
-        "model": {"architecture": model, "weights": _names(weights)},
+        "model": {
+            "architecture": model,
+            "weights": _names(weights) or None,
+            "probe": {} if probe else None,
+            "text_head": {"negatives": negatives} if negatives else None,
+        },
         "detectors": "all" if detectors == "all" else _names(detectors),
         "protocols": _names(protocols),
         "tune": tune,

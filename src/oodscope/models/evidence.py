@@ -22,10 +22,15 @@ def uninformative(logits: Tensor) -> str:
         return "the logits of noise images are not finite"
     if _spread(logits) == 0:
         return "the logits are the same for all noise images (are the weights trained?)"
-    if _resolution(logits) > 1e-3:
+    if too_coarse(logits):
         varied = _spread(logits) / float(logits.abs().max())
         return f"over noise images the logits vary by {varied:.0e} of their size, too little for a proof"
     return ""
+
+
+def too_coarse(logits: Tensor) -> bool:
+    """Whether the logits vary so little that the rounding of their type hides what they are made of."""
+    return _spread(logits) > 0 and _resolution(logits) > 1e-3
 
 
 def _spread(logits: Tensor) -> float:
