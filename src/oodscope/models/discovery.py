@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from oodscope.base.errors import ModelError, UnknownNameError
-from oodscope.models.evidence import allowed, deviation, too_coarse, uninformative
+from oodscope.models.evidence import allowed, deviation, uninformative
 from oodscope.models.head import Head
 from oodscope.models.network import NetworkError, input_dtype
 from oodscope.models.reasons import explain
@@ -111,8 +111,8 @@ def read_head(model: nn.Module, path: str) -> Head:
 
 def _finely_traced(model: nn.Module, batch: Tensor) -> Trace:
     seen = trace(model, batch)
-    # MPS has no float64, and a network may mix in float32 tables of its own that a float64 copy cannot digest
-    if seen.logits.dtype is torch.float32 and too_coarse(seen.logits) and batch.device.type != "mps":
+    # a pass that proves nothing in float32 may in float64, which MPS lacks and not every network digests
+    if seen.logits.dtype is torch.float32 and uninformative(seen.logits) and batch.device.type != "mps":
         with suppress(NetworkError):
             return trace(copy.deepcopy(model).double(), batch)
     return seen
