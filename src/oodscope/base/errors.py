@@ -38,5 +38,6 @@ class StorageError(OodscopeError):
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The sentence `` Did you mean 'a' or 'b'?`` for the names nearest to ``name``; empty if none is near."""
-    near = get_close_matches(name.lower(), list(known), n=2, cutoff=0.5)
-    return f" Did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
+    spelt = {each.lower(): each for each in known}
+    near = get_close_matches(name.lower(), list(spelt), n=2, cutoff=0.5)
+    return f" Did you mean {' or '.join(repr(spelt[n]) for n in near)}?" if near else ""

@@ -45,7 +45,7 @@ class LinearProbe(StrictModel):
     steps : at most so many L-BFGS iterations per penalty.
     """
 
-    penalties: tuple[float, ...] = Field(default=(1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6), min_length=1)
+    penalties: tuple[float, ...] = Field(default=(1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6), min_length=1)
     steps: int = Field(default=1000, gt=0)
 
     def fit(
@@ -89,8 +89,10 @@ class _Problem:
 
     def solve(self, start: NDArray[np.float64], penalty: float, steps: int) -> NDArray[np.float64]:
         """The optimum for one penalty."""
-        # the gradient's largest entry decides; the default would also stop at a small relative gain, far from it
-        options: Any = {"maxiter": steps, "maxfun": 2 * steps, "gtol": 1e-7, "ftol": 0.0, "maxcor": 20}
+        # the gradient's largest entry decides, finer where a small penalty makes the valley flat; the default would
+        # also stop at a small relative gain, far from the optimum
+        options: Any = {"maxiter": steps, "maxfun": 2 * steps, "ftol": 0.0, "maxcor": 20}
+        options["gtol"] = min(1e-7, 1e-4 * penalty)
         if self.dtype is torch.float32:
             options |= {"gtol": 1e-5, "ftol": 1e-9}
         found = minimize(self._value, start, args=(penalty,), method="L-BFGS-B", jac=True, options=options)
