@@ -6,10 +6,10 @@ import pytest
 from oodscope import create_detector
 from oodscope.detectors import DETECTORS
 
-from .twins import distances, first, logits, probed, rectifiers
+from .twins import distances, first, language, logits, probed, rectifiers
 from .worlds import activations, world
 
-FAMILIES = [first, logits, rectifiers, distances, probed]
+FAMILIES = [first, logits, rectifiers, distances, probed, language]
 TWINS = {name: (getattr(family, name), cases) for family in FAMILIES for name, cases in family.CASES.items()}
 """Each detector with its twin and the parameters they are compared at."""
 

@@ -44,6 +44,7 @@ def test_noise_scores_above_data(name):
             "maps": np.stack([features, features], axis=1),
             "gram": np.stack([features**2, features**3], axis=1),
             "rank_reduced": np.stack([logits * 0.9, logits * 0.8], axis=1),
+            "negative_sums": np.full((len(features), 3), 60.0),
             "members": logits[:, None] + rng.normal(size=(len(features), 4, 5)),
         }
 

@@ -15,7 +15,7 @@ from oodscope.detectors import DETECTORS, Cost, Needs, Offer
 from .worlds import activations, world
 
 NAMES = DETECTORS.names()
-EVERYTHING = Offer(head=True, train=True, held_out=True, signed=False, stages=4, members=3)
+EVERYTHING = Offer(head=True, train=True, held_out=True, signed=False, stages=4, members=3, negatives=2)
 
 
 def only(rows, detector, without=()):
@@ -79,7 +79,7 @@ def test_labels_are_needed_where_it_says_so(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_probes_are_declared(name):
     needs, probes = create_detector(name).needs, create_detector(name).probes
-    assert bool(probes) == bool(needs & (Needs.GRADIENTS | Needs.MAPS | Needs.MEMBERS))
+    assert bool(probes) == bool(needs & (Needs.GRADIENTS | Needs.MAPS | Needs.MEMBERS | Needs.NEGATIVES))
     assert (Needs.MEMBERS in needs) == any(isinstance(probe, MemberLogits) for probe in probes)
     if Needs.GRADIENTS in needs:
         train, val, _ = world()
@@ -136,7 +136,7 @@ def test_signed_features(name):
     else:
         with pytest.raises(DetectorError, match=f"{name}: needs features of zero or more"):
             judge()
-    assert (detector.why_not(Offer(True, True, True, signed=True, stages=4, members=3)) is None) == (
+    assert (detector.why_not(Offer(True, True, True, signed=True, stages=4, members=3, negatives=2)) is None) == (
         detector.signed_features_ok
     )
 
@@ -149,6 +149,7 @@ def test_signed_features(name):
         ({"train": False, "held_out": False}, Needs.TRAIN | Needs.HELD_OUT),
         ({"stages": 0}, Needs.MAPS),
         ({"members": 0}, Needs.MEMBERS),
+        ({"negatives": 0}, Needs.NEGATIVES),
     ],
 )
 def test_what_is_not_there_is_named_beforehand(lacking, flag):

@@ -34,6 +34,8 @@ def world(seed=0, n=300, classes=5, width=12, offset=0.0, scale=1.0, ties=False,
             "maps": maps,
             "gram": stored(np.concatenate([maps**2, maps**3 / scale], axis=2)),
             "rank_reduced": stored(logits[:, None] * np.array([[[0.7], [0.6]]]) + 0.1),
+            # what negative labels answer, in logarithms at a temperature of 0.01: sometimes more than the classes
+            "negative_sums": stored(np.random.default_rng(count).uniform(20, 110, size=(count, 3))),
             "members": stored(logits[:, None] + rng.normal(size=(count, 4, classes))),
         }
 
@@ -56,6 +58,7 @@ COLUMNS = {
     "RankReducedLogits": "rank_reduced",
     "MemberLogits": "members",
     "SteppedMaps": "maps",
+    "NegativeSums": "negative_sums",
 }
 """Which rows of a world stand for what a probe would have found."""
 

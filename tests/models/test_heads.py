@@ -149,18 +149,26 @@ def test_features_survive_a_network_that_works_in_place() -> None:
     torch.testing.assert_close(classifier.head.logits(features), logits)
 
 
-def test_a_layer_over_tokens_and_a_mean_is_no_head() -> None:
-    class Tokens(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.embed, self.fc = nn.Conv2d(3, 16, 4, stride=4), nn.Linear(16, 5)
+class Tokens(nn.Module):
+    """A linear layer over all tokens, then the mean of its answers or the first of them."""
 
-        def forward(self, images: Tensor) -> Tensor:
-            tokens = self.embed(images).flatten(2).transpose(1, 2).relu()
-            logits: Tensor = self.fc(tokens).mean(1)
-            return logits
+    def __init__(self, keep: str) -> None:
+        super().__init__()
+        self.embed, self.fc = nn.Conv2d(3, 16, 4, stride=4), nn.Linear(16, 5)
+        self.keep = keep
 
-    assert "applied to every token" in classify(Tokens(), 16).head_reason
+    def forward(self, images: Tensor) -> Tensor:
+        tokens = self.embed(images).flatten(2).transpose(1, 2).relu()
+        logits: Tensor = self.fc(tokens)
+        return logits.mean(1) if self.keep == "mean" else logits[:, 0]
+
+
+def test_a_layer_over_tokens_is_no_head_and_what_follows_is_named() -> None:
+    pooled = classify(Tokens("mean"), 16).head_reason
+    assert pooled == "the last layer 'fc' is applied to every token and followed by pooling"
+    # the attention pooling of CLIP's ResNets ends like this
+    picked = classify(Tokens("first"), 16).head_reason
+    assert picked == "the last layer 'fc' is applied to every token, and one token's answer is kept"
 
 
 def test_a_plain_sequential_and_a_lone_layer() -> None:
@@ -214,10 +222,40 @@ def test_logits_that_do_not_vary_prove_nothing() -> None:
     classifier = Classifier(dead, Preprocess(size=8), device="cpu")
     assert classifier.head is None
     assert "the same for all noise images" in classifier.head_reason
-    nn.init.constant_(dead.fc.weight, 1e-9)
-    assert "too little for a proof" in Classifier(dead, Preprocess(size=8), device="cpu").head_reason
     nn.init.constant_(dead.fc.weight, float("nan"))
     assert "not finite" in Classifier(dead, Preprocess(size=8), device="cpu").head_reason
+
+
+class Faint(Tail):
+    """Its logits vary by a millionth of their size, as those of deep networks before training may."""
+
+    def __init__(self, table: Tensor | None = None) -> None:
+        torch.manual_seed(0)
+        super().__init__("plain")
+        nn.init.normal_(self.fc.weight, std=1e-7)
+        nn.init.ones_(self.fc.bias)
+        self.table = [] if table is None else [table]
+
+    def forward(self, images: Tensor) -> Tensor:
+        for table in self.table:
+            images = images @ table
+        return super().forward(images)
+
+
+def test_logits_that_hardly_vary_are_proved_in_double_precision() -> None:
+    model = Faint()
+    classifier = Classifier(model, Preprocess(size=8), device="cpu")
+    assert classifier.head_path == "fc", classifier.head_reason
+    assert classifier.head_deviation is not None and classifier.head_deviation < 1e-6
+    assert model.fc.weight.dtype is torch.float32
+    assert classifier.forward(torch.rand(2, 3, 8, 8)).logits.dtype is torch.float32
+    assert Classifier(Faint(), Preprocess(size=8), device="cpu", head="fc").head_path == "fc"
+
+
+def test_a_network_that_cannot_run_in_double_precision_is_told_why_it_has_no_head() -> None:
+    classifier = Classifier(Faint(torch.eye(8)), Preprocess(size=8), device="cpu")
+    assert classifier.head is None
+    assert "too little for a proof" in classifier.head_reason
 
 
 def test_the_search_leaves_the_network_as_it_was() -> None:

@@ -7,7 +7,7 @@ from oodscope.activations.perturbation import PerturbedFeatures, PerturbedLogits
 from oodscope.activations.probe import Probe, Tap
 from oodscope.activations.rank import RankReducedLogits
 from oodscope.activations.store import PRECISION, ActivationStore
-from oodscope.activations.taps import GramSums, MemberLogits, PooledMaps
+from oodscope.activations.taps import GramSums, MemberLogits, NegativeSums, PooledMaps
 
 __all__ = [
     "PRECISION",
@@ -16,6 +16,7 @@ __all__ = [
     "GramSums",
     "MemberLogits",
     "Moments",
+    "NegativeSums",
     "Passes",
     "PerturbedFeatures",
     "PerturbedLogits",

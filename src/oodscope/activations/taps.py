@@ -9,8 +9,10 @@ from torch import Tensor
 
 from oodscope.activations.probe import Tap
 from oodscope.models import Classifier
-from oodscope.models.anatomy import captured_members
+from oodscope.models.anatomy import captured
+from oodscope.models.ensemble import MEMBER_LOGITS
 from oodscope.models.stages import watched_maps
+from oodscope.models.zero_shot import NEGATIVE_COSINES
 
 
 class StageTap(Tap):
@@ -82,8 +84,42 @@ class MemberLogits(Tap):
 
     @contextmanager
     def watching(self, classifier: Classifier) -> Iterator[Callable[[], Tensor]]:
-        with captured_members(classifier.model) as seen:
+        with captured(classifier.model, MEMBER_LOGITS) as seen:
             yield lambda: seen.pop().float()
+
+
+class NegativeSums(Tap):
+    r"""How strongly each group of negative labels answers to an image, ``[N, groups]``.
+
+    .. math:: a_g(x) = \log\sum_{j \in g} e^{\cos(h, n_j)/\tau}
+
+    Ten thousand cosines per image are too many to keep; what NegLabel needs of them is this. The labels come
+    farthest from the classes first, and are dealt out one by one, so that all groups are alike.
+
+    Parameters
+    ----------
+    temperature : :math:`\tau`.
+    groups : how many; never more than there are negative labels.
+    """
+
+    def __init__(self, temperature: float, groups: int) -> None:
+        self.temperature = temperature
+        self.groups = groups
+
+    @property
+    def column(self) -> str:
+        return f"negative_sums(temperature={self.temperature:g}, groups={self.groups})"
+
+    @contextmanager
+    def watching(self, classifier: Classifier) -> Iterator[Callable[[], Tensor]]:
+        with captured(classifier.model, NEGATIVE_COSINES) as seen:
+            yield lambda: self.reduce(seen.pop().float())
+
+    def reduce(self, cosines: Tensor) -> Tensor:
+        """``[N, groups]`` of the cosines ``[N, M]``."""
+        groups = min(self.groups, cosines.shape[1])
+        dealt = [cosines[:, group::groups] / self.temperature for group in range(groups)]
+        return torch.stack([part.logsumexp(dim=1) for part in dealt], dim=1)
 
 
 def stacked(vectors: list[Tensor]) -> Tensor:

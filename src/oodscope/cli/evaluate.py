@@ -9,8 +9,20 @@ _PLACE = "a folder, .txt/.csv/.tsv list, .npz, .tar, hf:NAME or torchvision:CLAS
 
 
 def evaluate(
-    model: Annotated[str, typer.Option(help="Network: a name of 'list models', timm:NAME or torchvision:NAME.")],
-    weights: Annotated[str, typer.Option(help="A .safetensors file, or 'pretrained'; several files, an ensemble.")],
+    model: Annotated[
+        str,
+        typer.Option(
+            help="Network: a name of 'list models', timm:NAME, torchvision:NAME, hf:NAME, open_clip:NAME/TAG, "
+            "dinov2:NAME (with --probe), or python:MODULE:FUNCTION."
+        ),
+    ],
+    weights: Annotated[
+        str, typer.Option(help="A .safetensors file, or 'pretrained'; several files, an ensemble.")
+    ] = "",
+    probe: Annotated[
+        bool, typer.Option("--probe", help="Fit a linear head to the features of id_train, instead of the network's.")
+    ] = False,
+    negatives: Annotated[str, typer.Option(help="Words that name no class, for open_clip: a file, or 'wordnet'.")] = "",
     benchmark: Annotated[
         str | None, typer.Option(help="A name of 'list benchmarks', or a YAML file; or say where your sets lie:")
     ] = None,
@@ -67,7 +79,12 @@ def evaluate(
         "root": None if root is None else str(root),
         "classes": classes,
         "images_per_class": images_per_class,
-        "model": {"architecture": model, "weights": _names(weights)},
+        "model": {
+            "architecture": model,
+            "weights": _names(weights) or None,
+            "probe": {} if probe else None,
+            "text_head": {"negatives": negatives} if negatives else None,
+        },
         "detectors": "all" if detectors == "all" else _names(detectors),
         "protocols": _names(protocols),
         "tune": tune,

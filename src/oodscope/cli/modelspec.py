@@ -10,11 +10,13 @@ from oodscope.base.config import StrictModel
 from oodscope.base.errors import OodscopeError
 from oodscope.base.files import cache_root
 from oodscope.base.hashing import fingerprint
+from oodscope.cli.headspec import classifier_with_head
 from oodscope.data import Benchmark
 from oodscope.execution import Progress
-from oodscope.models import Classifier, create_model
+from oodscope.models import Classifier, TextHead, create_model
 from oodscope.models.origin import vote
-from oodscope.training import CrossEntropy, train
+from oodscope.models.python_object import PREFIX, call_python
+from oodscope.training import CrossEntropy, LinearProbe, train
 
 PRETRAINED = "pretrained"
 
@@ -24,21 +26,40 @@ class ModelSpec(StrictModel):
 
     Parameters
     ----------
-    architecture : a small net (``oodscope list models``), ``timm:NAME`` or ``torchvision:NAME``.
+    architecture : a small net (``oodscope list models``), ``timm:NAME``, ``torchvision:NAME``, ``hf:NAME``,
+        ``open_clip:NAME/TAG``, ``dinov2:NAME``, or ``python:PACKAGE.MODULE:FUNCTION``, which is called and brings its
+        own weights.
     weights : a ``.safetensors`` file, or ``pretrained``; a list of files makes an ensemble.
     train : train it here on ``id_train`` instead, with this cross-entropy recipe.
     members : how many networks to train, each with the next seed; more than one make an ensemble.
+    head : a file with the linear head of a network that ends in features (``dinov2``; ``timm`` and ``open_clip`` do
+        when asked for a head).
+    probe : fit such a head to the features of ``id_train`` here.
+    text_head : sentences and negative labels for networks that classify by words (``open_clip``).
     """
 
     architecture: str
     weights: str | list[str] | None = None
     train: CrossEntropy | None = None
     members: int = Field(default=1, gt=0)
+    head: str | None = None
+    probe: LinearProbe | None = None
+    text_head: TextHead | None = None
 
     def found_from(self, folder: Path) -> "ModelSpec":
         """The same with files relative to ``folder``."""
-        found = [each if each == PRETRAINED else str(folder / each) for each in self.files]
-        return self.model_copy(update={"weights": found or None})
+        update: dict[str, Any] = {
+            "weights": [each if each == PRETRAINED else str(folder / each) for each in self.files] or None
+        }
+        library, _, name = self.architecture.partition(":")
+        if library == "hf" and (folder / name).is_dir():
+            update["architecture"] = f"hf:{folder / name}"
+        if self.head is not None:
+            update["head"] = str(folder / self.head)
+        if self.text_head is not None and self.text_head.negatives and (folder / self.text_head.negatives).is_file():
+            words = str(folder / self.text_head.negatives)
+            update["text_head"] = self.text_head.model_copy(update={"negatives": words})
+        return self.model_copy(update=update)
 
     @property
     def files(self) -> list[str]:
@@ -55,18 +76,44 @@ class ModelSpec(StrictModel):
 
 def make_classifier(spec: ModelSpec, benchmark: Benchmark, device: str, progress: Progress) -> tuple[Classifier, str]:
     """The classifier that a spec describes, and the recipe it was trained with here (empty if it was not)."""
-    if (not spec.files) == (spec.train is None):
-        raise OodscopeError("a model needs either weights (a file, or 'pretrained') or a train section, not both")
-    if spec.files and spec.members > 1:
-        raise OodscopeError("members belongs to a train section; name several weights files to judge an ensemble")
-    classes = len(benchmark.class_names)
+    _check(spec)
+    if spec.architecture.startswith(PREFIX):
+        made = call_python(spec.architecture)
+        named = made if isinstance(made, Classifier) else Classifier(made, device=device, name=spec.architecture)
+        return named, ""
+    if spec.head is not None or spec.probe is not None:
+        return classifier_with_head(
+            spec.architecture, spec.files[0], spec.head, spec.probe, benchmark, device=device, progress=progress
+        )
     if spec.train is None:
-        made = [create_model(spec.architecture, num_classes=classes, weights=file) for file in spec.files]
-        return Classifier(vote([model for model, _ in made]), made[0][1], device=device, name=name_of(spec)), ""
+        options: dict[str, Any] = {"class_names": benchmark.class_names, "text_head": spec.text_head, "device": device}
+        options["num_classes"] = len(benchmark.class_names)
+        made_here = [create_model(spec.architecture, weights=file, **options) for file in spec.files]
+        network = vote([model for model, _ in made_here])
+        return Classifier(network, made_here[0][1], device=device, name=name_of(spec)), ""
     recipes = [each.train for each in spec.each_network() if each.train is not None]
     models = [_train(spec.architecture, recipe, benchmark, device, progress) for recipe in recipes]
     classifier = Classifier(vote(models), benchmark.transform, device=device, name=name_of(spec))
     return classifier, str(spec.train.describe()["method"])
+
+
+def _check(spec: ModelSpec) -> None:
+    """Options that contradict each other."""
+    if spec.architecture.startswith(PREFIX):
+        given = [name for name in ("weights", "train", "head", "probe", "text_head") if getattr(spec, name) is not None]
+        if given:
+            raise OodscopeError(f"{spec.architecture}: the function brings its own; leave out {', '.join(given)}")
+        return
+    if (not spec.files) == (spec.train is None):
+        raise OodscopeError("a model needs either weights (a file, or 'pretrained') or a train section, not both")
+    if spec.files and spec.members > 1:
+        raise OodscopeError("members belongs to a train section; name several weights files to judge an ensemble")
+    if spec.text_head is not None and not spec.architecture.startswith("open_clip:"):
+        raise OodscopeError(f"{spec.architecture}: text_head is for networks that classify by words (open_clip)")
+    if spec.head is not None and spec.probe is not None:
+        raise OodscopeError("a model gets its head from a file (head) or from a fit (probe), not both")
+    if (spec.head is not None or spec.probe is not None) and len(spec.files) != 1:
+        raise OodscopeError("head and probe belong to one network with weights (a file, or 'pretrained')")
 
 
 def name_of(spec: ModelSpec) -> str:

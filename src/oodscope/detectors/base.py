@@ -23,7 +23,8 @@ class Needs(Flag):
     """What a detector must be given.
 
     ``LOGITS``, ``FEATURES`` and the ``HEAD`` concern every image; so do ``GRADIENTS`` with respect to the image,
-    feature ``MAPS`` and the ``MEMBERS`` of an ensemble, which come through probes. ``TRAIN`` (training images),
+    feature ``MAPS``, the ``MEMBERS`` of an ensemble and ``NEGATIVES`` (labels that name no class), which come through
+    probes. ``TRAIN`` (training images),
     ``HELD_OUT`` (validation images, or training images where there are no others) and ``LABELS`` concern fitting.
     """
 
@@ -33,6 +34,7 @@ class Needs(Flag):
     GRADIENTS = auto()
     MAPS = auto()
     MEMBERS = auto()
+    NEGATIVES = auto()
     TRAIN = auto()
     HELD_OUT = auto()
     LABELS = auto()
@@ -181,6 +183,8 @@ class Detector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is unt
             return "needs feature maps (channels x height x width), and this network has none"
         if Needs.MEMBERS in needs and not offer.members:
             return "needs several networks that vote: judge an Ensemble"
+        if Needs.NEGATIVES in needs and not offer.negatives:
+            return "needs negative labels: judge a network that classifies by words (open_clip) and name some"
         if Needs.TRAIN in needs and not offer.train:
             return "needs in-distribution training images (id_train)"
         if Needs.HELD_OUT in needs and not (offer.train or offer.held_out):

@@ -15,6 +15,7 @@ class Offer:
     signed : whether features may be negative.
     stages : how many resolutions of feature maps the network has.
     members : how many networks vote; 0 for a single network.
+    negatives : how many negative labels a vision-language network compares with.
     """
 
     head: bool
@@ -23,3 +24,4 @@ class Offer:
     signed: bool = False
     stages: int = 0
     members: int = 0
+    negatives: int = 0

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from oodscope.data.preprocess import Preprocess
+from oodscope.models.zero_shot import ZeroShot
 
 if TYPE_CHECKING:
     from oodscope.models.classifier import Classifier
@@ -17,6 +18,8 @@ def describe(classifier: "Classifier") -> str:
     else:
         lines[0] += f", {classifier.num_classes} classes"
         lines += [f"head: {_head(classifier)}", f"transform: {_transform(classifier)}"]
+    if isinstance(classifier.model, ZeroShot):
+        lines.append(f"words: {classifier.model.describe()}")
     return "\n".join([*lines, f"device: {classifier.device}"])
 
 

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import torch
@@ -12,7 +13,7 @@ from oodscope.models.evidence import allowed, deviation, uninformative
 from oodscope.models.head import Head
 from oodscope.models.network import NetworkError, input_dtype
 from oodscope.models.reasons import explain
-from oodscope.models.trace import LinearCall, linear_bias, linear_weight, trace
+from oodscope.models.trace import LinearCall, Trace, linear_bias, linear_weight, trace
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,8 @@ class FoundHead:
 def locate_head(model: nn.Module, batches: Iterable[Tensor], name: str | None = None) -> FoundHead:
     """The head (or the one called ``name``), sought on the first of ``batches`` that the network digests.
 
-    A half-precision network is searched as a float32 copy, so that rounding hides nothing.
+    A half-precision network is searched as a float32 copy, and one whose logits hardly vary over noise (deep networks
+    before training) as a float64 copy, so that rounding hides nothing.
     """
     if input_dtype(model).itemsize < 4:
         model = copy.deepcopy(model).float()
@@ -46,19 +48,19 @@ def locate_head(model: nn.Module, batches: Iterable[Tensor], name: str | None = 
         if batch.shape in failures:
             break
         try:
-            return find_head(model, batch) if name is None else prove_head(model, batch, name)
+            seen = _finely_traced(model, batch)
+            return find_head(seen) if name is None else prove_head(model, seen, name)
         except NetworkError as failure:
             failures[batch.shape] = failure
     raise next(iter(failures.values()))
 
 
-def find_head(model: nn.Module, batch: Tensor) -> FoundHead:
-    """The last linear layer whose input, times its weight, plus its bias, equals the logits of ``batch``.
+def find_head(seen: Trace) -> FoundHead:
+    """The last linear layer of a pass whose input, times its weight, plus its bias, equals the logits.
 
     The proof is numerical, so it needs no knowledge of architectures and cannot be fooled by names: a
     layer called ``head`` whose output is averaged with another's is not a head.
     """
-    seen = trace(model, batch)
     classes = seen.logits.shape[1]
     if problem := uninformative(seen.logits):
         return FoundHead(None, classes, reason=problem)
@@ -69,10 +71,9 @@ def find_head(model: nn.Module, batch: Tensor) -> FoundHead:
     return FoundHead(None, classes, reason=explain(seen))
 
 
-def prove_head(model: nn.Module, batch: Tensor, name: str) -> FoundHead:
+def prove_head(model: nn.Module, seen: Trace, name: str) -> FoundHead:
     """The same proof for the layer that the user named; failing it is an error that says by how much."""
     target = named_module(model, name)
-    seen = trace(model, batch)
     if problem := uninformative(seen.logits):
         raise ModelError(f"head={name!r} cannot be proved: {problem}")
     paths = {path for path, module in model.named_modules(remove_duplicate=False) if module is target}
@@ -106,6 +107,15 @@ def read_head(model: nn.Module, path: str) -> Head:
     if weight is None:
         raise ModelError(f"the head {path!r} was replaced after it was found; make a new Classifier")
     return Head(weight.flatten(1).cpu().clone(), None if bias is None else bias.cpu().clone())
+
+
+def _finely_traced(model: nn.Module, batch: Tensor) -> Trace:
+    seen = trace(model, batch)
+    # a pass that proves nothing in float32 may in float64, which MPS lacks and not every network digests
+    if seen.logits.dtype is torch.float32 and uninformative(seen.logits) and batch.device.type != "mps":
+        with suppress(NetworkError):
+            return trace(copy.deepcopy(model).double(), batch)
+    return seen
 
 
 def _deviation(call: LinearCall, logits: Tensor) -> float | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from oodscope.base.errors import ModelError, UnknownNameError
+from oodscope.base.errors import ModelError, OodscopeError, UnknownNameError
 from oodscope.models.network import first_line
 
 Built = tuple[nn.Module, Callable[..., Tensor] | None]
@@ -17,31 +17,43 @@ def build_timm(name: str, num_classes: int | None, *, pretrained: bool = False) 
     """``timm:NAME``; a pretrained one comes with its evaluation transform."""
     import timm
 
-    if not timm.is_model(name.partition(".")[0]):
+    base, _, tag = name.partition(".")
+    if not timm.is_model(base):
         raise UnknownNameError("timm model", name, timm.list_models(), "See: timm.list_models()")
+    if tag and name not in (published := timm.list_pretrained(f"{base}.*")):
+        raise UnknownNameError("timm weights", name, published, "See: timm.list_pretrained()")
     if not pretrained:
         return timm.create_model(name, **_classes(num_classes)), None
-    with _published_weights(f"timm:{name}"):
+    with published_weights(f"timm:{name}"):
         model: Any = timm.create_model(name, pretrained=True)
-    _check_classes(f"timm:{name}", model.num_classes, num_classes)
+    check_classes(f"timm:{name}", model.num_classes, num_classes)
     data: Any = timm.data  # its helpers carry no types
     return model, data.create_transform(**data.resolve_model_data_config(model), is_training=False)
 
 
 def build_torchvision(name: str, num_classes: int | None, *, pretrained: bool = False) -> Built:
-    """``torchvision:NAME``; a pretrained one comes with its evaluation transform."""
+    """``torchvision:NAME``; a pretrained one comes with its evaluation transform.
+
+    ``NAME.TAG`` names one of several published weights, such as ``resnet50.IMAGENET1K_V1``; without a tag
+    they are the library's present default.
+    """
     from torchvision import models
 
+    name, _, tag = name.partition(".")
     known = models.list_models(module=models)
     if name not in known:
         raise UnknownNameError("torchvision model", name, known, "See: torchvision.models.list_models()")
+    published = models.get_model_weights(name)
+    tags = [each.name for each in published]
+    if tag and tag not in tags:
+        raise UnknownNameError(f"weights of torchvision:{name}:", tag, tags, f"Known: {', '.join(tags)}")
     if not pretrained:
         # the Inception networks warn that their slow initialisation will go away unless told
         extra = {"init_weights": True} if name in ("googlenet", "inception_v3") else {}
         return models.get_model(name, weights=None, **extra, **_classes(num_classes)), None
-    weights = models.get_model_weights(name).DEFAULT
-    _check_classes(f"torchvision:{name}", len(weights.meta["categories"]), num_classes)
-    with _published_weights(f"torchvision:{name}"):
+    weights = published[tag] if tag else published.DEFAULT
+    check_classes(f"torchvision:{name}", len(weights.meta["categories"]), num_classes)
+    with published_weights(f"torchvision:{name}"):
         return models.get_model(name, weights=weights), weights.transforms()
 
 
@@ -55,13 +67,15 @@ def library_names() -> list[str]:
 
 
 @contextmanager
-def _published_weights(spec: str) -> Iterator[None]:
+def published_weights(spec: str) -> Iterator[None]:
     """Loading in this block never unpickles, and its failure (mostly: no network) is one line."""
     variable = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
     before = os.environ.get(variable)
     os.environ[variable] = "1"
     try:
         yield
+    except OodscopeError:
+        raise
     except Exception as error:  # the libraries raise their own, their HTTP client's and urllib's errors
         raise ModelError(
             f"{spec}: the pretrained weights could not be had ({first_line(error)}). Without access to the "
@@ -74,7 +88,7 @@ def _published_weights(spec: str) -> Iterator[None]:
             os.environ[variable] = before
 
 
-def _check_classes(spec: str, published: int, wanted: int | None) -> None:
+def check_classes(spec: str, published: int, wanted: int | None) -> None:
     """Refuse to swap a trained head for an untrained one, which the libraries would do or fail at."""
     if wanted is not None and wanted != published:
         raise ModelError(f"{spec}: the pretrained weights have {published} classes, not {wanted}")

@@ -20,6 +20,8 @@ def explain(seen: Trace) -> str:
         if _equal(call.output, seen.logits) or _equal(call.rectified, seen.logits):
             kind = "a convolution" if call.convolution else "applied to every token and"
             return f"the last layer {call.path!r} is {kind} followed by pooling"
+        if _equal(call.first, seen.logits):
+            return f"the last layer {call.path!r} is applied to every token, and one token's answer is kept"
     return "no linear layer produces the logits: something follows the last one, or it is not a module"
 
 

@@ -18,7 +18,7 @@ class LinearCall:
 
     ``features`` is its input as ``[N, D]``, or ``None`` if it was applied at several places of each
     image (pixels, tokens). ``output`` is ``[N, K]``, the mean over places; ``rectified`` is the mean of
-    the positive part.
+    the positive part; ``first`` is the output at the first place, where class tokens stand.
     """
 
     path: str
@@ -28,6 +28,7 @@ class LinearCall:
     features: Tensor | None
     output: Tensor
     rectified: Tensor
+    first: Tensor
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,7 @@ class _Recorder:
             features=self._features[path],
             output=places.mean(1),
             rectified=places.relu().mean(1),
+            first=places[:, 0],
         )
 
 

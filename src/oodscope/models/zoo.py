@@ -1,6 +1,6 @@
 """The zoo: a name becomes a network, with weights and the transform that belongs to them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -9,7 +9,11 @@ from torch import Tensor, nn
 
 from oodscope.base.errors import ModelError, UnknownNameError
 from oodscope.models.checkpoint import Weights, head_classes, load_weights, read_checkpoint
+from oodscope.models.huggingface import build_hf
 from oodscope.models.libraries import build_timm, build_torchvision, library_names
+from oodscope.models.openclip import open_towers
+from oodscope.models.texthead import TextHead
+from oodscope.models.zero_shot import zero_shot
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,10 @@ MODELS: dict[str, ModelInfo] = dict(
 )
 
 
+_BUILDERS = {"timm": build_timm, "torchvision": build_torchvision, "hf": build_hf}
+_ALSO = "Also: timm:NAME, torchvision:NAME, hf:NAME, open_clip:NAME/TAG, dinov2:NAME, python:MODULE:FUNCTION"
+
+
 class ZooModel(NamedTuple):
     """A network and, if its weights brought one, the transform it was trained with."""
 
@@ -43,30 +51,50 @@ class ZooModel(NamedTuple):
     transform: Callable[..., Tensor] | None
 
 
-def create_model(spec: str, *, num_classes: int | None = None, weights: str | Path | Weights | None = None) -> ZooModel:
+def create_model(
+    spec: str,
+    *,
+    num_classes: int | None = None,
+    weights: str | Path | Weights | None = None,
+    class_names: Sequence[str] | None = None,
+    text_head: TextHead | None = None,
+    device: str = "auto",
+) -> ZooModel:
     """Make the network that ``spec`` names.
 
     Parameters
     ----------
-    spec : one of ``MODELS``, ``timm:NAME`` or ``torchvision:NAME``.
+    spec : one of ``MODELS``, ``timm:NAME``, ``torchvision:NAME``, ``hf:NAME`` (a name on the hub, or a folder) or
+        ``open_clip:NAME/TAG``. Networks that end in features (``dinov2:NAME``) come from ``create_backbone``.
     num_classes : by default what the weights have; without weights, what the library's default is.
-    weights : ``"pretrained"`` for the published ones of timm and torchvision, with their transform; or the
-        path of a ``.safetensors``, ``.pt`` or ``.pth`` file, or a state dict, whose transform only its maker knows.
-        ``None`` leaves the network untrained.
+    weights : ``"pretrained"`` for the published ones, with their transform; or the path of a ``.safetensors``,
+        ``.pt`` or ``.pth`` file, or a state dict, whose transform only its maker knows. ``None`` leaves the network
+        untrained.
+    class_names, text_head : for networks that classify by words (``open_clip``): the classes, and how sentences
+        and negative labels are made for them.
+    device : where those sentences are embedded.
     """
-    library, _, name = spec.rpartition(":")
-    build = {"timm": build_timm, "torchvision": build_torchvision}.get(library)
+    library, _, name = spec.partition(":")
+    if library == "open_clip":
+        return _zero_shot(name, weights, class_names or (), text_head or TextHead(), device)
+    if library == "dinov2":
+        raise ModelError(f"{spec} ends in features: give it a linear head (head: FILE) or fit one (probe: {{}})")
+    build = _BUILDERS.get(library)
     if build is None and spec not in MODELS:
-        known = [*MODELS, *library_names()]
-        raise UnknownNameError("model", spec, known, "Also: timm:NAME, torchvision:NAME")
+        raise UnknownNameError("model", spec, [*MODELS, *library_names()], _ALSO)
     if weights == "pretrained":
         if build is None:
             raise ModelError(f"{spec}: there are no published weights; train it, or pass weights=PATH")
         return ZooModel(*build(name, num_classes, pretrained=True))
     state = weights if weights is None or isinstance(weights, dict) else read_checkpoint(weights)
+    transform: Callable[..., Tensor] | None = None
 
     def make(classes: int | None) -> nn.Module:
-        return _make_small(spec, classes, state) if build is None else build(name, classes)[0]
+        nonlocal transform
+        if build is None:
+            return _make_small(spec, classes, state)
+        model, transform = build(name, classes)
+        return model
 
     model = make(num_classes)
     if state is not None:
@@ -74,7 +102,30 @@ def create_model(spec: str, *, num_classes: int | None = None, weights: str | Pa
         if found is not None and found != head_classes(model, model.state_dict()):
             model = make(found)
         load_weights(model, state, "the state dict" if isinstance(weights, dict) else str(weights))
-    return ZooModel(model, None)
+    return ZooModel(model, transform)
+
+
+def _zero_shot(
+    name: str,
+    weights: str | Path | Weights | None,
+    class_names: Sequence[str],
+    text_head: TextHead,
+    device: str,
+) -> ZooModel:
+    if len(class_names) < 2:
+        raise ModelError(f"open_clip:{name} classifies by words: say class_names=[...], two or more")
+    if isinstance(weights, dict):
+        raise ModelError(f"open_clip:{name} is made from its published weights or a file, not from a state dict")
+    towers = open_towers(name, weights)
+    model = zero_shot(
+        towers.image,
+        lambda sentences: towers.embed(sentences, device),
+        class_names,
+        text_head,
+        scale=towers.scale,
+        bias=towers.bias,
+    )
+    return ZooModel(model, towers.transform)
 
 
 def _make_small(name: str, num_classes: int | None, state: Weights | None) -> nn.Module:

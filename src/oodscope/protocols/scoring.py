@@ -51,9 +51,16 @@ def _offer(detectors: Sequence[Detector], classifier: Classifier, benchmark: Ben
         held_out=benchmark.id_val is not None,
     )
     # looking inside costs two passes over noise, so only for those who ask
-    if any(each.needs & (Needs.MAPS | Needs.MEMBERS) or not each.signed_features_ok for each in detectors):
+    inside = Needs.MAPS | Needs.MEMBERS | Needs.NEGATIVES
+    if any(each.needs & inside or not each.signed_features_ok for each in detectors):
         anatomy = classifier.anatomy
-        offer = replace(offer, signed=anatomy.signed_features, stages=len(anatomy.stages), members=anatomy.members)
+        offer = replace(
+            offer,
+            signed=anatomy.signed_features,
+            stages=len(anatomy.stages),
+            members=anatomy.members,
+            negatives=anatomy.negatives,
+        )
     return offer
 
 

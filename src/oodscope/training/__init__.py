@@ -4,8 +4,9 @@ from oodscope.training.augment import Augment
 from oodscope.training.batch import Batch
 from oodscope.training.cross_entropy import CrossEntropy
 from oodscope.training.history import Epoch
+from oodscope.training.linear_probe import LinearProbe
 from oodscope.training.recipe import Recipe, Step
 from oodscope.training.streams import Streams
 from oodscope.training.trained import Trained, train
 
-__all__ = ["Augment", "Batch", "CrossEntropy", "Epoch", "Recipe", "Step", "Streams", "Trained", "train"]
+__all__ = ["Augment", "Batch", "CrossEntropy", "Epoch", "LinearProbe", "Recipe", "Step", "Streams", "Trained", "train"]
