@@ -18,6 +18,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from oodscope.activations import Activations as Activations
     from oodscope.activations import ActivationStore as ActivationStore
+    from oodscope.api import audit as audit
     from oodscope.api import evaluate as evaluate
     from oodscope.base.errors import OodscopeError as OodscopeError
     from oodscope.data import Benchmark as Benchmark
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from oodscope.execution.console import ConsoleProgress as ConsoleProgress
     from oodscope.models import Classifier as Classifier
     from oodscope.models import create_model as create_model
+    from oodscope.report import write_audit as write_audit
     from oodscope.report import write_report as write_report
     from oodscope.results import Result as Result
     from oodscope.results import ResultStore as ResultStore
@@ -51,12 +53,14 @@ _HOMES = {
     "Result": "results",
     "ResultStore": "results",
     "ScoreTable": "results",
+    "audit": "api",
     "create_detector": "detectors",
     "create_model": "models",
     "evaluate": "api",
     "load_benchmark": "data",
     "load_detector": "detectors",
     "train": "training",
+    "write_audit": "report",
     "write_report": "report",
 }
 

@@ -18,8 +18,10 @@ from oodscope.data import Benchmark, find_duplicates
 from oodscope.detectors import DETECTORS, Detector, create_detector
 from oodscope.execution import SILENT, Progress
 from oodscope.models import Classifier
-from oodscope.protocols import Protocol, applicable, get_protocol, score_benchmark
+from oodscope.protocols import Protocol, applicable, find_exposure, get_protocol, score_benchmark
+from oodscope.protocols.audit import audit_benchmark
 from oodscope.results import Measurements, Result, RunRecord, ScoreTable, SetRecord, Tuning
+from oodscope.results.audit import Audit
 
 ALL = "all"
 
@@ -69,13 +71,14 @@ def evaluate(
         classifier = classifier.with_default_transform(benchmark.transform)
     _check_classes(classifier, benchmark)
     chosen, skipped = _choose(detectors, classifier, benchmark)
+    exposure = find_exposure(classifier, benchmark)
     notes = _notes(benchmark)
     store = store or ActivationStore()
     forwarded = store.forwarded
     scores = score_benchmark(
         classifier, benchmark, chosen, track=tune, store=store, batch_size=batch_size, progress=progress
     )
-    scores.metadata.update(_context(classifier, benchmark, seed, recipe))
+    scores.metadata.update(_context(classifier, benchmark, seed, recipe), exposure=exposure)
     measurements = _measure(judges, scores, progress)
     record = _record(
         classifier,
@@ -88,6 +91,31 @@ def evaluate(
         forward_images=store.forwarded - forwarded,
     )
     return Result(record, measurements, scores)
+
+
+def audit(
+    benchmark: Benchmark,
+    classifier: Classifier | nn.Module | None = None,
+    *,
+    store: ActivationStore | None = None,
+    batch_size: int = 256,
+    progress: Progress = SILENT,
+) -> Audit:
+    """Look for images and classes of a benchmark that are where they should not be.
+
+    Every pair of sets is compared, and every set with itself: by pixels (whatever kind of file they came from), by
+    perceptual hash, and by class name; WordNet tells kinds from classes where it is installed. ``write_audit`` makes
+    a page of what was found.
+
+    Parameters
+    ----------
+    classifier : its features find near duplicates that a hash does not: shifted, or cropped by much.
+    """
+    if classifier is not None:
+        if not isinstance(classifier, Classifier):
+            classifier = Classifier(classifier)
+        classifier = classifier.with_default_transform(benchmark.transform)
+    return audit_benchmark(benchmark, classifier, store=store, batch_size=batch_size, progress=progress)
 
 
 def _choose(
@@ -159,7 +187,12 @@ def _record(classifier: Classifier, benchmark: Benchmark, scores: ScoreTable, **
         benchmark=benchmark.name,
         benchmark_version=benchmark.version,
         sets={
-            images.name: SetRecord(role=role, n=len(images), fingerprint=images.fingerprint)
+            images.name: SetRecord(
+                role=role,
+                n=len(images),
+                fingerprint=images.fingerprint,
+                exposure=scores.metadata["exposure"].get(images.name, ""),
+            )
             for role, images in benchmark.members()
         },
         model=classifier.name,

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from oodscope import __version__
+from oodscope.cli.data_audit import audit
 from oodscope.cli.demo import demo
 from oodscope.cli.evaluate import evaluate
 from oodscope.cli.listing import listing
@@ -24,6 +25,9 @@ app.command()(evaluate)
 app.command()(run)
 app.command()(table)
 app.command("list")(listing)
+data = typer.Typer(help="Look after benchmarks and their images.", no_args_is_help=True)
+app.add_typer(data, name="data")
+data.command()(audit)
 
 
 def _show_version(wanted: bool) -> None:

@@ -27,12 +27,16 @@ class ModelSpec(StrictModel):
     weights : a ``.safetensors`` file, or ``pretrained``; a list of files makes an ensemble.
     train : train it here on ``id_train`` instead, with this cross-entropy recipe.
     members : how many networks to train, each with the next seed; more than one make an ensemble.
+    trained_on : sets or roles of the benchmark that the weights were trained on; ``id_train`` for a training here.
+    pretrained_on : what the weights saw before, such as ``imagenet21k``.
     """
 
     architecture: str
     weights: str | list[str] | None = None
     train: CrossEntropy | None = None
     members: int = Field(default=1, gt=0)
+    trained_on: list[str] = []
+    pretrained_on: list[str] = []
 
     def found_from(self, folder: Path) -> "ModelSpec":
         """The same with files relative to ``folder``."""
@@ -54,11 +58,18 @@ def make_classifier(spec: ModelSpec, benchmark: Benchmark, device: str, progress
     classes = len(benchmark.class_names)
     if spec.train is None:
         made = [create_model(spec.architecture, num_classes=classes, weights=file) for file in spec.files]
-        return Classifier(_vote([model for model, _ in made]), made[0][1], device=device, name=_name(spec)), ""
+        network, transform = _vote([model for model, _ in made]), made[0][1]
+        return Classifier(network, transform, device=device, name=_name(spec), **_history(spec)), ""
     recipes = [spec.train.model_copy(update={"seed": spec.train.seed + number}) for number in range(spec.members)]
     models = [_train(spec.architecture, recipe, benchmark, device, progress) for recipe in recipes]
-    classifier = Classifier(_vote(models), benchmark.transform, device=device, name=_name(spec))
+    classifier = Classifier(_vote(models), benchmark.transform, device=device, name=_name(spec), **_history(spec))
     return classifier, str(spec.train.describe()["method"])
+
+
+def _history(spec: ModelSpec) -> dict[str, Any]:
+    """What the network has seen: as declared, and what it was trained on here."""
+    here = ["id_train"] if spec.train is not None else []
+    return {"trained_on": [*here, *spec.trained_on], "pretrained_on": spec.pretrained_on}
 
 
 def _vote(models: list[nn.Module]) -> nn.Module:

@@ -65,18 +65,21 @@ def resemblance(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> float:
 
 
 def _grey(small: NDArray[np.uint8]) -> NDArray[np.float32]:
-    return small.astype(np.float32) @ np.array([0.299, 0.587, 0.114], dtype=np.float32)
+    grey: NDArray[np.float32] = np.einsum("...c,c->...", small.astype(np.float32), _LUMA)
+    return grey
 
 
 def _frequencies(grey: NDArray[np.float32]) -> NDArray[np.float32]:
-    spectrum = _COSINES @ grey @ _COSINES.T
-    return spectrum[..., _LOW[:, 0], _LOW[:, 1]]
+    spectrum: NDArray[np.float32] = np.einsum("ui,...ij,vj->...uv", _COSINES, grey, _COSINES, optimize=True)
+    low: NDArray[np.float32] = spectrum[..., _LOW[:, 0], _LOW[:, 1]]
+    return low
 
 
 def _centred(small: NDArray[np.uint8]) -> NDArray[np.float32]:
-    flat = small.reshape(len(small), -1).astype(np.float32)
-    flat -= flat.mean(axis=1, keepdims=True)
-    return flat / np.maximum(np.linalg.norm(flat, axis=1, keepdims=True), 1e-6)
+    centred: NDArray[np.float32] = small.reshape(len(small), -1).astype(np.float32)
+    centred -= centred.mean(axis=1, keepdims=True)
+    centred /= np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-6)
+    return centred
 
 
 def _lowest() -> NDArray[np.int64]:
@@ -85,5 +88,6 @@ def _lowest() -> NDArray[np.int64]:
     return np.array(sorted(pairs, key=lambda pair: (sum(pair), pair))[1 : BITS + 1])
 
 
+_LUMA = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 _LOW = _lowest()
 _COSINES = np.cos(np.pi * np.outer(np.arange(_LOW.max() + 1), 2 * np.arange(SIDE) + 1) / (2 * SIDE)).astype(np.float32)

@@ -6,6 +6,7 @@ bootstrap (:func:`bootstrap`). Names carry the positive class, and ``METRICS`` s
 """
 
 from oodscope.metrics.catalog import METRICS, MetricInfo, point_metrics
+from oodscope.metrics.crossed import crossed_auroc
 from oodscope.metrics.delong import auroc_interval, mean_auroc_interval
 from oodscope.metrics.interval import Interval
 from oodscope.metrics.ranking import Ranking
@@ -21,6 +22,7 @@ __all__ = [
     "Ranking",
     "auroc_interval",
     "bootstrap",
+    "crossed_auroc",
     "mean_auroc_interval",
     "percentile_interval",
     "point_metrics",

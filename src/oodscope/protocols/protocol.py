@@ -1,11 +1,12 @@
 """Protocol: a pure function from scores to measurements."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from oodscope.base.errors import UnknownNameError
 from oodscope.protocols import full_spectrum, standard
-from oodscope.results import Measurements, ScoreTable
+from oodscope.protocols.exposure import flag_exposure, id_test_alone
+from oodscope.results import Measurement, Measurements, ScoreTable
 
 
 @dataclass(frozen=True)
@@ -16,19 +17,30 @@ class Protocol:
     ----------
     name : as in configurations and result rows.
     summary : one line for a reader.
-    measure : every number of the protocol, from the stored scores alone.
+    judge : every number of the protocol, from the stored scores alone.
+    negatives : the sets that counted as in-distribution in one of its rows.
     """
 
     name: str
     summary: str
-    measure: Callable[[ScoreTable], Measurements]
+    judge: Callable[[ScoreTable], Measurements]
+    negatives: Callable[[ScoreTable, Measurement], Sequence[str]] = id_test_alone
+
+    def measure(self, scores: ScoreTable) -> Measurements:
+        """Every number, each with what is known of images that the network had met before."""
+        return flag_exposure(self.judge(scores), scores, self.negatives)
 
 
 PROTOCOLS = {
     protocol.name: protocol
     for protocol in (
         Protocol("standard", "tell id_test from each near and far set", standard.measure),
-        Protocol("full_spectrum", "the same, with covariate-shifted ID as negatives too", full_spectrum.measure),
+        Protocol(
+            "full_spectrum",
+            "the same, with covariate-shifted ID as negatives too",
+            full_spectrum.measure,
+            full_spectrum.negative_sets,
+        ),
     )
 }
 

@@ -3,18 +3,22 @@
 from dataclasses import dataclass
 
 from oodscope.results.measurement import MEAN, Tuning
-from oodscope.results.wording import CLOSE, TRACKS, percent, span
+from oodscope.results.wording import CLOSE, EXPOSED, TRACKS, percent, span
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A value with its interval; ``best`` of its column and track, or too ``close`` to the best to tell."""
+    """A value with its interval; ``best`` of its column and track, or too ``close`` to the best to tell.
+
+    ``exposure`` says which of the images the network had met before; empty if none is known.
+    """
 
     value: float
     low: float | None
     high: float | None
     best: bool = False
     close: bool = False
+    exposure: str = ""
 
     @property
     def percent(self) -> str:
@@ -22,9 +26,14 @@ class Cell:
         return percent(self.value)
 
     @property
+    def marks(self) -> str:
+        """What stands beside the value: close to the best, measured on images met before."""
+        return (CLOSE if self.close else "") + (EXPOSED if self.exposure else "")
+
+    @property
     def text(self) -> str:
-        """The value in percent, with the mark if it is close to the best."""
-        return self.percent + (CLOSE if self.close else "")
+        """The value in percent with its marks."""
+        return self.percent + self.marks
 
     @property
     def interval(self) -> str:

@@ -2,7 +2,7 @@
 
 from oodscope.results.grid import Cell, Grid
 from oodscope.results.measurement import MEAN
-from oodscope.results.wording import CLOSE, heading
+from oodscope.results.wording import CLOSE, EXPOSED, heading
 
 _SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -15,6 +15,7 @@ _SPECIAL = {
     "↓": r"$\downarrow$",
     "–": "--",
     CLOSE: r"$^\dagger$",
+    EXPOSED: r"$^\ddagger$",
     **{character: f"\\{character}" for character in "&%$#_{}"},
 }
 

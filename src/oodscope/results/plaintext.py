@@ -63,7 +63,8 @@ def json(grid: Grid) -> str:
 
 def _json_cell(cell: Cell) -> dict[str, Any]:
     marks = {"best": cell.best, "overlaps_best": cell.close}
-    return {"value": cell.value, "low": cell.low, "high": cell.high} | marks
+    known = {"exposure": cell.exposure} if cell.exposure else {}
+    return {"value": cell.value, "low": cell.low, "high": cell.high} | marks | known
 
 
 def _markdown_cell(cell: Cell | None) -> str:

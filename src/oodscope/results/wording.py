@@ -28,6 +28,9 @@ TRACKS: dict[Tuning, str] = {
 CLOSE = "†"
 """Marks a value whose interval overlaps that of the best one."""
 
+EXPOSED = "‡"
+"""Marks a value measured on images of which the network has met some before."""
+
 
 def higher_is_better(metric: str) -> bool:
     """Direction of a good detector."""
