@@ -9,9 +9,12 @@ resizing touch high frequencies only. A crop moves everything, so each picture i
 and with a sixteenth cut off around it or at two sides. A crop of a picture resembles one of its views.
 """
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
+from scipy.ndimage import uniform_filter
 
 from oodscope.data.rgb import Picture, as_rgb
 
@@ -54,28 +57,51 @@ def is_flat(small: NDArray[np.uint8]) -> bool:
     return bool(_grey(small).std() < FLAT)
 
 
-def resemblance(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> float:
-    """How alike two pictures are, given their thumbnails: 1 for equal ones, around 0 for unrelated ones.
+class Resemblance(NamedTuple):
+    """How alike two pictures are: 1 for equal ones, around 0 for unrelated ones.
 
-    The correlation of all pixels in colour, of each whole picture with every view of the other; the best counts.
+    Parameters
+    ----------
+    whole : the correlation of all pixels in colour.
+    detail : the same after each pixel's surroundings (9 x 9) are subtracted. Two fields under two skies correlate as
+        a whole; only copies do so in detail.
+    """
+
+    whole: float
+    detail: float
+
+
+def resemblance(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> Resemblance:
+    """Compare two pictures by their thumbnails: each whole picture with every view of the other; the best counts.
+
     Brightness and contrast do not matter, small crops little.
     """
     one, two = _centred(first), _centred(second)
-    return float(max((one[0] @ two.T).max(), (two[0] @ one.T).max()))
+    forth, back = one[0] @ two.T, two[0] @ one.T
+    left, right = (0, int(forth.argmax())) if forth.max() >= back.max() else (int(back.argmax()), 0)
+    fine = (_centred(_without_surroundings(small[view])) for small, view in ((first, left), (second, right)))
+    detail = float(np.prod(list(fine), axis=0).sum())
+    return Resemblance(float(one[left] @ two[right]), detail)
 
 
 def _grey(small: NDArray[np.uint8]) -> NDArray[np.float32]:
-    grey: NDArray[np.float32] = np.einsum("...c,c->...", small.astype(np.float32), _LUMA)
+    grey: NDArray[np.float32] = np.matmul(small.astype(np.float32), _LUMA)
     return grey
 
 
 def _frequencies(grey: NDArray[np.float32]) -> NDArray[np.float32]:
-    spectrum: NDArray[np.float32] = np.einsum("ui,...ij,vj->...uv", _COSINES, grey, _COSINES, optimize=True)
+    spectrum: NDArray[np.float32] = np.matmul(np.matmul(_COSINES, grey), _COSINES.T)
     low: NDArray[np.float32] = spectrum[..., _LOW[:, 0], _LOW[:, 1]]
     return low
 
 
-def _centred(small: NDArray[np.uint8]) -> NDArray[np.float32]:
+def _without_surroundings(small: NDArray[np.uint8]) -> NDArray[np.float32]:
+    values = small.astype(np.float32)
+    rest: NDArray[np.float32] = values - uniform_filter(values, (9, 9, 1), mode="nearest")
+    return rest[None]
+
+
+def _centred(small: NDArray[Any]) -> NDArray[np.float32]:
     centred: NDArray[np.float32] = small.reshape(len(small), -1).astype(np.float32)
     centred -= centred.mean(axis=1, keepdims=True)
     centred /= np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-6)

@@ -9,14 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodscope.data import ImageSet
-from oodscope.data.perceptual import resemblance, thumbnails
+from oodscope.data.perceptual import Resemblance, resemblance, thumbnails
 from oodscope.data.signatures import Signatures
 from oodscope.protocols.audit.verdicts import verdict_of
 from oodscope.results.audit import ImagePair, ImageRef
 
-ALIKE = 0.9
-"""Pictures that correlate so much in small are one picture. Of different photographs with close hashes about none do;
-of copies compressed at quality 50, resized, brightened by a fifth or cropped by a twentieth, 97 in 100 do."""
+ALIKE = Resemblance(whole=0.9, detail=0.6)
+"""Pictures that resemble each other at least so much are taken for one. Copies of photographs compressed at quality
+50, resized, brightened by a fifth or cropped by a twentieth do in 97 of 100 cases; different ones with close hashes
+seldom do, unless they show like things in like poses before a plain ground."""
 
 FoundBy = Literal["hash", "embedding"]
 
@@ -65,11 +66,16 @@ def near_pairs(
         for i, j in pairs:
             if j not in taken and first.signatures.digests[i] != second.signatures.digests[j]:
                 alike = resemblance(small.of(first.images, i), small.of(second.images, j))
-                if alike >= ALIKE:
-                    best[j] = max(best.get(j, (0.0, -1)), (alike, i))
+                if is_alike(alike):
+                    best[j] = max(best.get(j, (0.0, -1)), (alike.whole, i))
         taken |= best.keys()
         for j, (alike, i) in sorted(best.items()):
             yield ImagePair(verdict, "near", found_by, first.ref(i), second.ref(j), alike)
+
+
+def is_alike(found: Resemblance) -> bool:
+    """Whether two pictures are taken for one."""
+    return found.whole >= ALIKE.whole and found.detail >= ALIKE.detail
 
 
 class _Thumbnails:
