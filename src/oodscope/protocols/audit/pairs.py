@@ -69,8 +69,8 @@ def near_pairs(
                 if is_alike(alike):
                     best[j] = max(best.get(j, (0.0, -1)), (alike.whole, i))
         taken |= best.keys()
-        for j, (alike, i) in sorted(best.items()):
-            yield ImagePair(verdict, "near", found_by, first.ref(i), second.ref(j), alike)
+        for j, (whole, i) in sorted(best.items()):
+            yield ImagePair(verdict, "near", found_by, first.ref(i), second.ref(j), whole)
 
 
 def is_alike(found: Resemblance) -> bool:
