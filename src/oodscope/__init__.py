@@ -18,6 +18,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from oodscope.activations import Activations as Activations
     from oodscope.activations import ActivationStore as ActivationStore
+    from oodscope.api import audit as audit
     from oodscope.api import evaluate as evaluate
     from oodscope.base.errors import OodscopeError as OodscopeError
     from oodscope.data import Benchmark as Benchmark
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from oodscope.models import create_model as create_model
     from oodscope.protocols import HumanCentric as HumanCentric
     from oodscope.protocols import compare as compare
+    from oodscope.report import write_audit as write_audit
     from oodscope.report import write_report as write_report
     from oodscope.results import Result as Result
     from oodscope.results import ResultStore as ResultStore
@@ -62,6 +64,7 @@ _HOMES = {
     "ResultStore": "results",
     "ScoreTable": "results",
     "Scorer": "detectors",
+    "audit": "api",
     "compare": "protocols",
     "create_detector": "detectors",
     "create_model": "models",
@@ -73,6 +76,7 @@ _HOMES = {
     "over_seeds": "results",
     "own_benchmark": "data",
     "train": "training",
+    "write_audit": "report",
     "write_report": "report",
 }
 

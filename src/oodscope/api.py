@@ -18,8 +18,10 @@ from oodscope.data import Benchmark, find_duplicates
 from oodscope.detectors import DETECTORS, Detector, Needs, create_detector
 from oodscope.execution import SILENT, Progress
 from oodscope.models import Classifier
-from oodscope.protocols import HumanCentric, Protocol, applicable, get_protocol, score_benchmark
+from oodscope.protocols import HumanCentric, Protocol, applicable, find_exposure, get_protocol, score_benchmark
+from oodscope.protocols.audit import audit_benchmark
 from oodscope.results import Measurements, Result, RunRecord, ScoreTable, SetRecord, Tuning
+from oodscope.results.audit import Audit
 
 ALL = "all"
 
@@ -73,6 +75,7 @@ def evaluate(
     for judge in judges:
         judge.check(benchmark)
     chosen, skipped = _choose(detectors, classifier, benchmark)
+    exposure = find_exposure(classifier, benchmark)
     notes = _notes(benchmark, chosen)
     store = store or ActivationStore()
     forwarded = store.forwarded
@@ -89,7 +92,7 @@ def evaluate(
         seed=seed,
         progress=progress,
     )
-    scores.metadata.update(_context(classifier, benchmark, seed, recipe))
+    scores.metadata.update(_context(classifier, benchmark, seed, recipe), exposure=exposure)
     if "human_centric" in [judge.name for judge in judges]:
         scores.metadata["human_centric"] = options.model_dump()
         notes += _split_note(scores, options)
@@ -105,6 +108,31 @@ def evaluate(
         forward_images=store.forwarded - forwarded,
     )
     return Result(record, measurements, scores)
+
+
+def audit(
+    benchmark: Benchmark,
+    classifier: Classifier | nn.Module | None = None,
+    *,
+    store: ActivationStore | None = None,
+    batch_size: int = 256,
+    progress: Progress = SILENT,
+) -> Audit:
+    """Look for images and classes of a benchmark that are where they should not be.
+
+    Every pair of sets is compared, and every set with itself: by pixels (whatever kind of file they came from), by
+    perceptual hash, and by class name; WordNet tells kinds from classes where it is installed. ``write_audit`` makes
+    a page of what was found.
+
+    Parameters
+    ----------
+    classifier : its features find near duplicates that a hash does not: shifted, or cropped by much.
+    """
+    if classifier is not None:
+        if not isinstance(classifier, Classifier):
+            classifier = Classifier(classifier)
+        classifier = classifier.with_default_transform(benchmark.transform)
+    return audit_benchmark(benchmark, classifier, store=store, batch_size=batch_size, progress=progress)
 
 
 def _choose(
@@ -191,7 +219,12 @@ def _record(classifier: Classifier, benchmark: Benchmark, scores: ScoreTable, **
         benchmark=benchmark.name,
         benchmark_version=benchmark.version,
         sets={
-            images.name: SetRecord(role=role, n=len(images), fingerprint=images.fingerprint)
+            images.name: SetRecord(
+                role=role,
+                n=len(images),
+                fingerprint=images.fingerprint,
+                exposure=scores.metadata["exposure"].get(images.name, ""),
+            )
             for role, images in benchmark.members()
         },
         model=classifier.name,

@@ -29,6 +29,13 @@ def naive_metrics(id_scores, ood_scores):
         "aupr_out": average_precision_score(is_ood, values),
         "aupr_in": average_precision_score(1 - is_ood, -values),
     }
+    for name, labels, sign, prevalence in [
+        ("aupr_out_prevalence50", is_ood, 1, 0.5),
+        ("aupr_out_prevalence10", is_ood, 1, 0.1),
+        ("aupr_in_prevalence50", 1 - is_ood, -1, 0.5),
+    ]:
+        weights = np.where(labels == 1, prevalence / labels.sum(), (1 - prevalence) / (1 - labels).sum())
+        metrics[name] = average_precision_score(labels, sign * values, sample_weight=weights)
     for positive, labels, sign in [("ood", is_ood, 1), ("id", 1 - is_ood, -1)]:
         fpr, tpr, _ = roc_curve(labels, sign * values, drop_intermediate=False)
         metrics[f"fpr95_{positive}_positive"] = fpr[np.argmax(tpr >= 0.95)]

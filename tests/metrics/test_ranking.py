@@ -71,6 +71,43 @@ def test_aupr_is_scikit_learns(positive, sample):
     assert ranking.aupr(positive, trapezoid=True) == pytest.approx(auc(recall, precision), abs=1e-9)
 
 
+def slow_weighted_precision(labels, values, prevalence):
+    """Average precision with weights that make the share of positives ``prevalence``; one threshold at a time."""
+    total, recall = 0.0, 0.0
+    for threshold in sorted(set(values), reverse=True):
+        caught = (values >= threshold) & (labels == 1)
+        raised = (values >= threshold) & (labels == 0)
+        tpr, fpr = caught.sum() / (labels == 1).sum(), raised.sum() / (labels == 0).sum()
+        total += (tpr - recall) * prevalence * tpr / (prevalence * tpr + (1 - prevalence) * fpr)
+        recall = tpr
+    return total
+
+
+@pytest.mark.parametrize("positive", ["ood", "id"])
+@on_scores
+def test_aupr_at_a_prevalence_reweights_the_classes(positive, sample):
+    labels, values = labelled(*sample, positive)
+    walk = Ranking(*sample).walk(positive)
+    for prevalence in (0.5, 0.1, 0.93):
+        expected = slow_weighted_precision(labels, values, prevalence)
+        assert walk.average_precision_at(prevalence) == pytest.approx(expected, abs=1e-9)
+    own = labels.sum() / labels.size
+    assert walk.average_precision_at(own) == pytest.approx(float(walk.average_precision()), abs=1e-12)
+
+
+def test_aupr_at_a_prevalence_does_not_see_set_sizes():
+    rng = np.random.default_rng(3)
+    id_scores, ood_scores = np.round(rng.normal(size=90), 1), np.round(rng.normal(1, 1, size=90), 1)
+    equal = point_metrics(Ranking(id_scores, ood_scores))
+    assert equal["aupr_out_prevalence50"] == equal["aupr_out"]
+    assert equal["aupr_in_prevalence50"] == equal["aupr_in"]
+    assert equal["aupr_out_prevalence10"] < equal["aupr_out"]
+    many = point_metrics(Ranking(id_scores, np.tile(ood_scores, 7)))
+    for name in ("aupr_out_prevalence50", "aupr_out_prevalence10", "aupr_in_prevalence50"):
+        assert many[name] == pytest.approx(equal[name], abs=1e-12)
+    assert many["aupr_out"] > equal["aupr_out"] + 0.05
+
+
 @pytest.mark.parametrize("positive", ["ood", "id"])
 @on_scores
 def test_rates_are_read_off_the_vertices_of_scikit_learns_roc(positive, sample):
@@ -97,6 +134,7 @@ def test_swapping_the_roles_and_the_sign_swaps_in_and_out(sample):
     assert here["auroc"] == there["auroc"]
     for name, mirror in [
         ("aupr_in", "aupr_out"),
+        ("aupr_in_prevalence50", "aupr_out_prevalence50"),
         ("fpr95_id_positive", "fpr95_ood_positive"),
         ("tpr5_id_positive", "tpr5_ood_positive"),
     ]:
@@ -140,6 +178,9 @@ def test_the_named_metrics_are_those_of_the_ranking():
         "auroc": ranking.auroc,
         "aupr_in": ranking.aupr("id"),
         "aupr_out": ranking.aupr("ood"),
+        "aupr_in_prevalence50": float(ranking.walk("id").average_precision_at(0.5)),
+        "aupr_out_prevalence50": float(ranking.walk("ood").average_precision_at(0.5)),
+        "aupr_out_prevalence10": float(ranking.walk("ood").average_precision_at(0.1)),
         "fpr95_ood_positive": ranking.fpr_at_tpr(0.95, positive="ood"),
         "fpr95_id_positive": ranking.fpr_at_tpr(0.95, positive="id"),
         "tpr5_ood_positive": ranking.tpr_at_fpr(0.05, positive="ood"),
@@ -205,5 +246,8 @@ def test_bad_arguments_are_named():
         ranking.fpr_at_tpr(0.0, positive="ood")
     with pytest.raises(OodscopeError, match=r"fpr must lie in \[0, 1\]; it is nan"):
         ranking.tpr_at_fpr(np.nan, positive="id")
+    for share in (0.0, 1.0, 10):
+        with pytest.raises(OodscopeError, match="a prevalence lies between 0 and 1"):
+            ranking.walk("ood").average_precision_at(share)
     with pytest.raises(OodscopeError, match="at least 2 points"):
         ranking.roc(points=1)

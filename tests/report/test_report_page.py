@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+from oodscope.metrics import METRICS
 from oodscope.report import write_report
 from oodscope.results import Measurements, Result, ScoreTable
 from oodscope.results.wording import span
@@ -186,4 +187,4 @@ def test_a_browser_runs_the_script_under_its_own_policy(path, tmp_path):
         path.as_uri(),
     ]
     dom = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
-    assert dom.count('title="Sort by this column"') == 2 * 7 * 7 + 6 + 4
+    assert dom.count('title="Sort by this column"') == 2 * len(METRICS) * 7 + 6 + 5

@@ -51,6 +51,10 @@ def evaluate(
             help="Hyper-parameters: 'default', searched on 'ood_val', or 'id_only' (outliers made from id_val)."
         ),
     ] = "default",
+    trained_on: Annotated[
+        str, typer.Option(help="Sets or roles of the benchmark that the weights were trained on; rows say so.")
+    ] = "",
+    pretrained_on: Annotated[str, typer.Option(help="What the weights saw before that, such as imagenet21k.")] = "",
     output: Annotated[Path, typer.Option(help="Folder for results and report.")] = Path("runs"),
     batch_size: Annotated[int, typer.Option(help="Images per forward pass.", min=1)] = 256,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps.")] = "auto",
@@ -84,6 +88,8 @@ def evaluate(
             "weights": _names(weights) or None,
             "probe": {} if probe else None,
             "text_head": {"negatives": negatives} if negatives else None,
+            "trained_on": _names(trained_on),
+            "pretrained_on": _names(pretrained_on),
         },
         "detectors": "all" if detectors == "all" else _names(detectors),
         "protocols": _names(protocols),

@@ -36,6 +36,8 @@ class ModelSpec(StrictModel):
         when asked for a head).
     probe : fit such a head to the features of ``id_train`` here.
     text_head : sentences and negative labels for networks that classify by words (``open_clip``).
+    trained_on : sets or roles of the benchmark that the weights were trained on; ``id_train`` for a training here.
+    pretrained_on : what the weights saw before, such as ``imagenet21k``.
     """
 
     architecture: str
@@ -45,6 +47,8 @@ class ModelSpec(StrictModel):
     head: str | None = None
     probe: LinearProbe | None = None
     text_head: TextHead | None = None
+    trained_on: list[str] = []
+    pretrained_on: list[str] = []
 
     def found_from(self, folder: Path) -> "ModelSpec":
         """The same with files relative to ``folder``."""
@@ -90,10 +94,10 @@ def make_classifier(spec: ModelSpec, benchmark: Benchmark, device: str, progress
         options["num_classes"] = len(benchmark.class_names)
         made_here = [create_model(spec.architecture, weights=file, **options) for file in spec.files]
         network = vote([model for model, _ in made_here])
-        return Classifier(network, made_here[0][1], device=device, name=name_of(spec)), ""
+        return Classifier(network, made_here[0][1], device=device, name=name_of(spec), **_history(spec)), ""
     recipes = [each.train for each in spec.each_network() if each.train is not None]
     models = [_train(spec.architecture, recipe, benchmark, device, progress) for recipe in recipes]
-    classifier = Classifier(vote(models), benchmark.transform, device=device, name=name_of(spec))
+    classifier = Classifier(vote(models), benchmark.transform, device=device, name=name_of(spec), **_history(spec))
     return classifier, str(spec.train.describe()["method"])
 
 
@@ -114,6 +118,12 @@ def _check(spec: ModelSpec) -> None:
         raise OodscopeError("a model gets its head from a file (head) or from a fit (probe), not both")
     if (spec.head is not None or spec.probe is not None) and len(spec.files) != 1:
         raise OodscopeError("head and probe belong to one network with weights (a file, or 'pretrained')")
+
+
+def _history(spec: ModelSpec) -> dict[str, Any]:
+    """What the network has seen: as declared, and what it was trained on here."""
+    here = ["id_train"] if spec.train is not None or spec.probe is not None else []
+    return {"trained_on": [*here, *spec.trained_on], "pretrained_on": spec.pretrained_on}
 
 
 def name_of(spec: ModelSpec) -> str:

@@ -12,6 +12,7 @@ from oodscope.metrics.bootstrap import Bootstrap, bca_interval, percentile_inter
 from oodscope.metrics.catalog import METRICS, MetricInfo, point_metrics
 from oodscope.metrics.clusters import Noise, class_interval, sampling_noise
 from oodscope.metrics.conformal import Calibration, Guarantee, calibrate
+from oodscope.metrics.crossed import crossed_auroc
 from oodscope.metrics.delong import auroc_interval, mean_auroc_interval
 from oodscope.metrics.draws import resamples
 from oodscope.metrics.interval import Interval
@@ -52,6 +53,7 @@ __all__ = [
     "bootstrap_each",
     "calibrate",
     "class_interval",
+    "crossed_auroc",
     "der_over_prevalence",
     "mean_auroc_interval",
     "percentile_interval",

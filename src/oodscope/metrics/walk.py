@@ -63,6 +63,22 @@ class Walk:
         r"""Area under the precision-recall steps, :math:`\sum_k (R_k - R_{k-1}) P_k`."""
         return _dot(self.gained, self._precision()) / self.n_positive
 
+    def average_precision_at(self, prevalence: float) -> FloatArray:
+        r"""Average precision if the share of positives among all images were ``prevalence``.
+
+        Plain average precision rises with the size of the positive sample. Here both classes are reweighted, so
+        that sets of any size can be compared (Siblini et al., IDA 2020, calibrate precision alike):
+
+        .. math:: P_k = \frac{\pi\,\mathrm{TPR}_k}{\pi\,\mathrm{TPR}_k + (1 - \pi)\,\mathrm{FPR}_k}
+        """
+        if not 0.0 < prevalence < 1.0:
+            raise DataError(f"a prevalence lies between 0 and 1; it is {prevalence}")
+        # The weight of a negative when a positive weighs one.
+        weight = (1.0 - prevalence) / prevalence * self.n_positive / self.n_negative
+        flagged = self.tp + weight * self.fp
+        precision = self.tp / np.where(flagged > 0, flagged, 1.0)
+        return _dot(self.gained, precision) / self.n_positive
+
     def trapezoid_aupr(self) -> FloatArray:
         """Area under the straight lines between the precision-recall points, from (recall 0, precision 1).
 

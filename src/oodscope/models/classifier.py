@@ -1,7 +1,7 @@
 """Classifier: any network, with its preprocessing, its head and an identity."""
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 
 import torch
@@ -10,6 +10,8 @@ from torch import Tensor, nn
 
 from oodscope.base.errors import ModelError
 from oodscope.base.hashing import fingerprint
+from oodscope.data.corpora import get_corpus
+from oodscope.data.imageset import ImageSet
 from oodscope.data.preprocess import Preprocess
 from oodscope.data.sources import Picture
 from oodscope.models.anatomy import Anatomy, examine
@@ -44,6 +46,9 @@ class Classifier:
         ``Head``: then the network's output counts as features and the logits are ``head.logits(features)``.
     device : ``"auto"`` is CUDA if there is one, else MPS, else the CPU.
     name : how tables call it; by default the network's class.
+    trained_on : what its weights were trained on: image sets, or names of sets or roles of the benchmark it will be
+        judged on. Test images among them are counted, and every row says so.
+    pretrained_on : what its weights saw before that, such as ``"imagenet21k"`` (``oodscope.data.corpora``).
     """
 
     def __init__(
@@ -54,12 +59,16 @@ class Classifier:
         head: str | Head | None = None,
         device: str | torch.device = "auto",
         name: str | None = None,
+        trained_on: Iterable[ImageSet | str] = (),
+        pretrained_on: Iterable[str] = (),
     ) -> None:
         if not isinstance(model, nn.Module):
             raise ModelError(f"a classifier is made from a torch.nn.Module, not a {type(model).__name__}")
         self.device = choose_device(device)
         self.model = _unwrapped(model).to(self.device)
         self.name = name or type(self.model).__name__
+        self.trained_on = tuple(trained_on)
+        self.pretrained_on = tuple(get_corpus(each).name for each in pretrained_on)
         self._wanted = head
         self._found: FoundHead | None = None
         self._anatomy: Anatomy | None = None

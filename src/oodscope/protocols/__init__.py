@@ -2,6 +2,7 @@
 
 from oodscope.protocols.classes import standard_errors
 from oodscope.protocols.comparing import compare
+from oodscope.protocols.exposure import find_exposure
 from oodscope.protocols.human_options import HumanCentric, Prices
 from oodscope.protocols.protocol import PROTOCOLS, Protocol, get_protocol
 from oodscope.protocols.scoring import applicable, score_benchmark
@@ -13,6 +14,7 @@ __all__ = [
     "Protocol",
     "applicable",
     "compare",
+    "find_exposure",
     "get_protocol",
     "score_benchmark",
     "standard_errors",

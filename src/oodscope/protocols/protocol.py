@@ -1,12 +1,13 @@
 """Protocol: a pure function from scores to measurements."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from oodscope.base.errors import DataError, UnknownNameError
 from oodscope.data import Benchmark, Role
 from oodscope.protocols import full_spectrum, human_centric, standard
-from oodscope.results import Measurements, ScoreTable
+from oodscope.protocols.exposure import flag_exposure, id_test_alone
+from oodscope.results import Measurement, Measurements, ScoreTable
 
 
 @dataclass(frozen=True)
@@ -17,16 +18,22 @@ class Protocol:
     ----------
     name : as in configurations and result rows.
     summary : one line for a reader.
-    measure : every number of the protocol, from the stored scores alone.
+    judge : every number of the protocol, from the stored scores alone.
     negatives : the roles that count as in-distribution where it ranks images; empty if it does not.
     roles : what it wants scored beside the test sets.
+    known_sets : the sets that counted as in-distribution in one of its rows.
     """
 
     name: str
     summary: str
-    measure: Callable[[ScoreTable], Measurements]
+    judge: Callable[[ScoreTable], Measurements]
     negatives: tuple[str, ...] = ()
     roles: tuple[Role, ...] = ()
+    known_sets: Callable[[ScoreTable, Measurement], Sequence[str]] = id_test_alone
+
+    def measure(self, scores: ScoreTable) -> Measurements:
+        """Every number, each with what is known of images that the network had met before."""
+        return flag_exposure(self.judge(scores), scores, self.known_sets)
 
     def check(self, benchmark: Benchmark) -> None:
         """Refuse a benchmark that lacks one of the roles, before anything is extracted."""
@@ -48,6 +55,7 @@ PROTOCOLS = {
             "the same, with covariate-shifted ID as negatives too",
             full_spectrum.measure,
             full_spectrum.NEGATIVES,
+            known_sets=full_spectrum.negative_sets,
         ),
         Protocol(
             "human_centric",

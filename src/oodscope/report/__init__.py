@@ -1,5 +1,6 @@
 """Pages for people, computed from a result alone."""
 
+from oodscope.report.audit import write_audit
 from oodscope.report.page import write_report
 
-__all__ = ["write_report"]
+__all__ = ["write_audit", "write_report"]

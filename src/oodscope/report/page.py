@@ -58,7 +58,9 @@ def render(result: Result, title: str) -> str:
     )
     environment.filters |= {"json": canonical_json, "headlines": headlines, "settings": _settings}
     script = environment.get_template("sort.js").render()
-    tables = {name: list(_tables(result, name)) for name in result.record.protocols}
+    # a protocol may look at its scores in several ways, each under a name of its own
+    names = dict.fromkeys([*result.record.protocols, *result.measurements.distinct("protocol")])
+    tables = {name: list(_tables(result, name)) for name in names}
     protocols = {name: found for name, found in tables.items() if found}
     detectors = _detectors(result, [row.detector for found in protocols.values() for row in found[0].grid.rows])
     return environment.get_template("report.html").render(

@@ -8,7 +8,7 @@ from oodscope.base.errors import DataError
 from oodscope.results.grid import Cell, Column, Grid, Row
 from oodscope.results.measurement import MEAN, Measurement
 from oodscope.results.measurements import Measurements
-from oodscope.results.wording import CLOSE, TRACKS, explanation, higher_is_better, percent
+from oodscope.results.wording import CLOSE, EXPOSED, TRACKS, explanation, higher_is_better, percent
 
 RANKED = ("near", "far", "all", "label_shift", "input_shift")
 """Groups in which a detector can win. Against csid sets a good detector should separate little, not much."""
@@ -41,8 +41,8 @@ def arrange(measurements: Measurements, protocol: str, metric: str) -> Grid:
         metric,
         tuple(columns),
         tuple(rows),
-        tuple((row.set, Cell(row.value, row.low, row.high)) for row in accuracy),
-        (*_notes(chosen, columns), *_baselines(measurements.filter(protocol=protocol), metric)),
+        tuple((row.set, Cell(row.value, row.low, row.high, exposure=row.exposure)) for row in accuracy),
+        (*_notes(chosen + accuracy, columns), *_baselines(measurements.filter(protocol=protocol), metric)),
     )
 
 
@@ -74,7 +74,15 @@ def _cells(chosen: Iterable[Measurement]) -> dict[tuple[str, str, Column], Cell]
                 "choose one run, such as filter(run=...)"
             )
         rank = None if row.rank_low is None or row.rank_high is None else (row.rank_low, row.rank_high)
-        cells[key] = Cell(row.value, row.low, row.high, class_low=row.class_low, class_high=row.class_high, rank=rank)
+        cells[key] = Cell(
+            row.value,
+            row.low,
+            row.high,
+            class_low=row.class_low,
+            class_high=row.class_high,
+            rank=rank,
+            exposure=row.exposure,
+        )
     return cells
 
 
@@ -114,9 +122,11 @@ def _sort_key(row: Row, higher: bool) -> tuple[bool, float, str]:
 
 
 def _notes(chosen: Measurements, columns: Sequence[Column]) -> list[str]:
-    notes = [explanation(chosen[0].metric)]
-    alike = " among detectors tuned alike" if len(chosen.distinct("tuning")) > 1 else ""
-    methods = {(row.level, row.interval) for row in chosen if row.low is not None}
+    metric = chosen[0].metric
+    notes = [explanation(metric)]
+    ranked = chosen.filter(metric=metric)
+    alike = " among detectors tuned alike" if len(ranked.distinct("tuning")) > 1 else ""
+    methods = {(row.level, row.interval) for row in ranked if row.low is not None}
     if methods:
         said = "; ".join(f"{100 * (level or 0):g} % ({method})" for level, method in sorted(methods, key=str))
         notes.append(
@@ -134,4 +144,8 @@ def _notes(chosen: Measurements, columns: Sequence[Column]) -> list[str]:
         notes.append(wide)
     if unranked := list(dict.fromkeys(c.group for c in columns if c.group not in RANKED)):
         notes.append(f"Columns of {', '.join(unranked)} are shown for information and not ranked.")
+    if "csid" in unranked and metric == "auroc":
+        notes.append("csid: ID against covariate-shifted ID; 50 is no reaction to the shift.")
+    if exposed := dict.fromkeys(said for row in chosen for said in row.exposure.split("; ") if said):
+        notes.append(f"{EXPOSED}: the network has met images of this value before ({'; '.join(exposed)}).")
     return notes

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from oodscope.results.measurement import MEAN, Tuning
-from oodscope.results.wording import CLOSE, TRACKS, percent, span
+from oodscope.results.wording import CLOSE, EXPOSED, TRACKS, percent, span
 
 
 @dataclass(frozen=True)
@@ -15,6 +15,7 @@ class Cell:
     class_low, class_high : the interval over classes, where one was measured.
     rank : best and worst rank that paired tests allow; group means of AUROC have one.
     sd : standard deviation over runs, where the value is a mean of several.
+    exposure : which of the images the network had met before; empty if none is known.
     """
 
     value: float
@@ -26,6 +27,7 @@ class Cell:
     class_high: float | None = None
     rank: tuple[int, int] | None = None
     sd: float | None = None
+    exposure: str = ""
 
     @property
     def percent(self) -> str:
@@ -33,9 +35,14 @@ class Cell:
         return percent(self.value) + ("" if self.sd is None else f"±{percent(self.sd)}")
 
     @property
+    def marks(self) -> str:
+        """What stands beside the value: close to the best, measured on images met before."""
+        return (CLOSE if self.close else "") + (EXPOSED if self.exposure else "")
+
+    @property
     def text(self) -> str:
-        """The value in percent, with the mark if it is close to the best."""
-        return self.percent + (CLOSE if self.close else "")
+        """The value in percent with its marks."""
+        return self.percent + self.marks
 
     @property
     def interval(self) -> str:

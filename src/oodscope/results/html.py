@@ -4,7 +4,7 @@ from html import escape
 
 from oodscope.results.grid import Cell, Grid, Row
 from oodscope.results.measurement import MEAN
-from oodscope.results.wording import CLOSE, heading
+from oodscope.results.wording import heading
 
 _NOTEBOOK_STYLE = """<style>
 .oodscope th, .oodscope td { text-align: right; white-space: nowrap; }
@@ -69,6 +69,6 @@ def _rank(row: Row) -> str:
 
 
 def _number(cell: Cell) -> str:
-    mark = f"<sup>{CLOSE}</sup>" if cell.close else ""
-    value = f"<b>{cell.percent}</b>" if cell.best else cell.percent + mark
+    mark = f'<sup title="{escape(cell.exposure)}">{cell.marks}</sup>' if cell.marks else ""
+    value = f"<b>{cell.percent}</b>{mark}" if cell.best else cell.percent + mark
     return f"{value}<small>{cell.interval}</small>" if cell.interval else value

@@ -2,7 +2,7 @@
 
 from oodscope.results.grid import Cell, Grid
 from oodscope.results.measurement import MEAN
-from oodscope.results.wording import CLOSE, heading
+from oodscope.results.wording import CLOSE, EXPOSED, heading
 
 _SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -16,6 +16,7 @@ _SPECIAL = {
     "–": "--",
     "±": r"$\pm$",
     CLOSE: r"$^\dagger$",
+    EXPOSED: r"$^\ddagger$",
     **{character: f"\\{character}" for character in "&%$#_{}"},
 }
 

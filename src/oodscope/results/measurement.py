@@ -42,6 +42,7 @@ class Measurement:
     rank_low, rank_high : best and worst rank among the detectors of its run tuned alike that paired tests allow.
     fit_seconds, microseconds_per_image, peak_mib : what the detector cost: its fit, each image that it scored,
         and the memory that either took at its worst.
+    exposure : which of the images the network has met before, set by set; empty if none is known.
     """
 
     run: str
@@ -71,6 +72,7 @@ class Measurement:
     fit_seconds: float | None = None
     microseconds_per_image: float | None = None
     peak_mib: float | None = None
+    exposure: str = ""
 
     def __post_init__(self) -> None:
         if self.tuning not in get_args(Tuning):

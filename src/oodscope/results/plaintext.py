@@ -75,7 +75,8 @@ def _json_cell(cell: Cell) -> dict[str, Any]:
         numbers |= {"rank": list(cell.rank)}
     if cell.sd is not None:
         numbers |= {"sd": cell.sd}
-    return numbers | marks
+    known = {"exposure": cell.exposure} if cell.exposure else {}
+    return numbers | marks | known
 
 
 def _markdown_cell(cell: Cell | None) -> str:

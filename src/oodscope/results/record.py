@@ -9,11 +9,12 @@ from oodscope.base.config import StrictModel
 
 
 class SetRecord(StrictModel):
-    """One image set as it was used: its role, its size, and a fingerprint of its content."""
+    """One image set as it was used: its role, size, a fingerprint of its content, and how the network knew it."""
 
     role: str
     n: int = Field(ge=0)
     fingerprint: str
+    exposure: str = ""
 
 
 class RunRecord(StrictModel):

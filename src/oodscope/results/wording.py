@@ -11,6 +11,9 @@ LABELS = {
     "auroc": "AUROC",
     "aupr_in": "AUPR (ID positive)",
     "aupr_out": "AUPR (OOD positive)",
+    "aupr_in_prevalence50": "AUPR (ID positive) at 50 % ID",
+    "aupr_out_prevalence50": "AUPR (OOD positive) at 50 % OOD",
+    "aupr_out_prevalence10": "AUPR (OOD positive) at 10 % OOD",
     "fpr95_ood_positive": "FPR95 (OOD positive)",
     "fpr95_id_positive": "FPR95 (ID positive)",
     "tpr5_ood_positive": "TPR at 5 % FPR (OOD positive)",
@@ -29,6 +32,9 @@ TRACKS: dict[Tuning, str] = {
 
 CLOSE = "†"
 """Marks a value whose interval overlaps that of the best one."""
+
+EXPOSED = "‡"
+"""Marks a value measured on images of which the network has met some before."""
 
 
 def headline_metrics(protocol: str) -> tuple[str, ...]:
