@@ -22,6 +22,7 @@ from oodscope.metrics import (
 scores = st.lists(st.integers(0, 9).map(float), min_size=2, max_size=25).map(np.array)
 
 
+@settings(deadline=None)
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), st.sampled_from([0.8, 0.95]))
 def test_wilson_is_scipys(counts, level):
     expected = binomtest(*counts).proportion_ci(level, method="wilson")

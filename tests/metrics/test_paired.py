@@ -78,13 +78,13 @@ def made(seed, n_id=150, n_ood=120, gap=0.0):
 
 
 def test_alike_detectors_are_told_apart_as_often_as_the_level_says():
-    p = np.array([paired_delong(*(place(*s) for s in made(seed))).p for seed in range(600)])
+    p = np.array([paired_delong(*(place(*s) for s in made(seed))).p for seed in range(400)])
     assert 0.025 < np.mean(p < 0.05) < 0.08
     assert 0.4 < np.mean(p) < 0.6
 
 
 def test_the_detectable_difference_is_detected_in_eight_of_ten_cases():
-    tests = [paired_delong(*(place(*s) for s in made(seed, gap=0.385))) for seed in range(500)]
+    tests = [paired_delong(*(place(*s) for s in made(seed, gap=0.385))) for seed in range(300)]
     truth = np.mean([test.difference for test in tests])
     assert np.mean([test.detectable for test in tests]) == pytest.approx(truth, rel=0.1)
     assert np.mean([test.p < 0.05 for test in tests]) == pytest.approx(0.8, abs=0.08)
@@ -166,12 +166,14 @@ def test_corrected_t_of_the_published_fixture():
 p_lists = st.lists(st.floats(0, 1) | st.sampled_from([0.01, 0.04]), min_size=1, max_size=12)
 
 
+@settings(deadline=None)
 @given(p_lists)
 def test_corrections_are_statsmodels(p):
     np.testing.assert_allclose(holm(p), multipletests(p, method="holm")[1], atol=1e-12)
     np.testing.assert_allclose(benjamini_hochberg(p), multipletests(p, method="fdr_bh")[1], atol=1e-12)
 
 
+@settings(deadline=None)
 @given(p_lists)
 def test_corrections_keep_order_and_only_raise(p):
     p = np.array(p)
@@ -203,12 +205,12 @@ def test_rank_ranges_follow_the_pairs_that_are_told_apart():
 def test_all_rank_ranges_hold_at_once_for_equals():
     """Five detectors that are alike: with Holm, at most 5 % of tables deny one of them any rank."""
     wrong = 0
-    for seed in range(200):
+    for seed in range(120):
         rng = np.random.default_rng(seed)
         common = rng.normal(size=60), rng.normal(1, 1, size=60)
         alike = [place(common[0] + rng.normal(size=60), {"o": common[1] + rng.normal(size=60)}) for _ in range(5)]
         wrong += any(r != (1, 5) for r in rank_ranges(alike))
-    assert wrong / 200 < 0.09
+    assert wrong / 120 < 0.1
 
 
 def test_misuse_is_named():
