@@ -135,7 +135,12 @@ class TestFigures:
         assert paths[1].read_bytes().startswith(b"%PDF")
         assert b"<svg" in paths[2].read_bytes()
 
-    def test_only_what_the_study_has(self, study, tmp_path):
+    def test_only_what_the_study_has(self, study, tmp_path, monkeypatch):
+        unwritten = (
+            "oodscope.report.study_figures.save_figure",
+            lambda figure, stem: [stem.with_name(f"{stem.name}.png")],
+        )
+        monkeypatch.setattr(*unwritten)
         names = {path.stem for path in write_study_figures(study, tmp_path)}
         conventional = {"conventional-small", "conventional-large", "conventional-taught-x"}
         assert names == {"der-against-accuracy", "strategies", "distillation", *conventional}

@@ -8,11 +8,10 @@ from numpy.typing import NDArray
 
 from oodscope.metrics import Ranking, auroc_interval, mean_auroc_interval
 from oodscope.metrics.walk import least_count
-from oodscope.protocols.estimates import LEVEL, Estimate, estimate_rows
+from oodscope.protocols.estimates import LEVEL, REPLICATES, Estimate, estimate_rows
 from oodscope.protocols.labelled_sets import LabelledSet
 from oodscope.results import Measurement, ScoreTable
 
-REPLICATES = 1000
 TPR = 0.95
 
 

@@ -13,6 +13,7 @@ from oodscope.protocols.labelled_sets import SHIFTS, LabelledSet
 from oodscope.results import MEAN, Measurement
 
 LEVEL = 0.95
+REPLICATES = 1000
 ALL = "all"
 """The group whose mean runs over every test set, as the paper averages: each set counts once, whatever its size."""
 

@@ -32,7 +32,7 @@ def measure(scores: ScoreTable) -> Measurements:
     options = parse(HumanCentric, scores.metadata.get(NAME, {}), NAME)
     sets = labelled_sets(scores)
     context = {**run_context(scores), "protocol": NAME}
-    rows: list[Measurement] = list(baseline_rows(scores, sets, context))
+    rows: list[Measurement] = list(baseline_rows(sets, context))
     contexts = {each: {**context, **detector_context(scores, each)} for each in scores.detectors}
     for detector, shared in contexts.items():
         rows += rejection_rows(scores, detector, sets, shared, options.costs)

@@ -8,12 +8,10 @@ from numpy.typing import NDArray
 
 from oodscope.base.errors import DataError
 from oodscope.metrics import KEEPS, SOURCES, Decisions, Rejection, ThresholdSample, percentile_interval, wilson_interval
-from oodscope.protocols.estimates import LEVEL, Estimate, estimate_rows
+from oodscope.protocols.estimates import LEVEL, REPLICATES, Estimate, estimate_rows
 from oodscope.protocols.human_options import Prices
 from oodscope.protocols.labelled_sets import LabelledSet, correct_rows, rows_of
 from oodscope.results import Measurement, ScoreTable
-
-REPLICATES = 1000
 
 
 def rejection_rows(
@@ -41,7 +39,7 @@ def rejection_rows(
                 yield from estimate_rows(shared, f"{kind}{keep}_{source}", sets, estimates)
 
 
-def baseline_rows(scores: ScoreTable, sets: Sequence[LabelledSet], shared: Mapping[str, Any]) -> Iterator[Measurement]:
+def baseline_rows(sets: Sequence[LabelledSet], shared: Mapping[str, Any]) -> Iterator[Measurement]:
     """The DER of accepting all and of rejecting all images: what a detector must beat to be worth having."""
     seed = int(shared["seed"] or 0)
     for name, gamma in (("der_accept_all", np.inf), ("der_reject_all", -np.inf)):

@@ -7,11 +7,9 @@ from numpy.typing import NDArray
 
 from oodscope.metrics import Selection, resamples
 from oodscope.metrics.selective import SELECTIVE, draw_counts
-from oodscope.protocols.estimates import Estimate
+from oodscope.protocols.estimates import REPLICATES, Estimate
 from oodscope.protocols.labelled_sets import LabelledSet
 from oodscope.results import ScoreTable
-
-REPLICATES = 1000
 
 
 def selective_estimates(
