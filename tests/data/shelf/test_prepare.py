@@ -218,6 +218,13 @@ class TestState:
         (problem,) = check_split(load_card("dtd"), "all", own_root).problems
         assert str(problem) == "count: dtd/all (13 images, 12 expected)"
 
+    def test_an_image_cut_in_its_last_rows_is_broken(self, own_root):
+        victim = own_root / "tiny-imagenet-200/val/images/val_3.JPEG"
+        victim.write_bytes(victim.read_bytes()[: int(0.9 * victim.stat().st_size)])
+        (problem,) = check_split(load_card("tiny_imagenet"), "val", own_root).problems
+        assert (problem.kind, problem.where) == ("broken", "tiny-imagenet-200/val/images/val_3.JPEG")
+        assert "truncated" in problem.detail
+
     def test_a_torn_marker_is_no_verification(self, own_root):
         card = load_card("dtd")
         check_split(card, "all", own_root)

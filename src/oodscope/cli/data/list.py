@@ -1,6 +1,7 @@
 """``oodscope data list``: benchmarks and datasets, and what of them is there."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -34,7 +35,7 @@ def list_all(root: Root = None, as_json: AsJson = False) -> None:
     console.print(f"root: {folder}", markup=False, highlight=False, soft_wrap=True)
 
 
-def _overview(folder: Any) -> dict[str, Any]:
+def _overview(folder: Path) -> dict[str, Any]:
     from oodscope.data.cards import load_card
     from oodscope.data.packaged import names_in
     from oodscope.data.shelf.needs import dataset_needs, overall, read_benchmark, states
