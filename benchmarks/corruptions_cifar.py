@@ -97,6 +97,8 @@ def show(found: dict[str, Any]) -> None:
         print(f"| {name} | {info.group} | {'yes' if info.comparable else 'no'} | {percent} | {mean:.1f} | {speed} |")
     for group in ("c", "c_extra"):
         table = np.array([row["accuracy"] for name, row in rows.items() if CORRUPTIONS[name].group == group])
+        if not len(table):
+            continue  # a run that has not come to them yet
         percent = " | ".join(f"{each:.1f}" for each in table.mean(axis=0))
         print(f"| mean of {group} ({len(table)}) | | | {percent} | {table.mean():.1f} | | |")
 
