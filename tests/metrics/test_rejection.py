@@ -213,5 +213,5 @@ class TestWilson:
 
     @pytest.mark.parametrize(("successes", "trials"), [(1, 0), (-1, 4), (5, 4), (0, 0)])
     def test_no_share(self, successes, trials):
-        with pytest.raises(DataError, match="a share needs"):
+        with pytest.raises(DataError, match="a rate needs"):
             wilson_interval(successes, trials)
