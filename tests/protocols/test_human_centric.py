@@ -262,6 +262,12 @@ class TestTrainingRows:
         assert (len(rows.fitted), len(rows.scored)) == (202, 50)
         assert len(set(rows.scored.rows.tolist())) == 50
 
+    def test_a_limit_scores_fewer_images_with_the_same_detectors(self, store, result):
+        options = HumanCentric(train_rows=50)
+        few = oods.evaluate(classifier(), benchmark(), ["knn"], "human_centric", store=store, human_centric=options)
+        assert (few.scores.frame["role"] == "id_train").sum() == 50
+        assert few.scores.scores("knn", role="near").tolist() == result.scores.scores("knn", role="near").tolist()
+
     def test_detectors_do_not_meet_the_images_that_set_their_threshold(self, store, result):
         options = HumanCentric(threshold_split=True)
         split = oods.evaluate(classifier(), benchmark(), DETECTORS, "human_centric", store=store, human_centric=options)
