@@ -127,18 +127,25 @@ class TestBaselines:
 
 class TestIntervals:
     def test_der_counts_the_noise_of_the_threshold_too(self):
-        """Against resampling the threshold sample and the test set, one image at a time."""
+        """Against resampling the threshold sample and the set; a foreign set near the threshold feels it most."""
         rng = np.random.default_rng(0)
-        val, test, right = rng.normal(size=60), rng.normal(0.2, 1, size=200), rng.random(200) < 0.7
-        table = by_hand({"id_val": (val, True), "id_train": (val, True), "id_test": (test, right)})
-        (row,) = get_protocol("human_centric").measure(table).filter(metric="der95_val_correct", set="id_test")
-        replicates = []
-        for _ in range(3000):
+        val, known, foreign = rng.normal(size=60), rng.normal(0.2, 1, size=200), rng.normal(1.5, 1, size=400)
+        right = rng.random(200) < 0.7
+        sets = {"id_val": (val, True), "id_train": (val, True), "id_test": (known, right), "rain": (foreign, False)}
+        rows = get_protocol("human_centric").measure(by_hand(sets)).filter(metric="der95_val_correct")
+        replicates = {"id_test": [], "rain": []}
+        for _ in range(2000):
             limit = np.quantile(rng.choice(val, 60), 0.95)
-            rows = rng.integers(200, size=200)
-            replicates.append(np.mean((test[rows] >= limit) == right[rows]))
-        expected = percentile_interval(np.array(replicates))
-        assert (row.low, row.high) == pytest.approx((expected.low, expected.high), abs=0.012)
+            for name, found in replicates.items():
+                scores, correct = sets[name][0], np.broadcast_to(sets[name][1], len(sets[name][0]))
+                drawn = rng.integers(len(scores), size=len(scores))
+                found.append(np.mean((scores[drawn] >= limit) == correct[drawn]))
+        for name, found in replicates.items():
+            (row,) = rows.filter(set=name)
+            expected = percentile_interval(np.array(found))
+            assert (row.low, row.high) == pytest.approx((expected.low, expected.high), abs=0.02)
+        fixed = 1.96 * np.sqrt(row.value * (1 - row.value) / 400)
+        assert row.high - row.low > 2 * (2 * fixed)
 
     def test_fpr95_has_the_interval_of_the_full_bootstrap(self):
         rng = np.random.default_rng(1)
@@ -261,6 +268,12 @@ class TestTrainingRows:
         rows = training_rows(self.images, HumanCentric(train_rows=50), seed=0)
         assert (len(rows.fitted), len(rows.scored)) == (202, 50)
         assert len(set(rows.scored.rows.tolist())) == 50
+
+    def test_a_limit_scores_fewer_images_with_the_same_detectors(self, store, result):
+        options = HumanCentric(train_rows=50)
+        few = oods.evaluate(classifier(), benchmark(), ["knn"], "human_centric", store=store, human_centric=options)
+        assert (few.scores.frame["role"] == "id_train").sum() == 50
+        assert few.scores.scores("knn", role="near").tolist() == result.scores.scores("knn", role="near").tolist()
 
     def test_detectors_do_not_meet_the_images_that_set_their_threshold(self, store, result):
         options = HumanCentric(threshold_split=True)

@@ -134,6 +134,8 @@ class TestFigures:
             assert min(image.size) > 300
         assert paths[1].read_bytes().startswith(b"%PDF")
         assert b"<svg" in paths[2].read_bytes()
+        again = save_figure(der_against_accuracy(study), tmp_path / "b" / "figure")
+        assert [path.read_bytes() for path in again] == [path.read_bytes() for path in paths]
 
     def test_only_what_the_study_has(self, study, tmp_path, monkeypatch):
         unwritten = (

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -135,7 +136,7 @@ def save_figure(figure: Figure, stem: Path, formats: Sequence[str] = FORMATS) ->
     written = []
     for kind in formats:
         path = stem.with_name(f"{stem.name}.{kind}")
-        with atomic_path(path) as temporary:
+        with atomic_path(path) as temporary, rc_context({"svg.hashsalt": "oodscope"}):
             figure.savefig(temporary, format=kind, dpi=200, metadata=_UNDATED.get(kind))
         written.append(path)
     return written
