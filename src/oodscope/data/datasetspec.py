@@ -72,25 +72,25 @@ class DatasetSpec(StrictModel):
 
 
 class CorruptedSpec(StrictModel):
-    """Another set with corruptions applied, as ImageNet-C and CIFAR-10-C were made.
+    """The ``id_test`` of the same benchmark with corruptions applied, as CIFAR-10-C was made.
+
+    Only what is judged may be corrupted to be judged: a shifted copy of a validation image would be a leak.
 
     Parameters
     ----------
-    of : the clean set.
     kind : which family of corruptions; ``c`` is the fifteen of the papers at five severities.
     count : how many images, drawn evenly over all corruptions and severities.
     """
 
     source: Literal["corrupted"]
-    of: DatasetSpec
+    of: Literal["id_test"] = "id_test"
     kind: str = "c"
     count: int = Field(gt=0)
     seed: int = 0
 
-    def open_from(self, shelf: Shelf, name: str) -> ImageSet:
+    def derive(self, name: str, images: ImageSet) -> ImageSet:
+        """The set called ``name``, from the opened ``id_test``."""
         from oodscope.data.corruptions import corrupt  # type: ignore[import-not-found, unused-ignore]
 
-        clean = self.of.open_from(shelf, f"{name}-clean")
-        made: ImageSet = corrupt(clean, kind=self.kind, count=self.count, seed=self.seed)
-        made.name = name
+        made: ImageSet = corrupt(images, self.kind, count=self.count, seed=self.seed, name=name)
         return made

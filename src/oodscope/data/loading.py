@@ -42,17 +42,19 @@ def load_benchmark(
     scale = None if images_per_class is None else _scale(manifest, images_per_class)
     packaged = manifest.name if folder is None else None
     shelf = Shelf(data_root(root), lenient=skip_unreadable, benchmark=packaged)
+    roles: dict[str, Any] = {}
 
     def open_set(label: str, spec: SetSpec) -> ImageSet:
         if scale is not None and isinstance(spec, GlyphsSpec):
             spec = spec.model_copy(update={"per_class": max(1, round(spec.per_class * scale))})
-        if isinstance(spec, (DatasetSpec, CorruptedSpec)):
+        if isinstance(spec, CorruptedSpec):
+            return spec.derive(label, roles[spec.of])
+        if isinstance(spec, DatasetSpec):
             opened = spec.open_from(shelf, label)
         else:
             opened = spec.open(label, folder or Path(), progress)
         return readable(opened) if skip_unreadable else opened
 
-    roles: dict[str, Any] = {}
     notes: list[str] = []
     for role, label, spec in manifest.sets.by_role():
         if isinstance(spec, DatasetSpec) and spec.optional and spec.absent(shelf):

@@ -49,8 +49,8 @@ def describe_dataset(card: Card, root: Path) -> dict[str, Any]:
 
 def _set(role: str, label: str, spec: SetSpec, known: dict[tuple[str, str], State]) -> dict[str, Any]:
     if isinstance(spec, CorruptedSpec):
-        made = f"{spec.kind} corruptions of {spec.of.dataset}/{'+'.join(spec.of.splits)}, seed {spec.seed}"
-        return {"role": role, "set": label, "count": spec.count, "from": made, "state": _state(spec.of, known)}
+        made = f"corruptions {spec.kind} of {spec.of}, seed {spec.seed}"
+        return {"role": role, "set": label, "count": spec.count, "from": made, "state": str(State.READY)}
     if not isinstance(spec, DatasetSpec):
         return {"role": role, "set": label, "count": None, "from": spec.source, "state": str(State.READY)}
     cuts = spec.model_dump(include={"rows", "classes", "random", "center_crop"}, exclude_none=True)

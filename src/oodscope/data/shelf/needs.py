@@ -5,7 +5,7 @@ from pathlib import Path
 
 from oodscope.base.errors import UnknownNameError
 from oodscope.data.cards import load_card
-from oodscope.data.datasetspec import CorruptedSpec, DatasetSpec
+from oodscope.data.datasetspec import DatasetSpec
 from oodscope.data.manifest import Manifest, read_manifest
 from oodscope.data.packaged import find, names_in
 from oodscope.data.shelf.prepare import Wanted
@@ -33,12 +33,11 @@ def read_benchmark(name: str) -> tuple[Manifest, list[Wanted]]:
     manifest = read_manifest(find("benchmark", name))
     found: dict[tuple[str, str], Wanted] = {}
     for _, _, spec in manifest.sets.by_role():
-        clean = spec.of if isinstance(spec, CorruptedSpec) else spec
-        if isinstance(clean, DatasetSpec):
-            for split in clean.splits:
-                before = found.get((clean.dataset, split))
-                optional = clean.optional and (before is None or before.optional)
-                found[clean.dataset, split] = Wanted(load_card(clean.dataset), split, optional)
+        if isinstance(spec, DatasetSpec):
+            for split in spec.splits:
+                before = found.get((spec.dataset, split))
+                optional = spec.optional and (before is None or before.optional)
+                found[spec.dataset, split] = Wanted(load_card(spec.dataset), split, optional)
     return manifest, list(found.values())
 
 
