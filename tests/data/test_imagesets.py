@@ -74,7 +74,6 @@ class TestArrays:
         assert part.hierarchy["group"].tolist() == ["a", "c"]
         assert np.array_equal(part.images([1])[0], pixels[5])
 
-
     def test_labels_move_to_other_classes_by_name(self):
         pixels = RNG.integers(0, 256, size=(4, 4, 4)).astype(np.uint8)
         own = ImageSet.from_arrays("a", pixels, [0, 1, -1, 1], ["cat", "ant"], hierarchy={"level": list("wxyz")})

@@ -171,7 +171,6 @@ class Miniature:
 
     def _shrink(self, spec):
         if spec["source"] == "corrupted":
-            self._shrink(spec["of"])
             spec["count"] = 15
         elif spec["source"] == "dataset" and "count" in spec:
             spec["count"] = self.count(spec)

@@ -44,7 +44,7 @@ def test_show_a_benchmark(run, pristine):
     described = json.loads(run("data", "show", "dcv-supercifar100", "--json").out)
     assert [each["count"] for each in described["sets"]] == [320, 80]
     assert "level superclass, share 0.2, seed 42, keep drawn" in described["sets"][1]["from"]
-    assert run("data", "show", "cifar10-fs").out.count("c corruptions of cifar10/test, seed 0") == 1
+    assert run("data", "show", "cifar10-fs").out.count("corruptions c of id_test, seed 0") == 1
 
 
 def test_show_a_dataset(run):

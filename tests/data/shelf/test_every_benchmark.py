@@ -24,10 +24,11 @@ NAMES = sorted(path.stem for path in (TRUE_HOME / "benchmarks").glob("*.yaml") i
 def corruptions(monkeypatch):
     """Stands in for the corruptions, which have their own tests: the first images, inverted."""
 
-    def corrupt(images, kind="c", count=10_000, seed=0):
+    def corrupt(images, kind="c", *, count, seed, name):
+        assert (kind, seed, images.name) == ("c", 0, "id_test")
         rows = np.arange(count) % len(images)
         inverted = np.stack([255 - image for image in images.images(rows)])
-        return oods.ImageSet.from_arrays("corrupted", inverted, images.labels[rows], images.class_names)
+        return oods.ImageSet.from_arrays(name, inverted, images.labels[rows], images.class_names)
 
     monkeypatch.setitem(sys.modules, "oodscope.data.corruptions", types.SimpleNamespace(corrupt=corrupt))
 

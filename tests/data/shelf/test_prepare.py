@@ -180,6 +180,18 @@ def test_lists_are_asked_for_once_with_the_images_that_need_them(pristine, tmp_p
     assert "train" not in {each.split for each in outcome.lacking(wanted)}
 
 
+@pytest.mark.parametrize("optional", ["id_train", "id_val"])
+def test_what_one_role_needs_is_needed_though_another_can_do_without(pristine, optional):
+    manifest = yaml.safe_load((pristine.home / "benchmarks" / "rtb-mnist.yaml").read_text())
+    manifest["sets"][optional]["optional"] = True
+    target = pristine.home / "benchmarks" / "half-optional.yaml"
+    target.write_text(yaml.safe_dump(manifest))
+    try:
+        assert not any(each.optional for each in needs_of("half-optional"))
+    finally:
+        target.unlink()
+
+
 class TestState:
     def test_a_verification_ends_when_anything_changes(self, own_root):
         card = load_card("tiny_imagenet")

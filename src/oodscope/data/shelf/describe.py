@@ -50,7 +50,7 @@ def describe_dataset(card: Card, root: Path) -> dict[str, Any]:
 
 def _set(role: str, label: str, spec: SetSpec, known: dict[tuple[str, str], State]) -> dict[str, Any]:
     if isinstance(spec, CorruptedSpec):
-        made = f"{spec.kind} corruptions of {spec.of}, seed {spec.seed}"
+        made = f"corruptions {spec.kind} of {spec.of}, seed {spec.seed}"
         return {"role": role, "set": label, "count": spec.count, "from": made, "state": str(State.READY)}
     if not isinstance(spec, DatasetSpec):
         return {"role": role, "set": label, "count": None, "from": spec.source, "state": str(State.READY)}
