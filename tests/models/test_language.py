@@ -16,7 +16,7 @@ from oodscope.base.config import parse
 from oodscope.base.errors import ModelError, OodscopeError
 from oodscope.data.preprocess import Preprocess
 from oodscope.models import Classifier, TextHead
-from oodscope.models.negatives import mine_negatives, read_words
+from oodscope.models.negatives import foreign, mine_negatives, read_words
 from oodscope.models.texthead import PROMPTS
 from oodscope.models.zero_shot import NEGATIVE_COSINES, embed_labels, zero_shot
 
@@ -114,6 +114,10 @@ def test_words_of_a_file_and_of_wordnet(tmp_path, monkeypatch):
         read_words(str(tmp_path / "empty.txt"))
     with pytest.raises(ModelError, match="cannot read"):
         read_words(str(tmp_path / "none.txt"))
+
+
+def test_a_class_is_no_negative_label_however_it_is_written():
+    assert foreign(["Dog", "sea lion", "salt", "dogs"], ["dog", "Sea_Lion"]) == ["salt", "dogs"]
 
 
 def test_templates_have_one_place_for_a_name():
