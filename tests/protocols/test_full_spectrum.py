@@ -122,3 +122,16 @@ def test_every_form_has_a_table_and_the_first_stays_readable(measured):
     for view in ("balanced", "csid=blur", "csid=fog"):
         grid = pivot(measured, f"full_spectrum:{view}").grid
         assert [c.name for c in grid.columns] == ["near mean", "a", "b", "far mean", "c"]
+
+
+def test_exposure_is_that_of_the_sets_a_row_was_measured_on(scores):
+    known = ScoreTable(scores.frame, {**scores.metadata, "exposure": {"fog": "seen_in_training"}})
+    flagged = {
+        (row.protocol, row.group, row.set)
+        for row in get_protocol("full_spectrum").measure(known).filter(metric="auroc")
+        if row.exposure
+    }
+    ood = {("near", "a"), ("near", "b"), ("near", "mean"), ("far", "c"), ("far", "mean")}
+    views = ("full_spectrum", "full_spectrum:balanced", "full_spectrum:csid=fog")
+    expected = {(view, *where) for view in views for where in ood}
+    assert flagged == expected | {("full_spectrum", "csid", name) for name in ("fog", "mean")}
