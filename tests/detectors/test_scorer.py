@@ -123,6 +123,16 @@ def test_gradients_reach_the_pixels(scorers, name):
     assert float(up - down) / 4e-3 == pytest.approx(float(gradient.norm()), rel=0.1)
 
 
+@pytest.mark.parametrize("name", sorted({*NAMES} - NO_GRADIENT | {"gram", "nac"}))
+def test_the_one_way_for_all_values_gives_the_same_scores(scorers, name):
+    """Where gradients are recorded detectors may not look at their values; what they then say must not change."""
+    pixels = torch.rand((6, 3, 16, 16), generator=torch.Generator().manual_seed(4))
+    looked = scorers[name].score_tensor(pixels)
+    blind = scorers[name].score_tensor(pixels.clone().requires_grad_(True)).detach()
+    # the difference of two entropies has what float32 leaves of them
+    assert float((looked - blind).abs().max()) <= 1e-4 * float(looked.abs().max()) + 1e-6
+
+
 def test_passes_of_ones_own_have_no_gradient_and_say_so(scorers):
     with pytest.raises(DetectorError, match="odin: makes passes of its own, through which no gradient flows"):
         scorers["odin"].score_tensor(torch.rand(1, 3, 16, 16, requires_grad=True))
@@ -194,6 +204,13 @@ class TestPredictions:
             assert each.p_value == (1 + (known >= each.score).sum()) / (len(known) + 1)
             assert each.accepted == (each.score <= scorer.calibration.threshold) == (each.p_value > 0.1)
         assert {each.accepted for each in scorer.predict(pixels)} == {True, False}
+
+    def test_the_name_is_that_of_the_largest_logit(self):
+        clf = classifier()
+        with torch.no_grad():
+            clf.model.head.bias[2] += 100
+        scorer = oods.Scorer(clf, oods.create_detector("msp"), class_names=("ant", "bee", "cat", "dog"))
+        assert {(each.class_name, each.class_index) for each in scorer.predict(images(3, 0)[0])} == {("cat", 2)}
 
     def test_without_calibration_there_is_no_verdict(self):
         (only,) = oods.Scorer(classifier(), oods.create_detector("msp")).predict(images(1, 0)[0])
