@@ -46,7 +46,7 @@ class DatasetSpec(StrictModel):
 
     def absent(self, shelf: Shelf) -> bool:
         """Whether nothing of it is there."""
-        return any(shelf.state(self.dataset, split) is State.MISSING for split in self.splits)
+        return all(shelf.state(self.dataset, split) is State.MISSING for split in self.splits)
 
     def open_from(self, shelf: Shelf, name: str) -> ImageSet:
         """The set, cut as the parameters say, and counted."""

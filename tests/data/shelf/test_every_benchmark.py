@@ -9,6 +9,7 @@ import yaml
 
 import oodscope as oods
 from oodscope.base.errors import DataError
+from oodscope.data.datasetspec import DatasetSpec
 from oodscope.data.packaged import HOME as TRUE_HOME
 from oodscope.data.shelf.check import check_split
 from oodscope.data.shelf.needs import needs_of
@@ -114,6 +115,15 @@ class TestLoading:
         with pytest.raises(DataError, match="'tin597', split 'train': partial"):
             oods.load_benchmark("cifar10", root=own_root)
 
+    @pytest.mark.parametrize(
+        ("found", "absent"), [("ready missing", False), ("missing missing", True), ("ready", False)]
+    )
+    def test_absent_means_that_nothing_is_there(self, found, absent):
+        states = iter([State(word) for word in found.split()])
+        shelf = types.SimpleNamespace(state=lambda dataset, split: next(states))
+        spec = DatasetSpec(source="dataset", dataset="openimage_o", split=["val", "test"][: len(found.split())])
+        assert spec.absent(shelf) is absent
+
     def test_another_count_names_both_numbers(self, pristine, monkeypatch):
         from oodscope.data import datasetspec
 
@@ -203,6 +213,14 @@ class TestCuts:
         pixels = np.concatenate([part.data for part in parts])
         assert all(np.array_equal(image, pixels[row]) for row, image in enumerate(bench.id_test.images(range(80))))
         assert len(set(bench.id_test.sample_ids())) == 80
+
+    def test_tiny_imagenet_is_cut_by_the_numbers_of_its_files(self, pristine):
+        bench = self.bench("cifar10", pristine)
+        numbers = np.flatnonzero(pristine.masks["cifar10_tin_val"])
+        assert bench.ood_val.sample_ids() == [f"val_{number}.JPEG" for number in numbers]
+        assert [bench.ood_val.class_names[label] for label in bench.ood_val.labels] == [
+            f"n{number % 4:08d}" for number in numbers
+        ]
 
     def test_celeba_parts_have_no_classes(self, pristine):
         (celeba,) = [images for images in self.bench("evg-cifar10", pristine).far if images.name == "celeba"]
