@@ -55,7 +55,8 @@ class FolderLayout(Layout):
     classes: str | None = None
 
     def images(self, root: Path) -> list[str]:
-        return sorted(f"{self.path}/{file}" for file in images_under(root / self.path))
+        folder = root / self.path
+        return sorted(f"{self.path}/{file}" for file in images_under(folder)) if folder.is_dir() else []
 
     def open(self, name: str, root: Path) -> ImageSet:
         opened = open_folder(name, root / self.path)
