@@ -1,6 +1,5 @@
 """Each packaged benchmark, in miniature and true layout: it is prepared, checked, loaded and evaluated."""
 
-import sys
 import types
 
 import numpy as np
@@ -19,19 +18,6 @@ from oodscope.data.shelf.state import State, list_files, state_of
 from ...tiny import network
 
 NAMES = sorted(path.stem for path in (TRUE_HOME / "benchmarks").glob("*.yaml") if path.stem != "glyphs")
-
-
-@pytest.fixture(autouse=True)
-def corruptions(monkeypatch):
-    """Stands in for the corruptions, which have their own tests: the first images, inverted."""
-
-    def corrupt(images, kind="c", *, count, seed, name):
-        assert (kind, seed, images.name) == ("c", 0, "id_test")
-        rows = np.arange(count) % len(images)
-        inverted = np.stack([255 - image for image in images.images(rows)])
-        return oods.ImageSet.from_arrays(name, inverted, images.labels[rows], images.class_names)
-
-    monkeypatch.setitem(sys.modules, "oodscope.data.corruptions", types.SimpleNamespace(corrupt=corrupt))
 
 
 @pytest.mark.parametrize("name", NAMES)
