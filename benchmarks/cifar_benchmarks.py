@@ -36,7 +36,7 @@ FAR = {
     "places365": ("sun_scenes_32", "stand-in: 3,979 SUN scenes at 32 px, not filtered for CIFAR classes"),
 }
 SHARED = {"cifar100": {"places365"}}
-"""Sets that share classes with the ID set, as the audit found (docs/results/audit-cifar.md); no part of the far mean."""
+"""Sets that share classes with the ID set, as docs/results/audit-cifar.md found; no part of the far mean."""
 
 PUBLISHED_FAR = {
     "cifar10": {
@@ -113,8 +113,9 @@ def page(found: dict[str, Any], machine: str) -> str:
         "AUROC in percent. Known and near images are those of OpenOOD's lists (the packaged lists, compared with the\n"
         "published ones before the run). The far sets are parts of OpenOOD's, or stand-ins:\n",
         stand_ins + "\n",
-        "Before a stand-in counts, [the audit](audit-cifar.md) looked at it. The scenes share no class with CIFAR-10. Two of\n"
-        "their classes are CIFAR-100's (`mountain`, and `rainforest`, a forest), so they are no part of its far mean.\n",
+        "Before a stand-in counts, [the audit](audit-cifar.md) looked at it. The scenes share no class with CIFAR-10.\n"
+        "Two of their classes are CIFAR-100's (`mountain`, and `rainforest`, a forest), so they are no part of its\n"
+        "far mean.\n",
         "So the published near column can be compared, and the published far column cannot: it is printed for\n"
         "orientation. `default` takes parameters as given; all other columns are of the track `ood_val`, searched on\n"
         "Tiny ImageNet's validation part as the published ones were.\n",

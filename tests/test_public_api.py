@@ -41,5 +41,6 @@ def test_the_readme_names_existing_commands():
 
     named = set(re.findall(r"^oodscope (\w+)", README, flags=re.MULTILINE))
     existing = {command.name or command.callback.__name__ for command in app.registered_commands}
+    existing |= {group.typer_instance.info.name for group in app.registered_groups}
     assert named
     assert named <= existing
