@@ -15,13 +15,15 @@ import oodscope as oods
 from oodscope.activations import ActivationStore
 from oodscope.base.errors import DataError, DetectorError, ModelError, StorageError
 from oodscope.detectors import DETECTORS, Needs
-from oodscope.models import Ensemble
+from oodscope.models import Ensemble, TextHead
 from oodscope.models.origin import ModelOrigin
+from oodscope.models.zero_shot import zero_shot
 
 from ..tiny import TRANSFORM, ForwardCounter, classifier, images, imageset, network
 
 SIZE = oods.Preprocess(size=16)
-NAMES = [*DETECTORS.names(), "react+msp"]
+# those that need negative labels have a network of words below
+NAMES = [name for name in DETECTORS.names() if Needs.NEGATIVES not in DETECTORS.get(name).needs] + ["react+msp"]
 
 
 def train():
@@ -488,3 +490,24 @@ class TestFunctions:
 def test_nothing_is_pickled(saved):
     assert Path(saved[0]).read_bytes()[8:9] == b"{"
     assert load_file(saved[0])["calibration.scores"].dtype == torch.float64
+
+
+def test_a_network_of_words_is_saved_and_comes_back_from_its_maker(tmp_path):
+    (tmp_path / "words.txt").write_text("salt\ndeep_sea\nglass\n")
+    head = TextHead(templates=("a {}.",), negatives=str(tmp_path / "words.txt"), negative_count=2, negative_share=0.0)
+
+    def words():
+        torch.manual_seed(0)
+        tower = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 16 * 16, 6))
+        rng = np.random.default_rng(0)
+        return zero_shot(
+            tower, lambda said: torch.tensor(rng.normal(size=(len(said), 6))).float(), "abcd", head, scale=9.0
+        )
+
+    scorer = oods.fit_scorer(oods.Classifier(words(), SIZE, device="cpu"), "neglabel", held_out(), target=0.1)
+    scorer.save(tmp_path / "n.oodscope")
+    again = oods.load(tmp_path / "n.oodscope", model=words(), device="cpu")
+    pixels, _ = images(7, seed=5)
+    assert np.array_equal(again.score(pixels), scorer.score(pixels))
+    alone = [float(scorer.score(pixels[row : row + 1])[0]) for row in range(7)]
+    assert np.allclose(alone, scorer.score(pixels), atol=1e-6)

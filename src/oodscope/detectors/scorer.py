@@ -1,7 +1,6 @@
 """Scorer: images in, scores out. What is deployed, and what an attack attacks."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ from oodscope.activations.extract import batch_columns
 from oodscope.base.errors import DetectorError
 from oodscope.data.given import Given, GivenImages
 from oodscope.detectors.base import Detector, Needs
-from oodscope.detectors.offer import Offer
+from oodscope.detectors.offering import offer_to
 from oodscope.execution import SILENT, Progress, ahead
 from oodscope.metrics import Calibration
 from oodscope.models import Classifier
@@ -201,9 +200,6 @@ class Scorer:
 
 def check_applies(detector: Detector, classifier: Classifier) -> None:
     """Refuse a detector that this classifier does not allow, in words."""
-    offer = Offer(head=classifier.head is not None, train=True, held_out=True)
-    if detector.needs & (Needs.MAPS | Needs.MEMBERS) or not detector.signed_features_ok:
-        found = classifier.anatomy
-        offer = replace(offer, signed=found.signed_features, stages=len(found.stages), members=found.members)
+    offer = offer_to([detector], classifier, train=True, held_out=True)
     if reason := detector.why_not(offer):
         raise DetectorError(f"{detector.id}: {reason}. {classifier.head_reason or ''}".strip())

@@ -14,8 +14,9 @@ from sklearn.base import clone
 from oodscope.activations import Activations, ActivationStore, Probe
 from oodscope.base.errors import DataError
 from oodscope.data import Benchmark, ImageSet, Role, Validation, jigsaw
-from oodscope.detectors import Detector, Needs, Offer
+from oodscope.detectors import Detector, Needs
 from oodscope.detectors.fitting import Fitted, fit_detector
+from oodscope.detectors.offering import offer_to
 from oodscope.execution import SILENT, Advance, PeakMemory, Progress
 from oodscope.models import Classifier
 from oodscope.protocols.human_options import HumanCentric
@@ -33,7 +34,7 @@ def applicable(
 ) -> tuple[list[Detector], dict[str, str]]:
     """The detectors that this classifier and benchmark allow, and why the others do not."""
     asked = list(detectors)
-    offer = _offer(asked, classifier, benchmark)
+    offer = offer_to(asked, classifier, train=benchmark.id_train is not None, held_out=benchmark.id_val is not None)
     usable, skipped = [], {}
     for detector in asked:
         reason = detector.why_not(offer)
@@ -42,26 +43,6 @@ def applicable(
         else:
             usable.append(detector)
     return usable, skipped
-
-
-def _offer(detectors: Sequence[Detector], classifier: Classifier, benchmark: Benchmark) -> Offer:
-    offer = Offer(
-        head=classifier.head is not None,
-        train=benchmark.id_train is not None,
-        held_out=benchmark.id_val is not None,
-    )
-    # looking inside costs two passes over noise, so only for those who ask
-    inside = Needs.MAPS | Needs.MEMBERS | Needs.NEGATIVES
-    if any(each.needs & inside or not each.signed_features_ok for each in detectors):
-        anatomy = classifier.anatomy
-        offer = replace(
-            offer,
-            signed=anatomy.signed_features,
-            stages=len(anatomy.stages),
-            members=anatomy.members,
-            negatives=anatomy.negatives,
-        )
-    return offer
 
 
 def score_benchmark(
