@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from oodscope.data import Benchmark as Benchmark
     from oodscope.data import ImageSet as ImageSet
     from oodscope.data import Preprocess as Preprocess
+    from oodscope.data import corrupt as corrupt
+    from oodscope.data import corrupt_batch as corrupt_batch
     from oodscope.data import load_benchmark as load_benchmark
     from oodscope.data import own_benchmark as own_benchmark
     from oodscope.detectors import Detector as Detector
@@ -66,6 +68,8 @@ _HOMES = {
     "Scorer": "detectors",
     "audit": "api",
     "compare": "protocols",
+    "corrupt": "data",
+    "corrupt_batch": "data",
     "create_detector": "detectors",
     "create_model": "models",
     "evaluate": "api",
