@@ -48,6 +48,10 @@ class Walk:
         np.subtract(self.tp[..., 1:], self.tp[..., :-1], out=gained[..., 1:])
         return gained
 
+    @cached_property
+    def _plain_average_precision(self) -> FloatArray:
+        return _dot(self.gained, self._precision()) / self.n_positive
+
     def placements(self) -> FloatArray:
         """Share of the negatives that the positives of each step beat, a tie counting half."""
         return 1.0 - (self.fp + self.fp_before) / (2.0 * self.n_negative)
@@ -61,7 +65,7 @@ class Walk:
 
     def average_precision(self) -> FloatArray:
         r"""Area under the precision-recall steps, :math:`\sum_k (R_k - R_{k-1}) P_k`."""
-        return _dot(self.gained, self._precision()) / self.n_positive
+        return self._plain_average_precision
 
     def average_precision_at(self, prevalence: float) -> FloatArray:
         r"""Average precision if the share of positives among all images were ``prevalence``.
@@ -75,8 +79,13 @@ class Walk:
             raise DataError(f"a prevalence lies between 0 and 1; it is {prevalence}")
         # The weight of a negative when a positive weighs one.
         weight = (1.0 - prevalence) / prevalence * self.n_positive / self.n_negative
-        flagged = self.tp + weight * self.fp
-        precision = self.tp / np.where(flagged > 0, flagged, 1.0)
+        if weight == 1.0:
+            return self._plain_average_precision
+        flagged = np.multiply(self.fp, weight, out=self.room.array("flagged", self.fp.shape))
+        np.add(flagged, self.tp, out=flagged)
+        # nothing flagged means nothing gained: any number but zero will do
+        np.maximum(flagged, np.finfo(np.float64).tiny, out=flagged)
+        precision = np.divide(self.tp, flagged, out=flagged)
         return _dot(self.gained, precision) / self.n_positive
 
     def trapezoid_aupr(self) -> FloatArray:
