@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from oodscope import __version__
 from oodscope.activations import Activations, ActivationStore
 from oodscope.base.errors import DataError
 from oodscope.data import ImageSet
@@ -20,7 +19,7 @@ from oodscope.metrics.conformal import Kind, calibrate, check_enough
 from oodscope.models import Classifier
 from oodscope.models.origin import ModelOrigin
 
-_PACKAGES = ("torch", "torchvision", "timm", "numpy", "pillow", "safetensors")
+_PACKAGES = ("oodscope", "torch", "torchvision", "timm", "numpy", "pillow", "safetensors")
 
 
 def fit_scorer(
@@ -137,7 +136,6 @@ def _provenance(train: ImageSet | None, learn: ImageSet | None, judge: ImageSet)
         "sets": {
             role: {"n": len(images), "fingerprint": images.fingerprint} for role, images in sets.items() if images
         },
-        "oodscope": __version__,
         "python": platform.python_version(),
         **{package: version(package) for package in _PACKAGES},
     }
