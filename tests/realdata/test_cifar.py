@@ -1,4 +1,7 @@
-"""On real images with a real network: the figures that were measured when the network was trained."""
+"""On real images with a real network: the figures that were measured when the network was trained.
+
+The far sets are in docs/results/cifar-benchmarks.md: another 10,000 images take a minute and a half here.
+"""
 
 import os
 
@@ -14,8 +17,6 @@ pytestmark = [pytest.mark.realdata, pytest.mark.slow]
 EXPECTED = {
     ("msp", "cifar100_test"): 87.36,
     ("ebo", "cifar100_test"): 86.36,
-    ("msp", "svhn_test_10k"): 92.45,
-    ("ebo", "svhn_test_10k"): 92.64,
 }
 
 
@@ -27,13 +28,12 @@ def all_cores():
     torch.set_num_threads(before)
 
 
-def test_cifar10_resnet18_against_cifar100_and_svhn(real_data, tmp_path):
+def test_cifar10_resnet18_against_cifar100(real_data, tmp_path):
     bench = oods.Benchmark(
         name="cifar10",
         version="packs",
         id_test=pack(real_data, "cifar10_test"),
         near=(pack(real_data, "cifar100_test"),),
-        far=(pack(real_data, "svhn_test_10k"),),
     )
     clf = resnet18(real_data, "cifar10", CIFAR10)
     result = oods.evaluate(clf, bench, ["msp", "ebo"], store=oods.ActivationStore(tmp_path))
@@ -43,5 +43,5 @@ def test_cifar10_resnet18_against_cifar100_and_svhn(real_data, tmp_path):
         (row,) = result.measurements.filter(detector=detector, set=name, metric="auroc")
         assert 100 * row.value == pytest.approx(percent, abs=0.5), (detector, name)
         assert row.low < row.value < row.high
-    assert result.record.forward_images == 30_000
+    assert result.record.forward_images == 20_000
     assert "1 image of cifar10_test occurs in cifar100_test too" in result.record.notes
