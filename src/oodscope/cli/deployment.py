@@ -9,7 +9,7 @@ from oodscope.base.errors import OodscopeError
 from oodscope.cli.modelspec import PRETRAINED, ModelSpec, name_of
 from oodscope.data import ImageSet, Preprocess, load_benchmark, open_folder
 from oodscope.data.imageset import UNLABELLED
-from oodscope.data.readability import readable
+from oodscope.data.readability import usable
 from oodscope.detectors import Scorer, create_detector, fit_scorer
 from oodscope.execution import Progress
 from oodscope.metrics.conformal import Kind
@@ -85,8 +85,7 @@ class Deployment(StrictModel):
         return opened.id_train, opened.id_val, opened.transform
 
     def _open(self, name: str, folder: str) -> ImageSet:
-        images = open_folder(name, folder)
-        return readable(images) if self.skip_unreadable else images
+        return usable(open_folder(name, folder), skip_unreadable=self.skip_unreadable)
 
 
 def _labelled(images: ImageSet) -> bool:

@@ -5,6 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
+from oodscope.cli.commas import separated
+
 _PLACE = "a folder, .txt/.csv/.tsv list, .npz, .tar, hf:NAME or torchvision:CLASS"
 
 
@@ -85,14 +87,14 @@ def evaluate(
         "images_per_class": images_per_class,
         "model": {
             "architecture": model,
-            "weights": _names(weights) or None,
+            "weights": separated(weights) or None,
             "probe": {} if probe else None,
             "text_head": {"negatives": negatives} if negatives else None,
-            "trained_on": _names(trained_on),
-            "pretrained_on": _names(pretrained_on),
+            "trained_on": separated(trained_on),
+            "pretrained_on": separated(pretrained_on),
         },
-        "detectors": "all" if detectors == "all" else _names(detectors),
-        "protocols": _names(protocols),
+        "detectors": "all" if detectors == "all" else separated(detectors),
+        "protocols": separated(protocols),
         "tune": tune,
         "skip_unreadable": skip_unreadable,
         "batch_size": batch_size,
@@ -126,7 +128,3 @@ def _chosen(
     if not groups["near"] and not groups["far"]:
         raise OodscopeError("no outliers to judge on; give some: --near PLACE or --far PLACE")
     return own
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]

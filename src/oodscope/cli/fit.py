@@ -5,6 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
+from oodscope.cli.commas import separated
+
 
 def fit(
     model: Annotated[str, typer.Option(help="Network: a name of 'list models', timm:NAME or torchvision:NAME.")],
@@ -42,7 +44,7 @@ def fit(
     from oodscope.execution.console import ConsoleProgress
 
     declared: dict[str, Any] = {
-        "model": {"architecture": model, "weights": [name.strip() for name in weights.split(",") if name.strip()]},
+        "model": {"architecture": model, "weights": separated(weights)},
         "detector": detector,
         "id_train": None if id_train is None else str(id_train),
         "id_cal": None if id_cal is None else str(id_cal),

@@ -12,7 +12,7 @@ from oodscope.data.datasetspec import DatasetSpec
 from oodscope.data.imageset import ImageSet
 from oodscope.data.manifest import GlyphsSpec, Manifest, SetSpec, read_manifest
 from oodscope.data.packaged import find
-from oodscope.data.readability import complete, readable
+from oodscope.data.readability import usable
 from oodscope.data.root import data_root
 from oodscope.data.shelf.shelf import Shelf
 from oodscope.execution import SILENT, Progress
@@ -59,7 +59,7 @@ def load_benchmark(
             opened = spec.open_from(shelf, label)
         else:
             opened = spec.open(label, folder or Path(), progress)
-        return readable(opened) if skip_unreadable else complete(opened)
+        return usable(opened, skip_unreadable=skip_unreadable)
 
     for role, label, spec in manifest.sets.by_role():
         if isinstance(spec, DatasetSpec) and spec.optional and spec.absent(shelf):

@@ -10,7 +10,7 @@ from oodscope.data.benchmark import Benchmark
 from oodscope.data.imageset import ImageSet
 from oodscope.data.locating import locate, stem_of
 from oodscope.data.preprocess import Preprocess
-from oodscope.data.readability import complete, readable
+from oodscope.data.readability import usable
 from oodscope.execution import SILENT, Progress
 
 Place = str | Path | ImageSet
@@ -56,7 +56,7 @@ def own_benchmark(
 
     def open_set(label: str, place: Place) -> ImageSet:
         opened = place if isinstance(place, ImageSet) else locate(str(place)).open(label, Path(), progress)
-        return readable(opened) if skip_unreadable else complete(opened)
+        return usable(opened, skip_unreadable=skip_unreadable)
 
     named = _named(groups)
     benchmark = Benchmark(

@@ -5,6 +5,11 @@ from oodscope.data.imageset import ImageSet
 from oodscope.data.sources import EncodedSource, FileSource
 
 
+def usable(images: ImageSet, *, skip_unreadable: bool) -> ImageSet:
+    """The set as a run may use it: without the images that cannot be read, or whole."""
+    return readable(images) if skip_unreadable else complete(images)
+
+
 def complete(images: ImageSet) -> ImageSet:
     """The set itself, once every file it names is there: a gap should stop a run before it starts."""
     if isinstance(images.source, FileSource):

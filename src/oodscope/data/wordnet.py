@@ -19,6 +19,18 @@ _BROADER = ("@", "@i")
 _WNID = re.compile(r"n(\d{8})")
 
 
+def wordnet_folders() -> tuple[list[Path], bool]:
+    """Where WordNet may lie, and whether the user says so.
+
+    The environment variable ``OODSCOPE_WORDNET`` names it, or WordNet's own ``WNSEARCHDIR``; otherwise it is
+    where NLTK or a system's packages put it.
+    """
+    named = os.environ.get("OODSCOPE_WORDNET") or os.environ.get("WNSEARCHDIR")
+    if named:
+        return [Path(named)], True
+    return [Path.home() / "nltk_data/corpora/wordnet", *map(Path, FOLDERS)], False
+
+
 class WordNet:
     """The nouns of a WordNet database.
 
@@ -37,10 +49,10 @@ class WordNet:
 
     @classmethod
     def find(cls) -> "WordNet | None":
-        """The one that ``OODSCOPE_WORDNET`` names, or one in a usual place; ``None`` if there is none."""
-        if named := os.environ.get("OODSCOPE_WORDNET"):
-            return cls(named)
-        homes = [Path.home() / "nltk_data/corpora/wordnet", *map(Path, FOLDERS)]
+        """The one that the user names, or one in a usual place (``wordnet_folders``); ``None`` if there is none."""
+        homes, named = wordnet_folders()
+        if named:
+            return cls(homes[0])
         found = next((home for home in homes if (home / "data.noun").is_file()), None)
         return None if found is None else cls(found)
 

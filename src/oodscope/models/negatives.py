@@ -1,6 +1,5 @@
 """Negative labels: words far from every class, mined from a list."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import torch
 from torch import Tensor
 
 from oodscope.base.errors import ModelError
+from oodscope.data.wordnet import wordnet_folders
 
 WORDNET = "wordnet"
 _ROWS = 4096
@@ -60,9 +60,8 @@ def foreign(words: Sequence[str], class_names: Sequence[str]) -> list[str]:
 
 
 def _wordnet() -> Path:
-    """WordNet's list of nouns: where its own variable says, or where Debian or NLTK put it."""
-    named = os.environ.get("WNSEARCHDIR")
-    folders = [Path(named)] if named else [Path("/usr/share/wordnet"), Path.home() / "nltk_data/corpora/wordnet"]
+    """WordNet's list of nouns."""
+    folders, _ = wordnet_folders()
     for folder in folders:
         if (folder / "index.noun").is_file():
             return folder / "index.noun"
