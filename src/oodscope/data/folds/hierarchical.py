@@ -14,6 +14,45 @@ from oodscope.data.folds.fold import DualFold
 
 
 @dataclass(frozen=True, eq=False)
+class Hierarchy:
+    """The columns of a class hierarchy as numbers.
+
+    Parameters
+    ----------
+    known : of each ID row, its class and its deepest class.
+    outliers : of each OOD row, its class.
+    strata_of_class : of each OOD class, its stratum.
+    strata : their names.
+    """
+
+    known: list[Codes]
+    outliers: Codes
+    strata_of_class: Codes
+    strata: tuple[str, ...]
+
+    @classmethod
+    def read(
+        cls, id_labels: ArrayLike, id_deepest: ArrayLike | None, ood_classes: ArrayLike, ood_strata: ArrayLike
+    ) -> "Hierarchy":
+        """From columns of numbers or text; a class in two strata is an error."""
+        known = [known_classes(id_labels)]
+        if id_deepest is not None:
+            known.append(encode(id_deepest, "deepest ID classes")[1])
+            _same_length("deepest ID classes", known[1], known[0])
+        classes, outliers = encode(ood_classes, "OOD classes")
+        strata, stratum = encode(ood_strata, "OOD strata")
+        _same_length("OOD strata", stratum, outliers)
+        of_class = np.zeros(len(classes), dtype=np.int64)
+        of_class[outliers] = stratum
+        torn = np.flatnonzero(of_class[outliers] != stratum)
+        if len(torn):
+            torn_class = outliers[torn[0]]
+            one, two = (str(strata[code]) for code in (stratum[torn[0]], of_class[torn_class]))
+            raise DataError(f"OOD class {str(classes[torn_class])!r} lies in two strata, {one!r} and {two!r}")
+        return cls(known, outliers, of_class, tuple(str(name) for name in strata))
+
+
+@dataclass(frozen=True, eq=False)
 class HierarchicalFolds:
     """Folds, and which strata each of them tests.
 
@@ -60,15 +99,8 @@ def hierarchical_folds(
     folds, repetition, seed, val_share : as in ``dual_folds``.
     strict : a stratum that misses a fold is an error.
     """
-    known, ood, levels, strata = _read(id_labels, id_deepest, ood_classes, ood_strata)
-    joined = join(known, ood, levels, folds, Draw(seed, repetition), val_share)
-    coverage = np.zeros((len(strata), folds), dtype=np.int64)
-    for fold in joined:
-        np.add.at(coverage[:, fold.number], levels[0][fold.ood_test_classes], 1)
-    warnings = (*_missed(strata, coverage), *_lone(known))
-    if strict and (coverage == 0).any():
-        raise DataError(warnings[0])
-    return HierarchicalFolds(tuple(joined), strata, coverage, warnings)
+    hierarchy = Hierarchy.read(id_labels, id_deepest, ood_classes, ood_strata)
+    return fold_hierarchy(hierarchy, folds, Draw(seed, repetition), val_share, strict=strict)
 
 
 def hierarchical_hold_out(
@@ -86,30 +118,24 @@ def hierarchical_hold_out(
 
     From a stratum of N classes the floor or the ceiling of N/K are tested. Parameters as in ``hierarchical_folds``.
     """
-    known, ood, levels, _ = _read(id_labels, id_deepest, ood_classes, ood_strata)
-    (fold,) = join(known, ood, levels, folds, Draw(seed, repetition, "hold_out"), val_share, numbers=(0,))
+    read = Hierarchy.read(id_labels, id_deepest, ood_classes, ood_strata)
+    draw = Draw(seed, repetition, "hold_out")
+    (fold,) = join(read.known, read.outliers, [read.strata_of_class], folds, draw, val_share, numbers=(0,))
     return fold
 
 
-def _read(
-    id_labels: ArrayLike, id_deepest: ArrayLike | None, ood_classes: ArrayLike, ood_strata: ArrayLike
-) -> tuple[list[Codes], Codes, list[Codes], tuple[str, ...]]:
-    """The levels of the ID rows, the class of each OOD row, the levels of the OOD classes, the names of the strata."""
-    known = [known_classes(id_labels)]
-    if id_deepest is not None:
-        deepest = encode(id_deepest, "deepest ID classes")[1]
-        _same_length("deepest ID classes", deepest, known[0])
-        known.append(deepest)
-    classes, ood = encode(ood_classes, "OOD classes")
-    strata, rows = encode(ood_strata, "OOD strata")
-    _same_length("OOD strata", rows, ood)
-    of_class = np.zeros(len(classes), dtype=np.int64)
-    of_class[ood] = rows
-    torn = np.flatnonzero(of_class[ood] != rows)
-    if len(torn):
-        one, two = (str(strata[code]) for code in (rows[torn[0]], of_class[ood[torn[0]]]))
-        raise DataError(f"OOD class {str(classes[ood[torn[0]]])!r} lies in two strata, {one!r} and {two!r}")
-    return known, ood, [of_class], tuple(str(stratum) for stratum in strata)
+def fold_hierarchy(
+    hierarchy: Hierarchy, folds: int, draw: Draw, val_share: Share, *, strict: bool
+) -> HierarchicalFolds:
+    """The folds of a hierarchy that was read, with what they cover."""
+    joined = join(hierarchy.known, hierarchy.outliers, [hierarchy.strata_of_class], folds, draw, val_share)
+    coverage = np.zeros((len(hierarchy.strata), folds), dtype=np.int64)
+    for fold in joined:
+        np.add.at(coverage[:, fold.number], hierarchy.strata_of_class[fold.ood_test_classes], 1)
+    warnings = (*_missed(hierarchy.strata, coverage), *_lone(hierarchy.known))
+    if strict and (coverage == 0).any():
+        raise DataError(warnings[0])
+    return HierarchicalFolds(tuple(joined), hierarchy.strata, coverage, warnings)
 
 
 def _same_length(what: str, column: Codes, other: Codes) -> None:
