@@ -10,8 +10,8 @@ from oodscope.data.sources.files import printable
 def read_levels(name: str, root: Path, files: Sequence[str], levels: Sequence[str]) -> dict[str, list[str]]:
     """Per level, the folder that each image lies in.
 
-    Folders deeper than the last level belong to it. An image that lies too high, a folder without an image and a class
-    folder of one name under two parents are errors.
+    Folders deeper than the last level belong to it. An image that lies too high, a folder without an image, and a class of
+    one name under two parents are errors.
 
     Parameters
     ----------
@@ -31,24 +31,31 @@ def read_levels(name: str, root: Path, files: Sequence[str], levels: Sequence[st
             f"set {name!r}: {root} holds {kind} and {len(loose)} images beside them; move the images into {where}"
             f" (the first: {printable(loose[0])})"
         )
-    held = set(paths)
+    held = {path[:above] for path in paths for above in range(1, depth + 1)}
     for folder in _folders(root, depth):
-        if not any(path[: len(folder)] == folder for path in held):
+        if folder not in held:
             # left out, it would shift the numbers of all classes after it
-            raise DataError(
-                f"set {name!r}: the class folder {printable(str(root.joinpath(*folder)))} holds no image; remove it"
-            )
-    for level in range(1, depth):
-        parents: dict[str, tuple[str, ...]] = {}
-        for path in sorted(held):
-            parent = parents.setdefault(path[level], path[:level])
-            if parent != path[:level]:
-                one, two = printable("/".join(parent)), printable("/".join(path[:level]))
-                raise DataError(
-                    f"set {name!r}: the {levels[level]} {printable(path[level])!r} lies under {one!r} and {two!r}; "
-                    "give each its own name"
-                )
+            place = printable(str(root.joinpath(*folder)))
+            raise DataError(f"set {name!r}: the class folder {place} holds no image; remove it")
+    for above, level in enumerate(levels[1 : levels.index(class_level(levels)) + 1], start=1):
+        _refuse_two_parents(name, level, {path[: above + 1] for path in held if len(path) > above})
     return {level: list(column) for level, column in zip(levels, zip(*paths))}
+
+
+def class_level(levels: Sequence[str]) -> str:
+    """The level that is classified: the one called ``class``, else the last."""
+    return "class" if "class" in levels else levels[-1]
+
+
+def _refuse_two_parents(name: str, level: str, folders: set[tuple[str, ...]]) -> None:
+    parents: dict[str, tuple[str, ...]] = {}
+    for *above, folder in sorted(folders):
+        parent = parents.setdefault(folder, tuple(above))
+        if parent != tuple(above):
+            one, two = (printable("/".join(path)) for path in (parent, above))
+            raise DataError(
+                f"set {name!r}: the {level} {printable(folder)!r} lies under {one!r} and {two!r}; give each its own name"
+            )
 
 
 def _folders(root: Path, depth: int, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

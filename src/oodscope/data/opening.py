@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from oodscope.base.errors import DataError, did_you_mean
 from oodscope.data.imageset import ImageSet
 from oodscope.data.labels import is_number
-from oodscope.data.levels import read_levels
+from oodscope.data.levels import class_level, read_levels
 from oodscope.data.lines import check_unique, read_list_text
 from oodscope.data.sources import FileSource
 from oodscope.data.sources.decoding import EXTENSIONS
@@ -38,7 +38,7 @@ def open_folder(name: str, path: Path | str, levels: Sequence[str] = ("class",))
     if len(levels) == 1 and not any("/" in file for file in found):
         return ImageSet(name, FileSource(root, found))
     columns = read_levels(name, root, found, levels)
-    nested = columns.pop("class" if "class" in levels else levels[-1])
+    nested = columns.pop(class_level(levels))
     classes = sorted(set(nested))
     code = {cls: number for number, cls in enumerate(classes)}
     return ImageSet(

@@ -124,7 +124,7 @@ def _refuse_unlabelled(images: ImageSet) -> None:
     missing = int((images.labels == UNLABELLED).sum())
     if missing:
         raise DataError(
-            f"set {images.name!r}: {missing} of {len(images)} images have no class; folds divide ID images by class and "
+            f"set {images.name!r}: {missing} of {len(images)} images have no class; folds divide ID images by class, "
             "outliers by whole classes"
         )
 
@@ -133,9 +133,7 @@ def _refuse_levels(id_set: ImageSet, ood_set: ImageSet, plan: FoldPlan) -> None:
     if plan.level is None and plan.deepest is not None:
         raise DataError(f"deepest={plan.deepest!r} needs a level: name the one above the classes too")
     if plan.level is not None and not plan.stratified:
-        raise DataError(
-            f"level={plan.level!r} folds a hierarchy, which is always stratified; leave stratified=False out"
-        )
+        raise DataError(f"level={plan.level!r} folds a hierarchy, which is always stratified")
     for level, images in ((plan.level, id_set), (plan.level, ood_set), (plan.deepest, id_set)):
         if level is not None and level not in images.hierarchy:
             known = ", ".join(images.hierarchy) or "none"
