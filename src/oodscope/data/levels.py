@@ -10,8 +10,8 @@ from oodscope.data.sources.files import printable
 def read_levels(name: str, root: Path, files: Sequence[str], levels: Sequence[str]) -> dict[str, list[str]]:
     """Per level, the folder that each image lies in.
 
-    Folders deeper than the last level belong to it. An image that lies too high, a folder without an image, and a class of
-    one name under two parents are errors.
+    Folders deeper than the last level belong to it. An image that lies too high, a folder without an image, and a class
+    of one name under two parents are errors.
 
     Parameters
     ----------
@@ -54,7 +54,8 @@ def _refuse_two_parents(name: str, level: str, folders: set[tuple[str, ...]]) ->
         if parent != tuple(above):
             one, two = (printable("/".join(path)) for path in (parent, above))
             raise DataError(
-                f"set {name!r}: the {level} {printable(folder)!r} lies under {one!r} and {two!r}; give each its own name"
+                f"set {name!r}: the {level} {printable(folder)!r} lies under {one!r} and {two!r}; "
+                "give each its own name"
             )
 
 

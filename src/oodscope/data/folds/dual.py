@@ -56,10 +56,11 @@ def dual_hold_out(
     val_share: Share = 0.2,
     stratified: bool = True,
 ) -> DualFold:
-    """One split that tests a K-th of the ID images and a K-th of the OOD classes, rounded up.
+    """One split that tests a K-th of the ID images, class by class, and a K-th of the OOD classes.
 
     What the benchmark truth repeats a hundred times. It is the first of K folds from a draw of its own, independent of
-    that of ``dual_folds``. Parameters as there.
+    that of ``dual_folds``. Where K does not divide a number, it is rounded up or down at random, so that every image
+    and every class is tested with probability 1/K. Parameters as there.
     """
     ood, levels = outlier_classes(ood_classes)
     known = [known_classes(id_labels, stratified=stratified)]
@@ -140,9 +141,7 @@ def _check_count(folds: int, id_images: int, ood_classes: int) -> None:
             f"Use folds={ood_classes} or fewer"
         )
     if folds > id_images:
-        raise DataError(
-            f"{folds} folds of {id_images} ID images leave a fold without one; use folds={id_images} or fewer"
-        )
+        raise DataError(f"{folds} folds of {id_images} ID images: use folds={id_images} or fewer")
 
 
 def outlier_classes(classes: ArrayLike) -> tuple[Codes, list[Codes]]:

@@ -160,6 +160,5 @@ def _lone(known: list[Codes]) -> list[str]:
     if len(known) == 1:
         return []
     alone = int((np.unique(np.stack(known), axis=1, return_counts=True)[1] == 1).sum())
-    return [f"{alone} of the deepest ID classes have one image, which is tested without a like in training"] * (
-        alone > 0
-    )
+    said = f"{alone} of the deepest ID classes have one image: the fold that tests it has none of its kind in training"
+    return [said] * (alone > 0)
