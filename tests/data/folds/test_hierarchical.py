@@ -155,6 +155,17 @@ class TestFolds:
             hierarchical_folds(id_labels, ood_classes, strata, folds=count, seed=seed, strict=True)
         assert str(error.value) == warning
 
+    def test_a_stratum_without_outliers_shows_and_changes_no_draw(self):
+        labels, classes, strata = np.repeat([0, 1], 4), np.arange(6), list("bbbddd")
+        plain = hierarchical_folds(labels, classes, strata, folds=2)
+        made = hierarchical_folds(labels, classes, strata, id_strata=list("aaabbbcc"), folds=2)
+        assert [content(fold) for fold in made.folds] == [content(fold) for fold in plain.folds]
+        assert made.strata == ("a", "b", "c", "d")
+        assert made.coverage[[1, 3]].tolist() == plain.coverage.tolist()
+        assert made.coverage[[0, 2]].tolist() == [[0, 0], [0, 0]]
+        with pytest.raises(DataError, match=r"2 of 4 strata .*: a \(0, 1\); c \(0, 1\)"):
+            hierarchical_folds(labels, classes, strata, id_strata=list("aaabbbcc"), folds=2, strict=True)
+
     @pytest.mark.parametrize("classes", [1, 2, 3, 5, 7])
     def test_twenty_strata_and_five_folds(self, classes):
         """The paper's own case has one class per superclass: each superclass is tested in one fold of five."""
@@ -162,6 +173,16 @@ class TestFolds:
         made = hierarchical_folds(np.repeat([0, 1], 10), np.arange(len(strata)), strata)
         assert (made.coverage.sum(axis=0) == 4 * classes).all()
         assert ((made.coverage > 0).sum(axis=1) == min(classes, 5)).all()
+
+    def test_any_two_strata_may_meet_in_a_fold(self):
+        """Dealt in a fixed order, every fifth stratum would always be tested with the first."""
+        strata = np.arange(20)
+        met = np.zeros(20)
+        for repetition in range(200):
+            first = hierarchical_folds(np.repeat([0, 1], 5), strata, strata, repetition=repetition, val_share=0)
+            met += first.coverage @ first.coverage[0]
+        # 3 of the 19 others share its fold: 200 draws have a standard error of 0.026
+        assert abs(met[1:] / 200 - 3 / 19).max() < 0.1
 
     def test_a_lone_subclass_is_said(self):
         made = hierarchical_folds([0, 0, 1, 1], list("abab"), list("ssss"), id_deepest=[0, 1, 0, 0], folds=2)
@@ -185,6 +206,8 @@ class TestFolds:
             ({"ood_strata": ["s", "t", "t", "t"]}, "OOD class 'a' lies in two strata, 's' and 't'"),
             ({"ood_strata": ["s", "t"]}, "OOD strata: 2 rows where the classes have 4"),
             ({"ood_strata": ["s", "t", "", "t"]}, "OOD strata: 1 of 4 rows have none, the first is row 2"),
+            ({"id_strata": ["s", "", "t", "t"]}, "ID strata: 1 of 4 rows have none, the first is row 1"),
+            ({"id_strata": ["s"]}, "ID strata: 1 rows where the classes have 4"),
             ({"id_deepest": [0]}, "deepest ID classes: 1 rows where the classes have 4"),
             ({"folds": 3}, "3 folds need 3 OOD classes"),
             ({"id_labels": [0, 0, 0, 0]}, "one class only"),
@@ -192,7 +215,7 @@ class TestFolds:
     )
     def test_errors(self, changes, message):
         good = {"id_labels": [0, 0, 1, 1], "ood_classes": list("abab"), "ood_strata": list("stst"), "folds": 2}
-        for split in (hierarchical_folds, hierarchical_hold_out):
+        for split in (hierarchical_folds, hierarchical_hold_out)[: 1 if "id_strata" in changes else 2]:
             with pytest.raises(DataError, match=message):
                 split(**{**good, **changes})
 

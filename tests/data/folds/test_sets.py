@@ -207,8 +207,21 @@ class TestHierarchies:
         few = ood_set.take(np.flatnonzero(ood_set.hierarchy["superclass"] != "trees"))
         fewer = id_set.take(np.flatnonzero(id_set.hierarchy["superclass"] != "people"))
         _, no_ood, no_id = fold_sets(fewer, few, FoldPlan(level="superclass")).notes
-        assert no_ood == "1 groups of 'superclass' have no OOD class: trees"
-        assert no_id == "1 groups of 'superclass' have no ID class: people"
+        assert no_ood == "1 of 20 groups of 'superclass' have no OOD class: trees"
+        assert no_id == "1 of 20 groups of 'superclass' have no ID class: people"
+
+    def test_an_empty_stratum_shows_and_strict_refuses_it(self, halves):
+        id_set, ood_set = halves
+        few = ood_set.take(np.flatnonzero(ood_set.hierarchy["superclass"] != "trees"))
+        made = fold_sets(id_set, few, FoldPlan(level="superclass", folds=2)).hierarchical()
+        assert made.coverage[made.strata.index("trees")].tolist() == [0, 0]
+        assert made.warnings[0].endswith("tested in the folds in brackets: trees (0, 1)")
+        with pytest.raises(DataError, match=r"1 of 20 strata have fewer OOD classes.*trees \(0, 1\)"):
+            fold_sets(id_set, few, FoldPlan(level="superclass", folds=2, strict=True))
+
+    def test_flat_folds_cover_no_strata(self):
+        with pytest.raises(DataError, match="without a level"):
+            fold_sets(known(), outliers()).hierarchical()
 
     def test_columns_of_a_table_with_a_deeper_level(self, tmp_path):
         lines = ["path,genus,class,breed"]

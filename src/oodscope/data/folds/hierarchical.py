@@ -7,49 +7,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from oodscope.base.errors import DataError
 from oodscope.data.folds.choice import Share
-from oodscope.data.folds.dealing import Codes, encode
+from oodscope.data.folds.dealing import Codes
 from oodscope.data.folds.draws import Draw
-from oodscope.data.folds.dual import join, known_classes
+from oodscope.data.folds.dual import join
 from oodscope.data.folds.fold import DualFold
-
-
-@dataclass(frozen=True, eq=False)
-class Hierarchy:
-    """The columns of a class hierarchy as numbers.
-
-    Parameters
-    ----------
-    known : of each ID row, its class and its deepest class.
-    outliers : of each OOD row, its class.
-    strata_of_class : of each OOD class, its stratum.
-    strata : their names.
-    """
-
-    known: list[Codes]
-    outliers: Codes
-    strata_of_class: Codes
-    strata: tuple[str, ...]
-
-    @classmethod
-    def read(
-        cls, id_labels: ArrayLike, id_deepest: ArrayLike | None, ood_classes: ArrayLike, ood_strata: ArrayLike
-    ) -> "Hierarchy":
-        """From columns of numbers or text; a class in two strata is an error."""
-        known = [known_classes(id_labels)]
-        if id_deepest is not None:
-            known.append(encode(id_deepest, "deepest ID classes")[1])
-            _same_length("deepest ID classes", known[1], known[0])
-        classes, outliers = encode(ood_classes, "OOD classes")
-        strata, stratum = encode(ood_strata, "OOD strata")
-        _same_length("OOD strata", stratum, outliers)
-        of_class = np.zeros(len(classes), dtype=np.int64)
-        of_class[outliers] = stratum
-        torn = np.flatnonzero(of_class[outliers] != stratum)
-        if len(torn):
-            torn_class = outliers[torn[0]]
-            one, two = (str(strata[code]) for code in (stratum[torn[0]], of_class[torn_class]))
-            raise DataError(f"OOD class {str(classes[torn_class])!r} lies in two strata, {one!r} and {two!r}")
-        return cls(known, outliers, of_class, tuple(str(name) for name in strata))
+from oodscope.data.folds.hierarchy import Hierarchy
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +21,7 @@ class HierarchicalFolds:
     Parameters
     ----------
     folds : the folds in order.
-    strata : the strata of the outliers, in sorted order.
+    strata : in sorted order.
     coverage : ``[strata, folds]``: how many outlier classes of a stratum a fold tests. A 0 is a fold whose test never
         asks about that part of the hierarchy.
     warnings : in words, one per kind of fault.
@@ -76,6 +38,7 @@ def hierarchical_folds(
     ood_classes: ArrayLike,
     ood_strata: ArrayLike,
     *,
+    id_strata: ArrayLike | None = None,
     id_deepest: ArrayLike | None = None,
     folds: int = 5,
     repetition: int = 0,
@@ -94,12 +57,13 @@ def hierarchical_folds(
     id_labels : the class of each ID image, at the level of classification.
     ood_classes : the class of each OOD image at the same level. A class is never divided.
     ood_strata : the stratum of each OOD image: its group one level above.
+    id_strata : the stratum of each ID image: one without any OOD class then shows in the coverage too.
     id_deepest : the deepest class known of each ID image, where it is deeper than the classification. Folds are even
         there, and in ``id_labels`` too.
     folds, repetition, seed, val_share : as in ``dual_folds``.
     strict : a stratum that misses a fold is an error.
     """
-    hierarchy = Hierarchy.read(id_labels, id_deepest, ood_classes, ood_strata)
+    hierarchy = Hierarchy.read(id_labels, ood_classes, ood_strata, id_strata, id_deepest)
     return fold_hierarchy(hierarchy, folds, Draw(seed, repetition), val_share, strict=strict)
 
 
@@ -118,9 +82,9 @@ def hierarchical_hold_out(
 
     From a stratum of N classes the floor or the ceiling of N/K are tested. Parameters as in ``hierarchical_folds``.
     """
-    read = Hierarchy.read(id_labels, id_deepest, ood_classes, ood_strata)
+    read = Hierarchy.read(id_labels, ood_classes, ood_strata, id_deepest=id_deepest)
     draw = Draw(seed, repetition, "hold_out")
-    (fold,) = join(read.known, read.outliers, [read.strata_of_class], folds, draw, val_share, numbers=(0,))
+    (fold,) = join(read.known, read.outliers, read.ood_levels, folds, draw, val_share, numbers=(0,))
     return fold
 
 
@@ -128,7 +92,7 @@ def fold_hierarchy(
     hierarchy: Hierarchy, folds: int, draw: Draw, val_share: Share, *, strict: bool
 ) -> HierarchicalFolds:
     """The folds of a hierarchy that was read, with what they cover."""
-    joined = join(hierarchy.known, hierarchy.outliers, [hierarchy.strata_of_class], folds, draw, val_share)
+    joined = join(hierarchy.known, hierarchy.outliers, hierarchy.ood_levels, folds, draw, val_share)
     coverage = np.zeros((len(hierarchy.strata), folds), dtype=np.int64)
     for fold in joined:
         np.add.at(coverage[:, fold.number], hierarchy.strata_of_class[fold.ood_test_classes], 1)
@@ -136,11 +100,6 @@ def fold_hierarchy(
     if strict and (coverage == 0).any():
         raise DataError(warnings[0])
     return HierarchicalFolds(tuple(joined), hierarchy.strata, coverage, warnings)
-
-
-def _same_length(what: str, column: Codes, other: Codes) -> None:
-    if len(column) != len(other):
-        raise DataError(f"{what}: {len(column)} rows where the classes have {len(other)}")
 
 
 def _missed(strata: tuple[str, ...], coverage: NDArray[np.int64]) -> list[str]:

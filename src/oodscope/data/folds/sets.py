@@ -47,7 +47,13 @@ class FoldedSets:
 
     def hierarchical(self, repetition: int = 0) -> HierarchicalFolds:
         """The K folds with the coverage of the strata, for sets that are folded by a ``level``."""
-        made = hierarchical_folds(**self._classes(), **self._draw(repetition), strict=self.plan.strict)
+        level = self.plan.level
+        if level is None:
+            raise DataError("these sets are folded without a level: there are no strata to cover")
+        id_strata = self.id_set.hierarchy[level][self.id_rows]
+        made = hierarchical_folds(
+            **self._classes(), **self._draw(repetition), id_strata=id_strata, strict=self.plan.strict
+        )
         return replace(made, folds=tuple(self._in_whole_sets(fold) for fold in made.folds))
 
     def hold_out(self, repetition: int = 0) -> DualFold:
@@ -174,8 +180,9 @@ def _strata_notes(folded: FoldedSets, level: str) -> list[str]:
             f"{short} of {len(first.strata)} groups of {level!r} have fewer OOD classes than the {folded.plan.folds} "
             "folds: not every fold tests them"
         )
-    known = {str(group) for group in np.unique(folded.id_set.hierarchy[level])}
-    for one, other, where in ((known, set(first.strata), "OOD"), (set(first.strata), known, "ID")):
-        if alone := sorted(one - other):
-            notes.append(f"{len(alone)} groups of {level!r} have no {where} class: {', '.join(alone)}")
+    for side, images in (("OOD", folded.ood_set), ("ID", folded.id_set)):
+        there = {str(group) for group in np.unique(images.hierarchy[level])}
+        if absent := [group for group in first.strata if group not in there]:
+            these = f"{len(absent)} of {len(first.strata)} groups of {level!r}"
+            notes.append(f"{these} have no {side} class: {', '.join(absent)}")
     return notes

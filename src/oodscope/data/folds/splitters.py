@@ -12,7 +12,8 @@ from oodscope.base.errors import DataError
 from oodscope.data.folds.draws import Draw
 from oodscope.data.folds.dual import join, known_classes, outlier_classes
 from oodscope.data.folds.fold import DualFold
-from oodscope.data.folds.hierarchical import Hierarchy, fold_hierarchy
+from oodscope.data.folds.hierarchical import fold_hierarchy
+from oodscope.data.folds.hierarchy import Hierarchy
 
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 
@@ -145,7 +146,7 @@ class HierarchicalKFold(_Splitter):
             raise DataError(f"groups must be one or two columns of {len(classes)} rows, not of shape {columns.shape}")
         is_ood = self._outliers(classes)
         deepest = columns[~is_ood, 1] if columns.shape[1] == 2 else None
-        hierarchy = Hierarchy.read(classes[~is_ood], deepest, classes[is_ood], columns[is_ood, 0])
+        hierarchy = Hierarchy.read(classes[~is_ood], classes[is_ood], columns[is_ood, 0], columns[~is_ood, 0], deepest)
         made = fold_hierarchy(hierarchy, self.n_splits, self._draw(), 0, strict=self.strict)
         for warning in made.warnings:
             warnings.warn(warning, UserWarning, stacklevel=2)
