@@ -33,11 +33,12 @@ _HIDDEN = ("truth-standard-errors", "p-values-holm", "p-values-bh", "counts-0.1"
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure: the name of its file, and what is said below it."""
+    """A figure: the name of its file, what is said below it, and what its colours mean."""
 
     name: str
     svg: Markup
     words: str
+    legend: list[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,11 @@ class MetricPart:
     sheets: list[Sheet]
     figures: list[Drawn]
     variance: pd.DataFrame
+
+    @property
+    def printed(self) -> bool:
+        """Whether the paper prints it; those metrics get a card."""
+        return self.study.metric in DUAL_METRICS and bool(DUAL_METRICS[self.study.metric].printed_as)
 
     @property
     def shown(self) -> list[Sheet]:
@@ -143,7 +149,8 @@ def _figures(study: MetricStudy, variance: pd.DataFrame) -> Iterator[Drawn]:
             "ranks",
             critical_difference_diagram(study.detectors, found, f"{name}: average ranks over {len(study.cells)} cells"),
             f"Average ranks over {len(study.cells)} cells, 1 is best; a bar joins detectors that Nemenyi's test at "
-            f"0.05 does not tell apart. Friedman's test: p = {sheets.starred(p)}.",
+            f"0.05 does not tell apart. p of Friedman's test: {sheets.starred(p)}.",
+            [],
         )
     if len(study.hold_outs) > 1:
         settled = study.convergence.settled_after(_SETTLED)
@@ -153,6 +160,7 @@ def _figures(study: MetricStudy, variance: pd.DataFrame) -> Iterator[Drawn]:
             "Mean over cells of the first n hold-outs, in points from the last mean; the band is two standard errors. "
             f"Cell by cell, the mean stays within half a point after {np.median(settled):.0f} hold-outs (median), "
             f"{settled.max()} at most.",
+            [(detector, style_of(index)) for index, detector in enumerate(study.detectors)],
         )
     if not variance.empty:
         yield Drawn(
@@ -160,6 +168,7 @@ def _figures(study: MetricStudy, variance: pd.DataFrame) -> Iterator[Drawn]:
             variance_bars(variance, f"{name}: sources of variance"),
             "Where the spread of one run comes from, averaged over cells; sd is that of one run, in points. Crossed "
             f"design of {int(variance['runs'].median())} runs for a cell, method of moments.",
+            [(words, f"c{index}") for index, words in enumerate(SOURCES.values())],
         )
 
 
@@ -187,8 +196,6 @@ def _page(table: CrossValidationTable, parts: Sequence[MetricPart], overall: Seq
         notes=list(_notes(table, study)),
         trainings=list(dict.fromkeys(cell.training.replace("_", " ") for cell in study.cells)),
         pairs=list(dict.fromkeys(cell.pair for cell in study.cells)),
-        legend=[(name, style_of(index)) for index, name in enumerate(study.detectors)],
-        sources=[(words, f"c{index}") for index, words in enumerate(SOURCES.values())],
         metadata=table.metadata,
     )
 

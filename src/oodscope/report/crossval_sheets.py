@@ -129,7 +129,7 @@ def against_truth(studies: Sequence[MetricStudy]) -> Sheet:
         for alpha in ALPHAS:
             found = study.against_truth <= alpha
             named = [
-                f"repetition {number} ({', '.join(np.array(study.detectors)[flags])})"
+                f"{number} ({', '.join(np.array(study.detectors)[flags])})"
                 for number, flags in zip(study.numbers, found)
                 if flags.any()
             ]
@@ -138,6 +138,7 @@ def against_truth(studies: Sequence[MetricStudy]) -> Sheet:
     columns = ("metric", *(f"p ≤ {alpha:g}" for alpha in ALPHAS))
     tests = studies[0].against_truth.size
     notes = (
+        "The numbers of the repetitions that differ and, in brackets, for which detectors.",
         f"Each detector's cross-validation against its benchmark truth over the cells, {studies[0].test}: {tests} "
         "tests for a metric, uncorrected. Failing to differ is no proof of being equal.",
     )
