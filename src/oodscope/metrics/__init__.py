@@ -13,6 +13,7 @@ from oodscope.metrics.catalog import METRICS, MetricInfo, point_metrics
 from oodscope.metrics.clusters import Noise, class_interval, sampling_noise
 from oodscope.metrics.conformal import Calibration, Guarantee, calibrate
 from oodscope.metrics.crossed import crossed_auroc
+from oodscope.metrics.crossval import DUAL_METRICS, DualMetric, dual_metrics
 from oodscope.metrics.delong import auroc_interval, mean_auroc_interval
 from oodscope.metrics.draws import resamples
 from oodscope.metrics.interval import Interval
@@ -28,6 +29,7 @@ from oodscope.metrics.threshold import Threshold, ThresholdSample
 from oodscope.metrics.walk import Positive
 
 __all__ = [
+    "DUAL_METRICS",
     "KEEPS",
     "METRICS",
     "REJECTION_METRICS",
@@ -36,6 +38,7 @@ __all__ = [
     "Bootstrap",
     "Calibration",
     "Decisions",
+    "DualMetric",
     "Guarantee",
     "Interval",
     "MetricInfo",
@@ -55,6 +58,7 @@ __all__ = [
     "class_interval",
     "crossed_auroc",
     "der_over_prevalence",
+    "dual_metrics",
     "mean_auroc_interval",
     "percentile_interval",
     "place",

@@ -114,6 +114,29 @@ class Walk:
         reached = _pick(self.tp, np.maximum(passed - 1, 0)) / self.n_positive
         return np.where(passed > 0, reached, 0.0)
 
+    def interpolated_tpr_at_fpr(self, fpr: float) -> FloatArray:
+        """The true-positive rate at ``fpr`` on the straight lines between the ROC vertices, as DCV-ROOD reads it.
+
+        It is :meth:`tpr_at_fpr` except where positives are tied with negatives: only there a step is slanted, and the
+        line gives the part of the tied positives that a fair coin among the tied images would.
+        """
+        if not 0.0 <= fpr <= 1.0:
+            raise DataError(f"fpr must lie in [0, 1]; it is {fpr}")
+        begun = _search(self.fp_before, most_count(fpr, self.n_negative), "right")
+        step = np.maximum(begun - 1, 0)
+        tp, fp, before, gained = (_pick(each, step) for each in (self.tp, self.fp, self.fp_before, self.gained))
+        slant = np.maximum(fp - before, 1.0)
+        share = np.where(fp > before, np.minimum((fpr * self.n_negative - before) / slant, 1.0), 1.0)
+        return np.where(begun > 0, (tp - (1.0 - share) * gained) / self.n_positive, 0.0)
+
+    def max_f1(self) -> FloatArray:
+        r"""The largest F1 of any threshold, :math:`\max_k 2 TP_k / (n_+ + TP_k + FP_k)`.
+
+        The threshold is chosen on the test images themselves, so it flatters; a predictor that calls everything
+        positive already reaches :math:`2\pi / (1 + \pi)` at a share :math:`\pi` of positives.
+        """
+        return np.asarray((2.0 * self.tp / (self.n_positive + self.tp + self.fp)).max(axis=-1))
+
     def _precision(self) -> FloatArray:
         # Where a replicate has drawn nothing yet it gains nothing either, so any finite number will do.
         flagged = np.add(self.tp, self.fp, out=self.room.array("flagged", self.tp.shape))

@@ -1,6 +1,7 @@
 """What an evaluation leaves behind: scores, measurements, records, the store, published tables."""
 
 from oodscope.results.comparison import Comparison, Comparisons
+from oodscope.results.crossval import CrossCell, CrossValidationTable
 from oodscope.results.grid import Cell, Column, Grid, Row
 from oodscope.results.measurement import MEAN, Measurement, Tuning
 from oodscope.results.measurements import Measurements
@@ -19,6 +20,8 @@ __all__ = [
     "Column",
     "Comparison",
     "Comparisons",
+    "CrossCell",
+    "CrossValidationTable",
     "Grid",
     "Measurement",
     "Measurements",
