@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from oodscope.results import ScoreTable as ScoreTable
     from oodscope.results import over_seeds as over_seeds
     from oodscope.training import CrossEntropy as CrossEntropy
+    from oodscope.training import FineTune as FineTune
+    from oodscope.training import OutlierExposure as OutlierExposure
     from oodscope.training import train as train
 
 _HOMES = {
@@ -63,11 +65,13 @@ _HOMES = {
     "Detector": "detectors",
     "DualKFold": "data.folds",
     "FoldPlan": "data",
+    "FineTune": "training",
     "FunctionScorer": "detectors",
     "HierarchicalKFold": "data.folds",
     "HumanCentric": "protocols",
     "ImageSet": "data",
     "OodscopeError": "base.errors",
+    "OutlierExposure": "training",
     "Preprocess": "data",
     "Result": "results",
     "ResultStore": "results",
