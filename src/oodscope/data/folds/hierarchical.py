@@ -1,0 +1,139 @@
+"""Hierarchical folds: outlier classes dealt within each stratum of a class hierarchy (Algorithm 3 of DCV-ROOD)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from oodscope.base.errors import DataError
+from oodscope.data.folds.choice import Share
+from oodscope.data.folds.dealing import Codes, encode
+from oodscope.data.folds.draws import Draw
+from oodscope.data.folds.dual import join, known_classes
+from oodscope.data.folds.fold import DualFold
+
+
+@dataclass(frozen=True, eq=False)
+class HierarchicalFolds:
+    """Folds, and which strata each of them tests.
+
+    Parameters
+    ----------
+    folds : the folds in order.
+    strata : the strata of the outliers, in sorted order.
+    coverage : ``[strata, folds]``: how many outlier classes of a stratum a fold tests. A 0 is a fold whose test never
+        asks about that part of the hierarchy.
+    warnings : in words, one per kind of fault.
+    """
+
+    folds: tuple[DualFold, ...]
+    strata: tuple[str, ...]
+    coverage: NDArray[np.int64]
+    warnings: tuple[str, ...]
+
+
+def hierarchical_folds(
+    id_labels: ArrayLike,
+    ood_classes: ArrayLike,
+    ood_strata: ArrayLike,
+    *,
+    id_deepest: ArrayLike | None = None,
+    folds: int = 5,
+    repetition: int = 0,
+    seed: int = 0,
+    val_share: Share = 0.2,
+    strict: bool = False,
+) -> HierarchicalFolds:
+    """K folds that keep the hierarchy: every ID subclass in every fold, every stratum of outliers in as many as it can.
+
+    The paper deals each stratum's OOD classes into K folds, which needs K of them (its own experiment has one). Here a
+    stratum starts where the one before stopped: with fewer than K classes it reaches as many folds as it has classes,
+    all folds test equally many classes, and what is missed is said.
+
+    Parameters
+    ----------
+    id_labels : the class of each ID image, at the level of classification.
+    ood_classes : the class of each OOD image at the same level. A class is never divided.
+    ood_strata : the stratum of each OOD image: its group one level above.
+    id_deepest : the deepest class known of each ID image, where it is deeper than the classification. Folds are even
+        there, and in ``id_labels`` too.
+    folds, repetition, seed, val_share : as in ``dual_folds``.
+    strict : a stratum that misses a fold is an error.
+    """
+    known, ood, levels, strata = _read(id_labels, id_deepest, ood_classes, ood_strata)
+    joined = join(known, ood, levels, folds, Draw(seed, repetition), val_share)
+    coverage = np.zeros((len(strata), folds), dtype=np.int64)
+    for fold in joined:
+        np.add.at(coverage[:, fold.number], levels[0][fold.ood_test_classes], 1)
+    warnings = (*_missed(strata, coverage), *_lone(known))
+    if strict and (coverage == 0).any():
+        raise DataError(warnings[0])
+    return HierarchicalFolds(tuple(joined), strata, coverage, warnings)
+
+
+def hierarchical_hold_out(
+    id_labels: ArrayLike,
+    ood_classes: ArrayLike,
+    ood_strata: ArrayLike,
+    *,
+    id_deepest: ArrayLike | None = None,
+    folds: int = 5,
+    repetition: int = 0,
+    seed: int = 0,
+    val_share: Share = 0.2,
+) -> DualFold:
+    """One split that tests a K-th of the ID images and a K-th of the OOD classes, spread over the strata.
+
+    From a stratum of N classes the floor or the ceiling of N/K are tested. Parameters as in ``hierarchical_folds``.
+    """
+    known, ood, levels, _ = _read(id_labels, id_deepest, ood_classes, ood_strata)
+    (fold,) = join(known, ood, levels, folds, Draw(seed, repetition, "hold_out"), val_share, numbers=(0,))
+    return fold
+
+
+def _read(
+    id_labels: ArrayLike, id_deepest: ArrayLike | None, ood_classes: ArrayLike, ood_strata: ArrayLike
+) -> tuple[list[Codes], Codes, list[Codes], tuple[str, ...]]:
+    """The levels of the ID rows, the class of each OOD row, the levels of the OOD classes, the names of the strata."""
+    known = [known_classes(id_labels)]
+    if id_deepest is not None:
+        deepest = encode(id_deepest, "deepest ID classes")[1]
+        _same_length("deepest ID classes", deepest, known[0])
+        known.append(deepest)
+    classes, ood = encode(ood_classes, "OOD classes")
+    strata, rows = encode(ood_strata, "OOD strata")
+    _same_length("OOD strata", rows, ood)
+    of_class = np.zeros(len(classes), dtype=np.int64)
+    of_class[ood] = rows
+    torn = np.flatnonzero(of_class[ood] != rows)
+    if len(torn):
+        one, two = (str(strata[code]) for code in (rows[torn[0]], of_class[ood[torn[0]]]))
+        raise DataError(f"OOD class {str(classes[ood[torn[0]]])!r} lies in two strata, {one!r} and {two!r}")
+    return known, ood, [of_class], tuple(str(stratum) for stratum in strata)
+
+
+def _same_length(what: str, column: Codes, other: Codes) -> None:
+    if len(column) != len(other):
+        raise DataError(f"{what}: {len(column)} rows where the classes have {len(other)}")
+
+
+def _missed(strata: tuple[str, ...], coverage: NDArray[np.int64]) -> list[str]:
+    """The sentence that says which strata miss which folds."""
+    short = np.flatnonzero((coverage == 0).any(axis=1))
+    if len(short) == 0:
+        return []
+    listed = [f"{strata[row]} ({', '.join(map(str, np.flatnonzero(coverage[row] == 0)))})" for row in short]
+    return [
+        f"{len(short)} of {len(strata)} strata have fewer OOD classes than the {coverage.shape[1]} folds and are not "
+        f"tested in the folds in brackets: {'; '.join(listed)}"
+    ]
+
+
+def _lone(known: list[Codes]) -> list[str]:
+    """A subclass of one image is never trained on in the fold that tests it: the model may take it for an outlier."""
+    if len(known) == 1:
+        return []
+    alone = int((np.unique(np.stack(known), axis=1, return_counts=True)[1] == 1).sum())
+    return [f"{alone} of the deepest ID classes have one image, which is tested without a like in training"] * (
+        alone > 0
+    )
