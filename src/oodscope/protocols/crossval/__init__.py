@@ -1,0 +1,9 @@
+"""Dual cross-validation: folds of known images and of classes of outliers, a network per fold, every detector judged."""
+
+from oodscope.protocols.crossval.engine import cross_validate
+from oodscope.protocols.crossval.frozen import FrozenEmbeddings
+from oodscope.protocols.crossval.outcome import CrossValidation
+from oodscope.protocols.crossval.pair import Pair
+from oodscope.protocols.crossval.plan import PAPER_DETECTORS, CrossValidationPlan
+
+__all__ = ["PAPER_DETECTORS", "CrossValidation", "CrossValidationPlan", "FrozenEmbeddings", "Pair", "cross_validate"]
