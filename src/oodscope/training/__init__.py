@@ -3,10 +3,26 @@
 from oodscope.training.augment import Augment
 from oodscope.training.batch import Batch
 from oodscope.training.cross_entropy import CrossEntropy
+from oodscope.training.heads import HeadRecipe, HeadTask, TrainedHead, train_heads
 from oodscope.training.history import Epoch
 from oodscope.training.linear_probe import LinearProbe
 from oodscope.training.recipe import Recipe, Step
 from oodscope.training.streams import Streams
 from oodscope.training.trained import Trained, train
 
-__all__ = ["Augment", "Batch", "CrossEntropy", "Epoch", "LinearProbe", "Recipe", "Step", "Streams", "Trained", "train"]
+__all__ = [
+    "Augment",
+    "Batch",
+    "CrossEntropy",
+    "Epoch",
+    "HeadRecipe",
+    "HeadTask",
+    "LinearProbe",
+    "Recipe",
+    "Step",
+    "Streams",
+    "Trained",
+    "TrainedHead",
+    "train",
+    "train_heads",
+]

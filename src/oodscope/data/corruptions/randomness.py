@@ -32,7 +32,7 @@ class Draws:
 
     def uniform(self, purpose: str, *shape: int) -> Tensor:
         """float64 ``[N, *shape]``, strictly between 0 and 1."""
-        high = self._bits(purpose, shape) >> 12 & (1 << 52) - 1
+        high = self.bits(purpose, *shape) >> 12 & (1 << 52) - 1
         return (high.to(torch.float64) + 0.5) * 2.0**-52
 
     def normal(self, purpose: str, *shape: int) -> Tensor:
@@ -40,7 +40,8 @@ class Draws:
         quantiles: Tensor = torch.special.ndtri(self.uniform(purpose, *shape))
         return quantiles
 
-    def _bits(self, purpose: str, shape: tuple[int, ...]) -> Tensor:
+    def bits(self, purpose: str, *shape: int) -> Tensor:
+        """int64 ``[N, *shape]``, all 64 bits random; the j-th does not depend on how many are asked for."""
         name = int.from_bytes(hashlib.blake2b(purpose.encode(), digest_size=8).digest(), "big", signed=True)
         start = _mix(self._streams + name)
         counter = torch.arange(1, math.prod(shape) + 1, device=start.device) * _GOLDEN

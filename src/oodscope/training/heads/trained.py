@@ -1,0 +1,42 @@
+"""TrainedHead: two layers on embeddings, and the activations that detectors read."""
+
+from dataclasses import dataclass
+
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+from torch.nn.functional import linear
+
+from oodscope.activations import Activations
+from oodscope.models.head import Head
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedHead:
+    """What ``train_heads`` made of one task; weights are on the CPU and read embeddings as they were given.
+
+    Parameters
+    ----------
+    hidden_weight, hidden_bias : ``[H, D]`` and ``[H]``, from embeddings to features.
+    head : from features to logits.
+    epoch : after which its weights were kept, counted from 1; for a fine-tuned head, an epoch of the fine-tuning.
+    val_accuracy : of these weights, in [0, 1]; ``None`` without validation rows.
+    """
+
+    hidden_weight: Tensor
+    hidden_bias: Tensor
+    head: Head
+    epoch: int
+    val_accuracy: float | None
+
+    @torch.no_grad()
+    def features(self, embeddings: Tensor) -> Tensor:
+        """``[N, H]`` from ``[N, D]``, at least zero, float32 on the device of the embeddings."""
+        device = embeddings.device
+        return linear(embeddings.float(), self.hidden_weight.to(device), self.hidden_bias.to(device)).relu_()
+
+    def activations(self, embeddings: Tensor, labels: ArrayLike | Tensor | None = None) -> Activations:
+        """Logits, features, labels and head, as from a network whose last layer this is."""
+        features = self.features(embeddings)
+        head = self.head.to(embeddings.device)
+        return Activations(logits=head.logits(features), features=features, labels=labels, head=head)
