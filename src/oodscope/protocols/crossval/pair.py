@@ -7,6 +7,7 @@ import numpy as np
 
 from oodscope.base.errors import DataError, did_you_mean
 from oodscope.data.imageset import UNLABELLED, ImageSet
+from oodscope.data.selection import restrict
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,12 +33,7 @@ class Pair:
 
     def check(self) -> None:
         """Refuse what no folds can be drawn from, and images on both sides."""
-        for role, images in (("ID", self.id_set), ("OOD", self.ood_set)):
-            if missing := int((images.labels == UNLABELLED).sum()):
-                raise DataError(
-                    f"set {images.name!r}: {missing} of {len(images)} images have no class; {role} folds are drawn "
-                    "by class"
-                )
+        for images in (self.id_set, self.ood_set):
             if self.level is not None and self.level not in images.hierarchy:
                 known = list(images.hierarchy)
                 raise DataError(
@@ -82,12 +78,11 @@ def checked_pairs(pairs: Sequence[Pair]) -> list[Pair]:
 
 def in_own_classes(images: ImageSet) -> ImageSet:
     """The same images with labels 0, 1, ... of the classes that occur: a head has no use for others."""
-    present = np.unique(images.labels[images.labels != UNLABELLED])
+    if missing := int((images.labels == UNLABELLED).sum()):
+        raise DataError(
+            f"set {images.name!r}: {missing} of {len(images)} images have no class; folds are drawn by class"
+        )
+    present = np.unique(images.labels)
     if len(present) == len(images.class_names):
         return images
-    names = [images.class_names[label] for label in present]
-    position = np.full(len(images.class_names) + 1, UNLABELLED, dtype=np.int64)
-    position[present] = np.arange(len(present))
-    return ImageSet(
-        images.name, images.source, position[images.labels], names, hierarchy=images.hierarchy, rows=images.rows
-    )
+    return restrict(images, [images.class_names[label] for label in present])
