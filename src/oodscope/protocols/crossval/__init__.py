@@ -1,4 +1,4 @@
-"""Dual cross-validation: folds of known images and of classes of outliers, a network per fold, every detector judged."""
+"""Dual cross-validation: folds of known images and of classes of outliers, and a network for each fold."""
 
 from oodscope.protocols.crossval.engine import cross_validate
 from oodscope.protocols.crossval.frozen import FrozenEmbeddings

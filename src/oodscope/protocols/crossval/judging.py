@@ -50,26 +50,43 @@ class FoldScores:
         ]
 
 
-def score_fold(
-    detectors: Sequence[Detector],
-    training: str,
-    train: Activations,
-    val: Activations,
-    id_test: Activations,
-    outliers: Mapping[str, Activations],
-    device: torch.device,
-) -> FoldScores:
-    """Fit each detector to ``train`` and ``val`` and score the rest.
+class Judges:
+    """Detectors on one device, fitted anew to every network.
 
-    Scores stay on the device until the last detector is done, and come to the host in one copy.
+    Parameters
+    ----------
+    detectors : copied, and moved to ``device``.
     """
-    parts = [val, id_test, *outliers.values()]
-    columns = []
-    for detector in detectors:
-        fitted = clone(detector).to(device).fit(train, val)
-        columns.append(torch.cat([fitted.score(part) for part in parts]))
-    table = torch.stack(columns).cpu().numpy().astype(np.float64, copy=False)
-    ends = np.cumsum([len(part) for part in parts])
-    held_out, tested, *strange = np.split(table, ends[:-1], axis=1)
-    ids = tuple(detector.id for detector in detectors)
-    return FoldScores(training, ids, held_out, tested, dict(zip(outliers, strange)))
+
+    def __init__(self, detectors: Sequence[Detector], device: torch.device) -> None:
+        self.ids = tuple(detector.id for detector in detectors)
+        self.detectors = [clone(detector).to(device) for detector in detectors]
+
+    def score(
+        self,
+        training: str,
+        train: Activations,
+        val: Activations,
+        id_test: Activations,
+        outliers: Mapping[str, Activations],
+    ) -> FoldScores:
+        """Fit each detector to ``train`` and ``val`` and score the rest.
+
+        All images are scored in one piece, and the scores come to the host in one copy when the last detector is done:
+        an accelerator is asked once per network.
+        """
+        parts = [val, id_test, *outliers.values()]
+        everything = _joined(parts)
+        columns = [detector.fit(train, val).score(everything) for detector in self.detectors]
+        table = torch.stack(columns).cpu().numpy().astype(np.float64, copy=False)
+        ends = np.cumsum([len(part) for part in parts])
+        held_out, tested, *strange = np.split(table, ends[:-1], axis=1)
+        return FoldScores(training, self.ids, held_out, tested, dict(zip(outliers, strange)))
+
+
+def _joined(parts: Sequence[Activations]) -> Activations:
+    """The logits and features of several activations under one head, one after the other."""
+    logits, features = (
+        torch.cat([part[name] for part in parts]) if name in parts[0] else None for name in ("logits", "features")
+    )
+    return Activations(logits=logits, features=features, head=parts[0].head)

@@ -21,11 +21,12 @@ def find_leaks(classifier: Classifier, pairs: Sequence[Pair]) -> list[str]:
     corpus are exposure (``find_pair_exposure``), not a leak.
     """
     folded = _distinct(images for pair in pairs for images in (pair.id_set, pair.ood_set))
-    leaks = []
-    for given in classifier.trained_on:
-        for images in folded:
-            if said := _shared(given, images):
-                leaks.append(f"{classifier.name} was trained on {said}")
+    leaks = [
+        f"{classifier.name} was trained on {said}"
+        for given in classifier.trained_on
+        for images in folded
+        if (said := _shared(given, images))
+    ]
     for images in _distinct(pair.id_set for pair in pairs):
         closed = [name for name in classifier.pretrained_on if not get_corpus(name).open_ended]
         if said := pretraining_overlap(closed, images.name):

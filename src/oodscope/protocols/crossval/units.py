@@ -8,7 +8,7 @@ from oodscope.data.imageset import ImageSet
 from oodscope.detectors import Detector
 from oodscope.execution import SILENT
 from oodscope.protocols.crossval.draws import Divisions, Draw, TrainingRows, all_draws
-from oodscope.protocols.crossval.judging import FoldScores, score_fold
+from oodscope.protocols.crossval.judging import FoldScores, Judges
 from oodscope.protocols.crossval.pair import Pair
 from oodscope.protocols.crossval.plan import CrossValidationPlan
 from oodscope.protocols.crossval.trainer import FoldModel, Trainer
@@ -60,7 +60,8 @@ class UnitScorer:
     def __init__(
         self, plan: CrossValidationPlan, trainer: Trainer, detectors: Sequence[Detector], divisions: Divisions
     ) -> None:
-        self.plan, self.trainer, self.detectors, self.divisions = plan, trainer, detectors, divisions
+        self.plan, self.trainer, self.divisions = plan, trainer, divisions
+        self.judges = Judges(detectors, trainer.device)
 
     def score(self, batch: Sequence[Unit], wanted: Sequence[Unit]) -> Iterator[tuple[Unit, list[FoldScores]]]:
         """The scores of the ``wanted`` units of a batch, each when the one before was taken."""
@@ -79,11 +80,11 @@ class UnitScorer:
 
     def _judge(self, training: str, model: FoldModel, unit: Unit, pairs: Sequence[Pair]) -> FoldScores:
         fold = self.divisions.of(pairs[0], unit.draw)
-        known = [model.activations(unit.id_set, rows) for rows in (fold.id_train, fold.id_val, fold.id_test)]
+        train, val, test = (model.activations(unit.id_set, rows) for rows in (fold.id_train, fold.id_val, fold.id_test))
         outliers = {
             pair.name: model.activations(pair.ood_set, self.divisions.of(pair, unit.draw).ood_test) for pair in pairs
         }
-        return score_fold(self.detectors, training, *known, outliers, self.trainer.device)
+        return self.judges.score(training, train, val, test, outliers)
 
     def _rows(self, unit: Unit, pair: Pair) -> TrainingRows:
         fold: DualFold = self.divisions.of(pair, unit.draw)
