@@ -91,8 +91,13 @@ class CrossValidationTable:
         columns = ["training", "pair", "detector", *DRAWS, "value"]
         return self.frame.loc[chosen, columns].reset_index(drop=True)
 
+    def complete(self, kind: str) -> list[int]:
+        """The repetitions of a kind that have every fold, cell, detector and metric; statistics use these."""
+        repetitions, complete, _ = self._cubes(kind)
+        return [int(number) for number in repetitions[complete]]
+
     def incomplete(self, kind: str) -> list[int]:
-        """The repetitions that lack a fold, a cell, a detector or a metric; statistics leave them out."""
+        """The repetitions that lack some of these; statistics leave them out."""
         repetitions, complete, _ = self._cubes(kind)
         return [int(number) for number in repetitions[~complete]]
 
