@@ -63,8 +63,10 @@ def cross_validate(
     journal = Journal(Path(folder), _identity(plan, pairs, trainer, detectors))
     batches = batches_of_units(plan, pairs, trainer.at_once)
     missing = [unit for batch in batches for unit in batch if journal.read(unit.name) is None]
+    opening = perf_counter()
     if missing:
         trainer.open(_sets(pairs), progress)
+    costs: dict[str, Any] = {"open_seconds": perf_counter() - opening}
     scorer = UnitScorer(plan, trainer, detectors, divisions)
 
     def scored() -> Iterator[tuple[Unit, list[FoldScores]]]:
@@ -86,9 +88,9 @@ def cross_validate(
                 advance(1)
     found = {unit: cells for batch in batches for unit in batch if (cells := journal.read(unit.name)) is not None}
     left = sum(map(len, batches)) - len(found)
-    seconds = perf_counter() - started
-    notes = _notes(divisions, pairs, leaks, left)
-    record = record_of(plan, pairs, trainer, notes, {"seconds": seconds, "units": len(found), "unfinished": left})
+    costs |= {f"{what}_seconds": seconds for what, seconds in scorer.seconds.items()}
+    costs |= {"seconds": perf_counter() - started, "units": len(found), "unfinished": left}
+    record = record_of(plan, pairs, trainer, _notes(divisions, pairs, leaks, left), costs)
     metadata = metadata_of(plan, pairs, trainer, detectors, leaks) | {"record": record.model_dump(mode="json")}
     table = table_of(found, metadata)
     table.save(folder)

@@ -6,7 +6,7 @@ by memory, and no fold can show it. The same holds, weaker, for the classes.
 
 from collections.abc import Iterable, Sequence
 
-from oodscope.base.errors import DataError
+from oodscope.base.errors import DataError, UnknownNameError
 from oodscope.data.corpora import get_corpus, pretraining_overlap
 from oodscope.data.imageset import ImageSet
 from oodscope.models import Classifier
@@ -20,7 +20,11 @@ def find_leaks(classifier: Classifier, pairs: Sequence[Pair]) -> list[str]:
     that are mere numbers tell nothing. ``classifier.pretrained_on`` is compared with the ID side: outliers of a
     corpus are exposure (``find_pair_exposure``), not a leak.
     """
-    folded = _distinct(images for pair in pairs for images in (pair.id_set, pair.ood_set))
+    folded = _distinct(images for pair in pairs for images in _sides(pair))
+    names = [images.name for images in folded]
+    for given in classifier.trained_on:
+        if isinstance(given, str) and given not in names:
+            raise UnknownNameError("set in trained_on", given, names, f"Known: {', '.join(names)}")
     leaks = [
         f"{classifier.name} was trained on {said}"
         for given in classifier.trained_on

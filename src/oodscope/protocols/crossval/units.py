@@ -1,7 +1,9 @@
 """Units: what is trained together, and what is finished, recorded and skipped as one."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from time import perf_counter
 
 from oodscope.data.folds import DualFold
 from oodscope.data.imageset import ImageSet
@@ -62,20 +64,29 @@ class UnitScorer:
     ) -> None:
         self.plan, self.trainer, self.divisions = plan, trainer, divisions
         self.judges = Judges(detectors, trainer.device)
+        self.seconds = {"train": 0.0, "expose": 0.0, "score": 0.0}
+        """What each kind of work took; each ends on the host, so an accelerator has finished it."""
 
     def score(self, batch: Sequence[Unit], wanted: Sequence[Unit]) -> Iterator[tuple[Unit, list[FoldScores]]]:
         """The scores of the ``wanted`` units of a batch, each when the one before was taken."""
-        images = batch[0].id_set
-        plain = self.trainer.train(images, [self._rows(unit, unit.pairs[0]) for unit in batch], SILENT)
-        exposed = {
-            pair: self.trainer.expose(plain, images, pair.ood_set, [self._rows(unit, pair) for unit in batch], SILENT)
-            for pair in (batch[0].pairs if self.plan.outlier_exposure else ())
-        }
+        images, pairs = batch[0].id_set, batch[0].pairs
+        with self._clock("train"):
+            plain = self.trainer.train(images, [self._rows(unit, pairs[0]) for unit in batch], SILENT)
+        with self._clock("expose"):
+            exposed = {
+                pair: self.trainer.expose(
+                    plain, images, pair.ood_set, [self._rows(unit, pair) for unit in batch], SILENT
+                )
+                for pair in (pairs if self.plan.outlier_exposure else ())
+            }
         for position, unit in enumerate(batch):
             if unit in wanted:
-                scores = [self._judge("plain", plain[position], unit, unit.pairs)]
-                for pair, models in exposed.items():
-                    scores.append(self._judge("outlier_exposure", models[position], unit, [pair]))
+                with self._clock("score"):
+                    scores = [self._judge("plain", plain[position], unit, pairs)]
+                    scores += [
+                        self._judge("outlier_exposure", models[position], unit, [pair])
+                        for pair, models in exposed.items()
+                    ]
                 yield unit, scores
 
     def _judge(self, training: str, model: FoldModel, unit: Unit, pairs: Sequence[Pair]) -> FoldScores:
@@ -89,3 +100,9 @@ class UnitScorer:
     def _rows(self, unit: Unit, pair: Pair) -> TrainingRows:
         fold: DualFold = self.divisions.of(pair, unit.draw)
         return TrainingRows(fold.id_train, fold.id_val, unit.draw.seed(self.plan), fold.ood_train)
+
+    @contextmanager
+    def _clock(self, what: str) -> Iterator[None]:
+        begun = perf_counter()
+        yield
+        self.seconds[what] += perf_counter() - begun
