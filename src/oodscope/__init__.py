@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from oodscope.results import ScoreTable as ScoreTable
     from oodscope.results import over_seeds as over_seeds
     from oodscope.training import CrossEntropy as CrossEntropy
+    from oodscope.training import FineTune as FineTune
+    from oodscope.training import OutlierExposure as OutlierExposure
     from oodscope.training import train as train
 
 _HOMES = {
@@ -57,10 +59,12 @@ _HOMES = {
     "ConsoleProgress": "execution.console",
     "CrossEntropy": "training",
     "Detector": "detectors",
+    "FineTune": "training",
     "FunctionScorer": "detectors",
     "HumanCentric": "protocols",
     "ImageSet": "data",
     "OodscopeError": "base.errors",
+    "OutlierExposure": "training",
     "Preprocess": "data",
     "Result": "results",
     "ResultStore": "results",

@@ -12,22 +12,9 @@ from training_toys import PREPROCESS, RECIPE, StoppedError, TinyNet, colours, ne
 
 import oodscope.training.loop as loop
 from oodscope.base.errors import DataError
-from oodscope.training import CrossEntropy, Recipe, Step, train
+from oodscope.training import CrossEntropy, OutlierExposure, Recipe, Step, train
 
 SETTINGS = RECIPE.model_dump()
-
-
-class OutlierExposure(CrossEntropy):
-    """Cross-entropy, and uniform predictions on outliers."""
-
-    ood_batch_size: int = 8
-    weight: float = 0.5
-
-    def loss(self, model, batch):
-        logits = model(torch.cat([batch.images, batch.ood.images]))
-        known, unknown = logits[: len(batch.labels)], logits[len(batch.labels) :]
-        uniform = -unknown.log_softmax(1).mean()
-        return Step(cross_entropy(known, batch.labels) + self.weight * uniform, known)
 
 
 class Prototypes(Recipe):

@@ -140,12 +140,15 @@ def _train(architecture: str, recipe: CrossEntropy, benchmark: Benchmark, device
         return create_model(architecture, num_classes=len(benchmark.class_names))[0]
 
     build.__name__ = architecture
-    address = fingerprint(recipe.describe(), architecture, benchmark.transform.key, benchmark.id_train.fingerprint)[:24]
+    val = benchmark.id_val if recipe.patience else None  # otherwise it decides nothing, and costs a pass per epoch
+    sets = [images.fingerprint for images in (benchmark.id_train, val) if images is not None]
+    address = fingerprint(recipe.describe(), architecture, benchmark.transform.key, *sets)[:24]
     trained = train(
         build,
         recipe,
         benchmark.id_train,
         benchmark.transform,
+        val=val,
         folder=cache_root() / "training" / f"{architecture}-{address}",
         device=device,
         progress=progress,

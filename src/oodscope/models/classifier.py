@@ -22,12 +22,9 @@ from oodscope.models.discovery import FoundHead, locate_head, named_module, read
 from oodscope.models.fingerprint import structure_fingerprint, weights_fingerprint
 from oodscope.models.head import Head
 from oodscope.models.network import NetworkError, Outputs, run_network
-from oodscope.models.noise import noise_images, noise_like
+from oodscope.models.noise import SIDES, noise_images, noise_like
 from oodscope.models.trace import captured_input, linear_weight
 from oodscope.models.transform import PreparedBy
-
-# sides of the noise images on which a head is sought, when the transform keeps the size of a picture
-_SIDES = (32, 28, 64, 96, 224, 256, 299, 384, 512)
 
 
 class Classifier:
@@ -205,7 +202,7 @@ class Classifier:
             return
         channels = 1 if _picture_mode(self.model) == "L" else 3
         own_side = () if batch is None else (batch.shape[-1],)
-        for side in (*own_side, *_SIDES):
+        for side in (*own_side, *SIDES):
             yield self.prepare(noise_images(side, channels))
 
     def _features(self, seen: list[Tensor], path: str, rows: int) -> Tensor:

@@ -10,6 +10,9 @@ from torch import Tensor
 COUNT = 4
 _CELLS = 4
 
+SIDES = (32, 28, 64, 96, 224, 256, 299, 384, 512)
+"""Sides to try on a network that does not say which it takes."""
+
 
 def noise_images(side: int, channels: int) -> list[NDArray[np.uint8]]:
     """``COUNT`` square uint8 images ``[side, side, channels]``, always the same.

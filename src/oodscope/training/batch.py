@@ -10,7 +10,8 @@ class Batch(NamedTuple):
 
     ``images`` is what the recipe's ``view`` made, normalised: a recipe with two views gets twice as many
     images as labels. ``rows`` are the places of the images in their set, for methods that remember
-    something about each image. ``ood`` is the outliers' batch of the same step, for recipes that ask for it.
+    something about each image. ``ood`` is the outliers' batch of the same step, for recipes that ask for it;
+    ``weights`` is what each label counts, for recipes that are ``balanced``.
     """
 
     images: Tensor
@@ -18,3 +19,4 @@ class Batch(NamedTuple):
     rows: Tensor
     epoch: int = 0
     ood: "Batch | None" = None
+    weights: Tensor | None = None

@@ -1,6 +1,6 @@
 """Cross-entropy: the plain classifier that every other method is compared with."""
 
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from oodscope.training.batch import Batch
@@ -19,4 +19,12 @@ class CrossEntropy(Recipe):
 
     def loss(self, model: nn.Module, batch: Batch) -> Step:
         logits = logits_of(model(batch.images))
-        return Step(cross_entropy(logits, batch.labels), logits)
+        return Step(label_loss(logits, batch), logits)
+
+
+def label_loss(logits: Tensor, batch: Batch) -> Tensor:
+    """The mean cross-entropy of a batch; of a balanced recipe the mean weighted by the images' classes."""
+    if batch.weights is None:
+        return cross_entropy(logits, batch.labels)
+    each = cross_entropy(logits, batch.labels, reduction="none")
+    return (batch.weights * each).sum() / batch.weights.sum()

@@ -14,6 +14,7 @@ from oodscope.training.fabric import open_fabric, quiet
 from oodscope.training.finished import load_weights
 from oodscope.training.history import Epoch, Meter
 from oodscope.training.logits import logits_of
+from oodscope.training.patience import Patience
 from oodscope.training.randomness import restore_rng, rng_state
 from oodscope.training.recipe import Recipe, Step
 from oodscope.training.sets import Sets
@@ -66,16 +67,19 @@ class Loop:
         self.epoch, self.step = 0, 0
         self.history: list[Epoch] = []
         self.meter = Meter(epoch=0)
+        self.patience = Patience(recipe.patience, model)
         self.next_save = time.perf_counter() + CHECKPOINT_SECONDS
 
     def run(self, advance: Advance) -> list[Epoch]:
-        """Train from the last checkpoint, or from the start, to the end."""
+        """Train from the last checkpoint, or from the start, to the end, which patience may bring early."""
         if self.checkpoints and (state := self.checkpoints.load()):
             self._restore(state, self.checkpoints)
         advance(self.epoch * self.streams.steps + self.step)
-        while self.epoch < self.recipe.epochs:
+        while self.epoch < self.recipe.epochs and not self.patience.ended(self.history):
             self._run_epoch(advance)
             self._save()
+        advance((self.recipe.epochs - self.epoch) * self.streams.steps)
+        self.patience.restore()
         self.model.to("cpu").to(memory_format=torch.contiguous_format)
         return self.history
 
@@ -94,6 +98,7 @@ class Loop:
         accuracy = self._accuracy(self.streams.val) if self.streams.val else None
         self._tick()
         self.history.append(self.meter.close(accuracy))
+        self.patience.see(self.history)
         self.epoch, self.step = self.epoch + 1, 0
         self.meter = Meter(self.epoch)
 
@@ -143,6 +148,7 @@ class Loop:
             "step": self.step,
             "history": [epoch.model_dump() for epoch in self.history],
             "meter": self.meter.flush(),
+            "best": self.patience.best,
         }
 
     def _restore(self, state: dict[str, Any], checkpoints: Checkpoints) -> None:
@@ -152,4 +158,5 @@ class Loop:
         self.epoch, self.step = state["epoch"], state["step"]
         self.history = [Epoch.model_validate(epoch) for epoch in state["history"]]
         self.meter = Meter(self.epoch, state["meter"])
+        self.patience.best = {name: value.to(self.device) for name, value in state.get("best", {}).items()}
         restore_rng(state["rng"], self.device)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import torch
 from pydantic import Field
 from torch import Tensor, nn
-from torch.optim import SGD, Optimizer
+from torch.optim import SGD, Adam, Optimizer
 
 from oodscope.base.config import StrictModel
 from oodscope.training.augment import Augment
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Precision = Literal["32-true", "bf16-mixed", "16-mixed"]
 
 _LAST_RATE = 1e-6
+_OFF = {"algorithm": "sgd", "patience": 0, "balanced": False}
 
 
 class Step(NamedTuple):
@@ -42,12 +43,16 @@ class Recipe(StrictModel, ABC):
     epochs : passes over the training images.
     batch_size : the most images of one step.
     learning_rate : at its highest, after the warm-up.
-    weight_decay, momentum : of SGD with Nesterov's momentum.
+    weight_decay, momentum : of SGD with Nesterov's momentum; Adam knows the first only.
+    algorithm : ``sgd`` or ``adam``.
     warmup_epochs : the learning rate rises linearly over so many epochs, then falls along a cosine.
     seed : decides initial weights (where ``train`` builds the network), order, augmentation and dropout.
     precision : of the forward and backward pass; weights are always 32-bit. ``16-mixed`` needs a GPU.
     augment : how training images are varied.
     ood_batch_size : outliers beside each batch, for methods that learn from them; 0 for all others.
+    patience : stop after so many epochs without a better validation accuracy, and keep the weights of the best epoch;
+        0 makes all epochs and keeps the last.
+    balanced : weight images by the inverse frequency of their class, for methods that look at ``batch.weights``.
     """
 
     epochs: int = Field(default=100, gt=0)
@@ -60,6 +65,9 @@ class Recipe(StrictModel, ABC):
     precision: Precision = "32-true"
     augment: Augment = Augment()
     ood_batch_size: int = Field(default=0, ge=0)
+    algorithm: Literal["sgd", "adam"] = "sgd"
+    patience: int = Field(default=0, ge=0)
+    balanced: bool = False
 
     @abstractmethod
     def loss(self, model: nn.Module, batch: Batch) -> Step:
@@ -77,7 +85,9 @@ class Recipe(StrictModel, ABC):
         return self.augment(pixels, generator)
 
     def optimizer(self, model: nn.Module) -> Optimizer:
-        """SGD over all parameters. Groups may have learning rates of their own; the schedule scales them."""
+        """Over all parameters. Groups may have learning rates of their own; the schedule scales them."""
+        if self.algorithm == "adam":
+            return Adam(model.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay)
         return SGD(
             model.parameters(),
             lr=self.learning_rate,
@@ -103,4 +113,9 @@ class Recipe(StrictModel, ABC):
 
     def describe(self) -> dict[str, Any]:
         """The method and all its hyper-parameters, as JSON."""
-        return {"method": type(self).__name__, **self.model_dump(mode="json")}
+        settings = self.model_dump(mode="json")
+        # a training finished before these settings existed is the training without them
+        for name, off in _OFF.items():
+            if settings[name] == off == type(self).model_fields[name].default:
+                del settings[name]
+        return {"method": type(self).__name__, **settings}

@@ -27,6 +27,8 @@ def check_sets(recipe: Recipe, train: ImageSet, val: ImageSet | None, ood_train:
         raise DataError(f"set {train.name!r} shows one class only; a classifier needs at least two")
     if val is not None and val.class_names != train.class_names:
         raise DataError(f"sets {train.name!r} and {val.name!r} have different classes")
+    if recipe.patience and val is None:
+        raise DataError(f"patience={recipe.patience} stops by validation accuracy: give a val set, or patience=0")
     if not recipe.ood_batch_size:
         return Sets(train, val, None)
     if ood_train is None:

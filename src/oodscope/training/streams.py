@@ -65,6 +65,7 @@ class Streams:
         self.ood = Stream(sets.ood, preprocess, device) if sets.ood else None
         self.val = Stream(sets.val, preprocess, device) if sets.val else None
         self.steps = -(-len(self.train) // recipe.batch_size)
+        self.weights = _balanced(self.train.labels).to(device) if recipe.balanced else None
 
     def batches(self, epoch: int, first: int = 0) -> Iterator[Batch]:
         """The batches of an epoch from step ``first`` on.
@@ -74,7 +75,7 @@ class Streams:
         repeated or cut to its length.
         """
         orders = np.array_split(self._shuffled(self.train, "train", epoch), self.steps)
-        batches = self.train.views(self.recipe, epoch, orders, first, "train")
+        batches = self._weighted(self.train.views(self.recipe, epoch, orders, first, "train"))
         if self.ood is None:
             yield from batches
             return
@@ -84,6 +85,16 @@ class Streams:
         for batch, ood in zip(batches, outliers):
             yield batch._replace(ood=ood)
 
+    def _weighted(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        for batch in batches:
+            yield batch if self.weights is None else batch._replace(weights=self.weights[batch.labels])
+
     def _shuffled(self, stream: Stream, role: str, epoch: int) -> Rows:
         order: Rows = torch.randperm(len(stream), generator=generator("order", role, self.recipe.seed, epoch)).numpy()
         return order
+
+
+def _balanced(labels: Tensor) -> Tensor:
+    r"""What an image of each class counts: :math:`n / (K n_c)` over the K classes that are shown."""
+    counts = labels.bincount()
+    return torch.where(counts > 0, len(labels) / ((counts > 0).sum() * counts), 0.0)

@@ -56,7 +56,8 @@ def train(
     recipe : the method and its hyper-parameters.
     train : labelled images of at least two classes.
     preprocess : from stored pixels to what the network expects.
-    val : labelled images of the same classes, judged after every epoch; they do not influence the weights.
+    val : labelled images of the same classes, judged after every epoch; they influence the weights only where the
+        recipe has patience, and it needs them then.
     ood_train : outliers, for recipes that learn from them; other recipes never see them.
     folder : where checkpoints and the result are kept; without it nothing is written.
     device : ``auto``, ``cpu``, ``cuda``, ``cuda:1`` or ``mps``.
