@@ -1,6 +1,7 @@
 """Pages for people, computed from a result alone."""
 
 from oodscope.report.audit import write_audit
+from oodscope.report.crossval import write_crossval
 from oodscope.report.page import write_report
 
-__all__ = ["write_audit", "write_report"]
+__all__ = ["write_audit", "write_crossval", "write_report"]

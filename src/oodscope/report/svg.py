@@ -15,6 +15,16 @@ _SVG = Markup(
 )
 
 
+_COLOURS = ("#d55e00", "#0072b2", "#009e73", "#c2569a", "#b87a00", "#3d9fd6")
+_STYLE = (
+    "text{fill:#5a636e;font:11px sans-serif}.axis,.leader{stroke:#5a636e;fill:none}.grid{stroke:#dfe3e8;fill:none}"
+    ".ruler{stroke:#1c2024;stroke-width:2}.joined{stroke:#1c2024;stroke-width:4;stroke-linecap:round}"
+    ".line{fill:none;stroke:var(--colour);stroke-width:1.8}.band{fill:#8b939e;fill-opacity:.22}"
+    ".part{fill:var(--colour)}.d1{stroke-dasharray:6 3}.d2{stroke-dasharray:2 3}"
+) + "".join(f".c{index}{{--colour:{colour}}}" for index, colour in enumerate(_COLOURS))
+"""What a page's style sheet would say, for a drawing that leaves the page."""
+
+
 @dataclass(frozen=True)
 class Plot:
     """A drawing with one pair of axes: sizes in pixels, and the values at the ends of both axes."""
@@ -42,6 +52,12 @@ class Plot:
 def drawing(plot: Plot, title: str, marks: Iterable[Markup]) -> Markup:
     """The whole picture; ``title`` is what a screen reader says and a pointer shows."""
     return _SVG.format(width=plot.width, height=plot.height, title=title, marks=Markup("").join(marks))
+
+
+def standalone(svg: Markup) -> str:
+    """A drawing as a file of its own: the light colours of the page inside, text in any sans-serif."""
+    head, rest = svg.split(">", 1)
+    return f'{head} xmlns="http://www.w3.org/2000/svg"><style>{_STYLE}</style>{rest}\n'
 
 
 def x_axis(plot: Plot, ticks: Sequence[tuple[float, str]]) -> Markup:
@@ -77,6 +93,28 @@ def polyline(plot: Plot, x: Numbers, y: Numbers, style: str) -> Markup:
     points = zip(plot.across(x).tolist(), plot.down(y).tolist())
     path = " ".join(f"{_short(a)},{_short(b)}" for a, b in points)
     return Markup('<polyline class="line {}" points="{}"/>').format(style, path)
+
+
+def band(plot: Plot, x: Numbers, low: Numbers, high: Numbers, style: str) -> Markup:
+    """The area between two lines."""
+    across = plot.across(np.concatenate([x, x[::-1]])).tolist()
+    down = plot.down(np.concatenate([low, high[::-1]])).tolist()
+    path = " ".join(f"{_short(a)},{_short(b)}" for a, b in zip(across, down))
+    return Markup('<polygon class="band {}" points="{}"/>').format(style, path)
+
+
+def segment(x1: float, y1: float, x2: float, y2: float, style: str) -> Markup:
+    """A straight line between two places, in pixels."""
+    ends = (_short(x1), _short(y1), _short(x2), _short(y2))
+    return Markup('<path class="{}" d="M{} {}L{} {}"/>').format(style, *ends)
+
+
+def box(x: float, y: float, width: float, height: float, style: str, words: str) -> Markup:
+    """A filled rectangle, in pixels; ``words`` is what a pointer shows."""
+    sides = (_short(x), _short(y), _short(width), _short(height))
+    return Markup('<rect class="{}" x="{}" y="{}" width="{}" height="{}"><title>{}</title></rect>').format(
+        style, *sides, words
+    )
 
 
 def bars(plot: Plot, edges: Numbers, heights: Numbers, style: str) -> Markup:

@@ -63,8 +63,9 @@ class CrossValidationTable:
     @cached_property
     def cells(self) -> list[CrossCell]:
         """Every (training, pair), outlier exposure last, pairs in order of appearance."""
-        seen = dict.fromkeys(zip(self.frame["training"].astype(str), self.frame["pair"].astype(str)))
-        return [CrossCell(*cell) for training in TRAININGS for cell in seen if cell[0] == training]
+        seen = self.frame[["training", "pair"]].drop_duplicates()
+        cells = [CrossCell(str(training), str(pair)) for training, pair in zip(seen["training"], seen["pair"])]
+        return sorted(cells, key=lambda cell: TRAININGS.index(cell.training))
 
     @property
     def detectors(self) -> list[str]:

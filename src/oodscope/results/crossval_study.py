@@ -12,12 +12,13 @@ from oodscope.base.errors import DataError, UnknownNameError
 from oodscope.metrics.class_groups import class_group_intervals
 from oodscope.metrics.comparison import (
     FEWEST_SETS,
+    CellTests,
     CriticalDifference,
     Directions,
     HitsAndErrors,
     PairedTest,
     PairTests,
-    cell_test,
+    cell_tests,
     corrected_t,
     critical_difference,
     directions,
@@ -42,7 +43,8 @@ class MetricStudy:
     ----------
     hold_outs : ``[repetition, detector, cell]``: the repeated hold-out; empty where none was made.
     folds : ``[repetition, fold, detector, cell]``: the dual cross-validations; empty where none was made.
-    test, auto_parametric : how detectors are compared over cells; see :func:`~oodscope.metrics.comparison.cell_test`.
+    numbers : which repetitions of the table the cross-validations are.
+    test, auto_parametric : how detectors are compared over cells; see :func:`~oodscope.metrics.comparison.cell_tests`.
     """
 
     metric: str
@@ -50,6 +52,7 @@ class MetricStudy:
     cells: tuple[CrossCell, ...]
     hold_outs: Numbers
     folds: Numbers
+    numbers: tuple[int, ...]
     test: str = "wilcoxon"
     auto_parametric: bool = False
 
@@ -106,13 +109,7 @@ class MetricStudy:
     @cached_property
     def against_truth(self) -> Numbers:
         """``[repetition, detector]``: p of the test of each cross-validation against the truth, over the cells."""
-        options = {"test": self.test, "auto_parametric": self.auto_parametric}
-        return np.array(
-            [
-                [cell_test(mine, true, **options).p for mine, true in zip(values, self.truth)]  # type: ignore[arg-type]
-                for values in self.repetitions
-            ]
-        )
+        return np.array([self._tests(values, self.truth).p for values in self.repetitions])
 
     def counts(self, alpha: float) -> NDArray[np.int64]:
         """In how many cross-validations each pair differs significantly."""
@@ -181,6 +178,9 @@ class MetricStudy:
             found[winner, loser] += 1
         return found
 
+    def _tests(self, first: Numbers, second: Numbers) -> CellTests:
+        return cell_tests(first, second, test=self.test, auto_parametric=self.auto_parametric)
+
     def _pairs(self, values: Numbers) -> PairTests:
         return pair_tests(values, test=self.test, auto_parametric=self.auto_parametric)
 
@@ -201,7 +201,8 @@ def study_metric(
     folds = table.folds(metric) if table.complete("fold") else np.empty(nothing["fold"])
     if not len(hold_outs) and not len(folds):
         raise DataError("the table holds no complete repetition, neither of folds nor of hold-outs")
-    return MetricStudy(metric, tuple(table.detectors), cells, hold_outs, folds, test, auto_parametric)
+    numbers = tuple(table.complete("fold"))
+    return MetricStudy(metric, tuple(table.detectors), cells, hold_outs, folds, numbers, test, auto_parametric)
 
 
 def variance_shares(frame: pd.DataFrame) -> VarianceShares:

@@ -15,6 +15,7 @@ _SPECIAL = {
     "↓": r"$\downarrow$",
     "–": "--",
     "±": r"$\pm$",
+    "≤": r"$\le$",
     CLOSE: r"$^\dagger$",
     EXPOSED: r"$^\ddagger$",
     **{character: f"\\{character}" for character in "&%$#_{}"},

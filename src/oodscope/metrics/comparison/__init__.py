@@ -16,7 +16,7 @@ from oodscope.metrics.comparison.agreement import (
     hits_and_errors,
     significance_counts,
 )
-from oodscope.metrics.comparison.cells import CELL_TESTS, CellTest, PairTests, cell_test, pair_tests
+from oodscope.metrics.comparison.cells import CELL_TESTS, CellTests, PairTests, cell_tests, pair_tests
 from oodscope.metrics.comparison.folds import corrected_t
 from oodscope.metrics.comparison.many_sets import (
     FEWEST_SETS,
@@ -24,6 +24,7 @@ from oodscope.metrics.comparison.many_sets import (
     critical_difference,
     friedman,
     signed_rank,
+    signed_ranks,
 )
 from oodscope.metrics.comparison.mcnemar import mcnemar
 from oodscope.metrics.comparison.multiplicity import benjamini_hochberg, holm
@@ -33,7 +34,7 @@ from oodscope.metrics.comparison.ranks import rank_ranges
 __all__ = [
     "CELL_TESTS",
     "FEWEST_SETS",
-    "CellTest",
+    "CellTests",
     "CriticalDifference",
     "Directions",
     "HitsAndErrors",
@@ -41,7 +42,7 @@ __all__ = [
     "PairedTest",
     "Rate",
     "benjamini_hochberg",
-    "cell_test",
+    "cell_tests",
     "corrected_t",
     "critical_difference",
     "detectable_difference",
@@ -55,5 +56,6 @@ __all__ = [
     "paired_delong",
     "rank_ranges",
     "signed_rank",
+    "signed_ranks",
     "significance_counts",
 ]

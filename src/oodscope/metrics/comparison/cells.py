@@ -5,15 +5,14 @@ Holm's correction does not mend that. Read them as a description of these cells.
 """
 
 from dataclasses import dataclass
-from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import mannwhitneyu, rankdata, shapiro, ttest_rel
+from scipy.stats import mannwhitneyu, rankdata, shapiro, ttest_1samp
 
 from oodscope.base.errors import DataError, UnknownNameError
-from oodscope.metrics.comparison.many_sets import signed_rank
+from oodscope.metrics.comparison.many_sets import signed_ranks
 from oodscope.metrics.comparison.multiplicity import benjamini_hochberg, holm
 from oodscope.metrics.scores import FloatArray
 
@@ -24,29 +23,29 @@ _NORMAL = 0.05
 """Shapiro-Wilk p above which differences pass for normal."""
 
 
-class CellTest(NamedTuple):
-    """Do two detectors differ over cells?
+class CellTests(NamedTuple):
+    """Do two detectors differ over cells? One entry for each pair of detectors.
 
     Parameters
     ----------
     p : two-sided.
     direction : 1 if the first has more by the statistic of the test, -1 if the second, 0 if neither.
-    test : which one was made: ``"wilcoxon"``, ``"mannwhitney"`` or ``"t"``.
+    parametric : whether Student's t was taken.
     """
 
-    p: float
-    direction: int
-    test: str
+    p: FloatArray
+    direction: NDArray[np.int64]
+    parametric: NDArray[np.bool_]
 
 
-def cell_test(
+def cell_tests(
     first: ArrayLike, second: ArrayLike, *, test: str = "wilcoxon", auto_parametric: bool = False
-) -> CellTest:
-    """Test two detectors over the same cells.
+) -> CellTests:
+    """Test pairs of detectors over the same cells.
 
     Parameters
     ----------
-    first, second : the metric of each, cell by cell; at least 8 cells.
+    first, second : ``[pair, cell]``: the metric of each, cell by cell; at least 8 cells.
     test : ``"wilcoxon"``: signed ranks of the paired differences. ``"mannwhitney"`` forgets which values belong to
         one cell, so the spread between cells drowns the difference of the detectors. DCV-ROOD names it, but its
         printed p-values are those of the first.
@@ -55,15 +54,19 @@ def cell_test(
     if test not in CELL_TESTS:
         raise UnknownNameError("test over cells", test, CELL_TESTS)
     mine, other = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    p = signed_rank(mine, other)  # also refuses what cannot be tested
     differences = mine - other
-    if auto_parametric and np.ptp(differences) > 0.0 and shapiro(differences).pvalue > _NORMAL:
-        return CellTest(float(ttest_rel(mine, other).pvalue), int(np.sign(differences.mean())), "t")
+    p = signed_ranks(differences)  # also refuses what cannot be tested
+    balance = np.sum(np.sign(differences) * rankdata(np.abs(differences), axis=1), axis=1)
     if test == "mannwhitney":
-        found = mannwhitneyu(mine, other)
-        return CellTest(float(found.pvalue), int(np.sign(found.statistic - mine.size**2 / 2.0)), test)
-    ranked = float(np.sum(np.sign(differences) * rankdata(np.abs(differences))))
-    return CellTest(p, int(np.sign(ranked)), test)
+        found = mannwhitneyu(mine, other, axis=1)
+        p, balance = np.array(found.pvalue), found.statistic - mine.shape[1] ** 2 / 2.0
+    parametric = np.zeros(len(differences), dtype=np.bool_)
+    if auto_parametric:
+        varied = np.ptp(differences, axis=1) > 0.0
+        parametric[varied] = [shapiro(row).pvalue > _NORMAL for row in differences[varied]]
+        p[parametric] = ttest_1samp(differences[parametric], 0.0, axis=1).pvalue
+        balance[parametric] = differences[parametric].mean(axis=1)
+    return CellTests(p, np.sign(balance).astype(np.int64), parametric)
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ class PairTests:
 
 
 def pair_tests(table: ArrayLike, *, test: str = "wilcoxon", auto_parametric: bool = False) -> PairTests:
-    """Test every pair of detectors; see :func:`cell_test`.
+    """Test every pair of detectors; see :func:`cell_tests`.
 
     Parameters
     ----------
@@ -98,12 +101,12 @@ def pair_tests(table: ArrayLike, *, test: str = "wilcoxon", auto_parametric: boo
     values = np.asarray(table, dtype=np.float64)
     if values.ndim != 2 or len(values) < 2:
         raise DataError(f"pairs need a table of 2 detectors or more, one row each; its shape is {values.shape}")
-    p, direction = np.ones((len(values), len(values))), np.zeros((len(values), len(values)), dtype=np.int64)
-    for a, b in combinations(range(len(values)), 2):
-        found = cell_test(values[a], values[b], test=test, auto_parametric=auto_parametric)
-        p[a, b] = p[b, a] = found.p
-        direction[a, b], direction[b, a] = found.direction, -found.direction
-    return PairTests(p, direction)
+    count = len(values)
+    first, second = _upper(count)
+    found = cell_tests(values[first], values[second], test=test, auto_parametric=auto_parametric)
+    direction = np.zeros((count, count), dtype=np.int64)
+    direction[first, second], direction[second, first] = found.direction, -found.direction
+    return PairTests(_square(found.p, count), direction)
 
 
 def _upper(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -32,10 +32,27 @@ def signed_rank(first: ArrayLike, second: ArrayLike) -> float:
     first, second : the metric of each detector, set by set.
     """
     values = _table([np.asarray(first), np.asarray(second)])
+    return float(signed_ranks((values[0] - values[1])[None])[0])
+
+
+def signed_ranks(differences: ArrayLike) -> FloatArray:
+    """The p-values of :func:`signed_rank` for many pairs at once: ``[pair, set]``, first minus second."""
+    values = _table(differences)
     if values.shape[1] < FEWEST_SETS:
         raise _too_few(values.shape[1], "a signed-rank test")
-    differences = values[0] - values[1]
-    differences = differences[differences != 0.0]
+    sizes = np.sort(np.abs(values), axis=1)
+    plain = (sizes[:, 0] > 0.0) & (np.diff(sizes, axis=1) > 0.0).all(axis=1)
+    p = np.ones(len(values))
+    if plain.any() and values.shape[1] <= _EXACT:
+        p[plain] = wilcoxon(values[plain], axis=1, method="exact").pvalue
+    else:
+        plain[:] = False
+    for row in np.flatnonzero(~plain):
+        p[row] = _signed_rank(values[row][values[row] != 0.0])
+    return p
+
+
+def _signed_rank(differences: FloatArray) -> float:
     if differences.size == 0:
         return 1.0
     tied = np.unique(np.abs(differences)).size < differences.size
