@@ -4,10 +4,10 @@
     OODSCOPE_DATA=path/to/packs python benchmarks/crossval_study.py OUTPUT [--cifar10-train cifar10_train.npz]
     OODSCOPE_DATA=path/to/packs python benchmarks/crossval_study.py OUTPUT --repetitions 1 --hold-outs 2 --per-class 10
 
-{CIFAR-10, CIFAR-100} against {the other CIFAR, Tiny ImageNet, textures, MNIST, SVHN, scenes}, and 80 classes of CIFAR-100
-against the other 20, one of each superclass. Two-layer heads on frozen embeddings of an ImageNet network; or, as a
-warning, of a ResNet-18 that was trained on one of the CIFARs (``--backbone resnet18-cifar10``). Killed or stopped
-(``--stop-after``), it goes on where it was. OUTPUT gets the table, its page and ``timing.json``.
+{CIFAR-10, CIFAR-100} against {the other CIFAR, Tiny ImageNet, textures, MNIST, SVHN, scenes}, and 80 classes of
+CIFAR-100 against the other 20, one of each superclass. Two-layer heads on frozen embeddings of an ImageNet network;
+or, as a warning, of a ResNet-18 that was trained on one of the CIFARs (``--backbone resnet18-cifar10``). Killed or
+stopped (``--stop-after``), it goes on where it was. OUTPUT gets the table, its page and ``timing.json``.
 """
 
 import argparse
@@ -219,7 +219,10 @@ def main() -> None:
     for pair in pairs:
         print(f"{pair.name}: {len(pair.id_set)} ID images, {len(pair.ood_set)} OOD images", flush=True)
     trainer = FrozenEmbeddings(
-        classifier, HeadRecipe(epochs=options.epochs), at_once=options.at_once, batch_size=500 if options.side > 64 else 1000
+        classifier,
+        HeadRecipe(epochs=options.epochs),
+        at_once=options.at_once,
+        batch_size=500 if options.side > 64 else 1000,
     )
     plan = CrossValidationPlan(
         folds=options.folds,

@@ -6,6 +6,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from oodscope.base.files import write_text
 from oodscope.data.imageset import ImageSet
 from oodscope.detectors import Detector
 from oodscope.detectors.base import parameters_json
@@ -40,7 +41,8 @@ def cross_validate(
     with Outlier Exposure on the OOD training classes and score again. Pairs with one ID set share its plain networks.
 
     Killed at any moment and called again with the same arguments, it goes on after the last finished draw and ends with
-    the same numbers; a finished one is read back. The table is in ``folder`` too, as ``crossval.parquet``.
+    the same numbers; a finished one is read back. The table and the record are in ``folder`` too, as
+    ``crossval.parquet`` and ``run.json``.
 
     Parameters
     ----------
@@ -90,10 +92,11 @@ def cross_validate(
     left = sum(map(len, batches)) - len(found)
     costs |= {f"{what}_seconds": seconds for what, seconds in scorer.seconds.items()}
     costs |= {"seconds": perf_counter() - started, "units": len(found), "unfinished": left}
-    record = record_of(plan, pairs, trainer, _notes(divisions, pairs, leaks, left), costs)
-    metadata = metadata_of(plan, pairs, trainer, detectors, leaks) | {"record": record.model_dump(mode="json")}
-    table = table_of(found, metadata)
+    notes = _notes(divisions, pairs, leaks, left)
+    table = table_of(found, metadata_of(plan, pairs, trainer, detectors, leaks, notes))
     table.save(folder)
+    record = record_of(plan, pairs, trainer, notes, costs)
+    write_text(Path(folder) / "run.json", record.model_dump_json(indent=1) + "\n")
     return CrossValidation(table, record, left)
 
 

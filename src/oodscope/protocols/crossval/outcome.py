@@ -102,6 +102,7 @@ def metadata_of(
     trainer: Trainer,
     detectors: Sequence[Detector],
     leaks: list[str],
+    notes: list[str],
 ) -> dict[str, Any]:
     """What a reader of the table must know; ``leak`` and ``exposure`` are empty where nothing is known."""
     network = trainer.begins_from()
@@ -110,6 +111,7 @@ def metadata_of(
         "trainer": trainer.describe(),
         "detectors": {each.id: {"name": each.name, "params": parameters_json(each)} for each in detectors},
         "leak": leaks,
+        "notes": notes,
         "exposure": {} if network is None else find_pair_exposure(network, pairs),
         "sets": {
             images.name: {"images": len(images), "classes": len(images.class_names)}
