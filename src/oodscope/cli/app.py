@@ -6,6 +6,7 @@ import typer
 
 from oodscope import __version__
 from oodscope.cli.compare import compare
+from oodscope.cli.crossval import crossval
 from oodscope.cli.data import data
 from oodscope.cli.demo import demo
 from oodscope.cli.evaluate import evaluate
@@ -29,6 +30,7 @@ app.command()(evaluate)
 app.command()(run)
 app.command()(table)
 app.command()(compare)
+app.command()(crossval)
 app.command()(fit)
 app.command()(predict)
 app.command()(export)

@@ -11,14 +11,24 @@ def run(
     output: Annotated[Path | None, typer.Option(help="Folder for results, instead of the one declared.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
-    """Run the evaluation that a YAML file declares; with a list of models, a study of them."""
+    """Run the evaluation that a YAML file declares; with a list of models, a study of them; with a plan, a
+    cross-validation."""
     from oodscope.base.config import read_yaml
+    from oodscope.cli.crossval_job import execute_crossval, is_crossval, read_crossval_job
+    from oodscope.cli.crossval_output import show_crossval
     from oodscope.cli.job import read_job
     from oodscope.cli.output import execute_and_show, show_study
     from oodscope.cli.study import execute_study, is_study, read_study
     from oodscope.execution.console import ConsoleProgress
 
-    if is_study(read_yaml(config)):
+    declared = read_yaml(config)
+    if is_crossval(declared):
+        plan = read_crossval_job(config)
+        if output is not None:
+            plan = plan.model_copy(update={"output": str(output)})
+        show_crossval(*execute_crossval(plan, ConsoleProgress()), as_json)
+        return
+    if is_study(declared):
         jobs = read_study(config)
         show_study(*execute_study(jobs, output or Path(jobs[0].job.output), ConsoleProgress()), as_json)
         return

@@ -16,6 +16,8 @@ def picked_rows(detector: str, train: Activations, fraction: float, seed: int, *
     """
     if not 0 < fraction <= 1:
         raise DetectorError(f"{detector}: bank_fraction must lie in (0, 1], not {fraction}")
+    if fraction == 1:
+        return torch.ones(len(train), dtype=torch.bool)
     order = torch.randperm(len(train), generator=torch.Generator().manual_seed(seed))
     if balanced:
         order = order[_turns(train.labels.cpu().long()[order]).argsort(stable=True)]
@@ -29,8 +31,10 @@ def remembered(
 ) -> Tensor:
     """The chosen rows of one column after ``change``, filled in place chunk by chunk."""
     bank, seen, filled = torch.empty(0), 0, 0
+    everything = bool(chosen.all())
     for chunk in train.chunks(device=device, only=(column,)):
-        kept = change(chunk[column][chosen[seen : seen + len(chunk)].to(device)])
+        # a mask makes an accelerator stop and count
+        kept = change(chunk[column] if everything else chunk[column][chosen[seen : seen + len(chunk)].to(device)])
         if seen == 0:
             bank = kept.new_empty((int(chosen.sum()), *kept.shape[1:]))
         bank[filled : filled + len(kept)] = kept

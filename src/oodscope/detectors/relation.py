@@ -12,7 +12,8 @@ from oodscope.base.errors import DetectorError
 from oodscope.detectors.bank import picked_rows, remembered
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.detectors.columns import column_by_column
-from oodscope.detectors.neighbors import unit
+from oodscope.detectors.looking import may_look
+from oodscope.detectors.neighbors import BANK, unit
 from oodscope.detectors.precision import precise
 
 WEAK = 0.03
@@ -69,12 +70,15 @@ class Relation(Detector):
     def _sums(self, batch: Activations, powers: list[float]) -> Tensor:
         features, chances = unit(batch.features), batch.logits.softmax(dim=1)
         sums = precise(features.new_zeros(len(features), len(powers)))
-        # a cosine is at most 1: where even the highest chances of a tile agree too little, it need not be looked at
+        # a cosine is at most 1: where even the highest chances of a tile agree too little, it need not be looked at;
+        # an accelerator multiplies whole tiles faster than it says which rows they concern
+        look = may_look(features)
         concerned = chances @ self.ceilings_.T > WEAK
-        for tile, start in enumerate(range(0, len(self.bank_), TILE)):
-            rows = concerned[:, tile].nonzero().flatten()
-            relations = features[rows] @ self.bank_[start : start + TILE].T
-            relations *= chances[rows] @ self.chances_[start : start + TILE].T
+        for start in range(0, len(self.bank_), TILE if look else BANK):
+            tile = slice(start, start + (TILE if look else BANK))
+            rows = concerned[:, start // TILE].nonzero().flatten() if look else slice(None)
+            relations = features[rows] @ self.bank_[tile].T
+            relations *= chances[rows] @ self.chances_[tile].T
             # negative relations go with the weak ones
             relations.masked_fill_(relations <= WEAK, 0)
             sums[rows] -= torch.stack([precise(relations.pow(power).sum(dim=1)) for power in powers], dim=1)

@@ -1,0 +1,117 @@
+"""``oodscope crossval``: dual cross-validation of detectors."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from oodscope.cli.commas import separated
+
+_PLACE = "a folder, .txt/.csv/.tsv list, .npz, .tar, hf:NAME or torchvision:CLASS"
+
+
+def crossval(
+    model: Annotated[
+        str,
+        typer.Option(help="Network: a name of 'list models', timm:NAME, torchvision:NAME, or python:MODULE:FUNCTION."),
+    ],
+    weights: Annotated[
+        str | None, typer.Option(help="A .safetensors file, or 'pretrained'; none for --backbone full.")
+    ] = None,
+    backbone: Annotated[
+        str,
+        typer.Option(
+            help="frozen: embed once, train a small head per fold; full: train a network per fold; finetune: adapt one."
+        ),
+    ] = "frozen",
+    benchmark: Annotated[
+        list[str] | None, typer.Option(help="A name of 'list benchmarks' (dcv-...), or a YAML file; repeat for more.")
+    ] = None,
+    id_set: Annotated[str | None, typer.Option("--id", help=f"Images of the known classes: {_PLACE}.")] = None,
+    ood: Annotated[
+        list[str] | None, typer.Option(help="Outliers with classes of their own; repeat; NAME=PLACE gives a name.")
+    ] = None,
+    level: Annotated[
+        str | None, typer.Option(help="Level of the hierarchy that OOD folds keep together, such as superclass.")
+    ] = None,
+    transform: Annotated[
+        str | None, typer.Option(help="Preprocessing, for networks without one: '{size: 32, mean: [...], std: [...]}'.")
+    ] = None,
+    detectors: Annotated[
+        str, typer.Option(help="Names separated by commas, or 'paper': the eight of the paper.")
+    ] = "paper",
+    folds: Annotated[int, typer.Option(help="K, of both sides.", min=2)] = 5,
+    repetitions: Annotated[int, typer.Option(help="Cross-validations, each with folds of its own.", min=0)] = 10,
+    truth: Annotated[int, typer.Option(help="Hold-outs whose mean is the reference; 100 in the paper.", min=0)] = 0,
+    variance_design: Annotated[
+        str, typer.Option(help="'A,B,C': hold-outs that cross A ID draws, B OOD draws and C training seeds.")
+    ] = "",
+    no_outlier_exposure: Annotated[
+        bool, typer.Option("--no-outlier-exposure", help="Judge plainly trained networks only.")
+    ] = False,
+    epochs: Annotated[
+        int | None, typer.Option(help="At most so many per training, instead of the default.", min=1)
+    ] = None,
+    trained_on: Annotated[
+        str, typer.Option(help="Sets that the weights were trained on; a folded one is refused.")
+    ] = "",
+    pretrained_on: Annotated[str, typer.Option(help="What the weights saw before that, such as imagenet1k.")] = "",
+    allow_leak: Annotated[
+        bool, typer.Option("--allow-leak", help="Go on with a network that has seen folded images; the page says so.")
+    ] = False,
+    root: Annotated[Path | None, typer.Option(help="Folder of public datasets.")] = None,
+    images_per_class: Annotated[
+        int | None, typer.Option(help="Training images per class of a generated benchmark.", min=1)
+    ] = None,
+    output: Annotated[Path, typer.Option(help="Folder of the study; an interrupted one goes on.")] = Path(
+        "runs/crossval"
+    ),
+    batch_size: Annotated[int, typer.Option(help="Images per forward pass.", min=1)] = 256,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps.")] = "auto",
+    seed: Annotated[int, typer.Option(help="Seed of all draws.", min=0)] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+) -> None:
+    """Judge detectors by dual cross-validation: folds of images inside, folds of classes outside."""
+    from oodscope.base.config import parse, yaml_text
+    from oodscope.cli.crossval_job import CrossvalJob, execute_crossval
+    from oodscope.cli.crossval_output import show_crossval
+    from oodscope.cli.ownsets import named_places
+    from oodscope.execution.console import ConsoleProgress
+
+    plan: dict[str, Any] = {
+        "folds": folds,
+        "repetitions": repetitions,
+        "hold_outs": truth,
+        "outlier_exposure": not no_outlier_exposure,
+        "seed": seed,
+    }
+    if detectors != "paper":
+        plan["detectors"] = separated(detectors)
+    if variance_design:
+        plan["variance_design"] = separated(variance_design)
+    declared: dict[str, Any] = {
+        "benchmark": benchmark or [],
+        "id_set": id_set,
+        "ood": named_places("--ood", ood or []),
+        "level": level,
+        "root": None if root is None else str(root),
+        "images_per_class": images_per_class,
+        "transform": None if transform is None else yaml_text(transform, "--transform"),
+        "model": model,
+        "weights": weights,
+        "trained_on": separated(trained_on),
+        "pretrained_on": separated(pretrained_on),
+        "backbone": backbone,
+        "plan": plan,
+        "allow_leak": allow_leak,
+        "batch_size": batch_size,
+        "device": device,
+        "output": str(output),
+    }
+    if epochs is not None:
+        declared |= {
+            "head": {"epochs": epochs},
+            "train": {"epochs": epochs, "patience": 3},
+            "fine_tune": {"epochs": epochs},
+        }
+    show_crossval(*execute_crossval(parse(CrossvalJob, declared, "crossval"), ConsoleProgress()), as_json)

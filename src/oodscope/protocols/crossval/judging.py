@@ -1,0 +1,92 @@
+"""Judging: every detector, fitted to a fold's network, and what its scores are worth."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from oodscope.activations import Activations
+from oodscope.detectors import Detector
+from oodscope.metrics.crossval import dual_metrics
+
+Scores = NDArray[np.float64]
+Cell = dict[str, Any]
+"""One network, pair and detector: sizes of the test sets, and the value of each metric."""
+
+
+@dataclass(frozen=True)
+class FoldScores:
+    """Scores of one network's images under all detectors, on the host: a row per detector.
+
+    Parameters
+    ----------
+    training : ``plain`` or ``outlier_exposure``.
+    outliers : by pair; the ID side is scored once for all of them.
+    """
+
+    training: str
+    detectors: tuple[str, ...]
+    id_val: Scores
+    id_test: Scores
+    outliers: Mapping[str, Scores]
+
+    def cells(self) -> list[Cell]:
+        """Every metric of every pair and detector."""
+        return [
+            {
+                "training": self.training,
+                "pair": pair,
+                "detector": detector,
+                "n_id": self.id_test.shape[1],
+                "n_ood": outliers.shape[1],
+                "metrics": dual_metrics(self.id_test[row], outliers[row], self.id_val[row]),
+            }
+            for pair, outliers in self.outliers.items()
+            for row, detector in enumerate(self.detectors)
+        ]
+
+
+class Judges:
+    """Detectors on one device, fitted anew to every network.
+
+    Parameters
+    ----------
+    detectors : copied, and moved to ``device``.
+    """
+
+    def __init__(self, detectors: Sequence[Detector], device: torch.device) -> None:
+        self.ids = tuple(detector.id for detector in detectors)
+        self.detectors = [clone(detector).to(device) for detector in detectors]
+
+    def score(
+        self,
+        training: str,
+        train: Activations,
+        val: Activations,
+        id_test: Activations,
+        outliers: Mapping[str, Activations],
+    ) -> FoldScores:
+        """Fit each detector to ``train`` and ``val`` and score the rest.
+
+        All images are scored in one piece, and the scores come to the host in one copy when the last detector is done:
+        an accelerator is asked once per network.
+        """
+        parts = [val, id_test, *outliers.values()]
+        everything = _joined(parts)
+        columns = [detector.fit(train, val).score(everything) for detector in self.detectors]
+        table = torch.stack(columns).cpu().numpy().astype(np.float64, copy=False)
+        ends = np.cumsum([len(part) for part in parts])
+        held_out, tested, *strange = np.split(table, ends[:-1], axis=1)
+        return FoldScores(training, self.ids, held_out, tested, dict(zip(outliers, strange)))
+
+
+def _joined(parts: Sequence[Activations]) -> Activations:
+    """The logits and features of several activations under one head, one after the other."""
+    logits, features = (
+        torch.cat([part[name] for part in parts]) if name in parts[0] else None for name in ("logits", "features")
+    )
+    return Activations(logits=logits, features=features, head=parts[0].head)
