@@ -6,6 +6,7 @@ from oodscope.generation.variations.blend import Blend
 from oodscope.generation.variations.color import Color
 from oodscope.generation.variations.composition import Composition
 from oodscope.generation.variations.corruption import Corruption
+from oodscope.generation.variations.gan import GanVariation
 from oodscope.generation.variations.linf import LInf
 from oodscope.generation.variations.registry import VARIATIONS, create_variation
 
@@ -16,6 +17,7 @@ __all__ = [
     "Color",
     "Composition",
     "Corruption",
+    "GanVariation",
     "LInf",
     "Variation",
     "create_variation",
