@@ -16,6 +16,7 @@ from oodscope.metrics.crossed import crossed_auroc
 from oodscope.metrics.delong import auroc_interval, mean_auroc_interval
 from oodscope.metrics.draws import resamples
 from oodscope.metrics.interval import Interval
+from oodscope.metrics.minrank import OutlierRanks, min_rank_interval, outlier_ranks, source_interval, standard_error
 from oodscope.metrics.placements import Placements, place, together
 from oodscope.metrics.proportion import wilson_interval
 from oodscope.metrics.ranking import Ranking
@@ -40,6 +41,7 @@ __all__ = [
     "Interval",
     "MetricInfo",
     "Noise",
+    "OutlierRanks",
     "Placements",
     "Positive",
     "Ranking",
@@ -56,11 +58,15 @@ __all__ = [
     "crossed_auroc",
     "der_over_prevalence",
     "mean_auroc_interval",
+    "min_rank_interval",
+    "outlier_ranks",
     "percentile_interval",
     "place",
     "point_metrics",
     "resamples",
     "sampling_noise",
+    "source_interval",
+    "standard_error",
     "t_interval",
     "together",
     "wilson_interval",
