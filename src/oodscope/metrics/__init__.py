@@ -8,6 +8,7 @@ Student's. A :class:`Rejection` tries thresholds on images that a classifier get
 Whether two detectors differ is the question of :mod:`oodscope.metrics.comparison`.
 """
 
+from oodscope.metrics.attack_catalog import ATTACK_METRICS, AttackMetric, Unit
 from oodscope.metrics.bootstrap import Bootstrap, bca_interval, percentile_interval
 from oodscope.metrics.catalog import METRICS, MetricInfo, point_metrics
 from oodscope.metrics.clusters import Noise, class_interval, sampling_noise
@@ -29,11 +30,13 @@ from oodscope.metrics.threshold import Threshold, ThresholdSample
 from oodscope.metrics.walk import Positive
 
 __all__ = [
+    "ATTACK_METRICS",
     "KEEPS",
     "METRICS",
     "REJECTION_METRICS",
     "SOURCES",
     "Acceptance",
+    "AttackMetric",
     "Bootstrap",
     "Calibration",
     "Decisions",
@@ -49,6 +52,7 @@ __all__ = [
     "Selection",
     "Threshold",
     "ThresholdSample",
+    "Unit",
     "auroc_interval",
     "bca_interval",
     "bootstrap",
