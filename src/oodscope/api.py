@@ -1,11 +1,8 @@
 """The road in one call: classifier and benchmark in, verdict out."""
 
-import os
-import platform
 import secrets
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from importlib.metadata import version
 from time import perf_counter
 from typing import Any, get_args
 
@@ -22,6 +19,7 @@ from oodscope.protocols import HumanCentric, Protocol, applicable, find_exposure
 from oodscope.protocols.audit import audit_benchmark
 from oodscope.results import Measurements, Result, RunRecord, ScoreTable, SetRecord, Tuning
 from oodscope.results.audit import Audit
+from oodscope.results.environment import environment
 
 ALL = "all"
 
@@ -234,16 +232,6 @@ def _record(classifier: Classifier, benchmark: Benchmark, scores: ScoreTable, **
         seed=scores.metadata["seed"],
         precision=PRECISION,
         device=str(classifier.device),
-        environment=_environment(),
+        environment=environment(),
         **course,
     )
-
-
-def _environment() -> dict[str, str | int]:
-    packages = ("torch", "torchvision", "numpy", "scipy", "scikit-learn", "pillow")
-    return {
-        "python": platform.python_version(),
-        **{package: version(package) for package in packages},
-        "platform": platform.platform(),
-        "processors": os.cpu_count() or 1,
-    }
