@@ -1,5 +1,9 @@
 """Variations: families of images around a source image, or in the range of a generator."""
 
+from oodscope.generation.variations.affine import Affine
 from oodscope.generation.variations.base import Variation
+from oodscope.generation.variations.color import Color
+from oodscope.generation.variations.composition import Composition
+from oodscope.generation.variations.registry import VARIATIONS, create_variation
 
-__all__ = ["Variation"]
+__all__ = ["VARIATIONS", "Affine", "Color", "Composition", "Variation", "create_variation"]
