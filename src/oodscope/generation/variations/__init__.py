@@ -4,6 +4,7 @@ from oodscope.generation.variations.affine import Affine
 from oodscope.generation.variations.base import Variation
 from oodscope.generation.variations.color import Color
 from oodscope.generation.variations.composition import Composition
+from oodscope.generation.variations.gan import GanVariation
 from oodscope.generation.variations.registry import VARIATIONS, create_variation
 
-__all__ = ["VARIATIONS", "Affine", "Color", "Composition", "Variation", "create_variation"]
+__all__ = ["VARIATIONS", "Affine", "Color", "Composition", "GanVariation", "Variation", "create_variation"]
