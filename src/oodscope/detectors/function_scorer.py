@@ -36,6 +36,11 @@ class FunctionScorer:
         self.function = function
         self.device = torch.device(device)
 
+    @property
+    def name(self) -> str:
+        """How results call it."""
+        return getattr(self.function, "__qualname__", type(self.function).__name__)
+
     def score_tensor(self, images: Tensor) -> Tensor:
         """What the function says, checked for shape."""
         scores = self.function(images.to(self.device))

@@ -1,5 +1,6 @@
 """Scorer: images in, scores out. What is deployed, and what an attack attacks."""
 
+import json
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -13,9 +14,11 @@ from torch import Tensor
 from oodscope.activations import Activations, Tap
 from oodscope.activations.extract import batch_columns
 from oodscope.base.errors import DetectorError
+from oodscope.base.hashing import fingerprint
 from oodscope.data.given import Given, GivenImages
 from oodscope.detectors.base import Detector, Needs
 from oodscope.detectors.offering import offer_to
+from oodscope.detectors.saving import pack
 from oodscope.execution import SILENT, Progress, ahead
 from oodscope.metrics import Calibration
 from oodscope.models import Classifier
@@ -90,6 +93,19 @@ class Scorer:
     def device(self) -> torch.device:
         """Where images are judged."""
         return self.classifier.device
+
+    @property
+    def name(self) -> str:
+        """How results call it."""
+        return f"{self.classifier.name}/{self.detector.id}"
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the network, its preprocessing and the fitted detector: equal only if the scores are."""
+        record, tensors = pack(self.detector)
+        arrays = [part for key in sorted(tensors) for part in (key, tensors[key].numpy())]
+        described = json.dumps({**record, "version": self.detector.version}, sort_keys=True)
+        return fingerprint(self.classifier.fingerprint, self.classifier.transform_key, described, *arrays)
 
     @cached_property
     def pixels(self) -> PixelScale:

@@ -1,7 +1,7 @@
 """Progress for people: bars in a terminal, one line per stage elsewhere."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
 
@@ -26,11 +26,18 @@ class ConsoleProgress:
                 MofNCompleteColumn(),
                 TimeElapsedColumn(),
                 TimeRemainingColumn(),
+                TextColumn("{task.fields[remark]}"),
             )
             with Progress(*columns, console=ERRORS, transient=True) as bars:
-                task = bars.add_task(description, total=total)
-                yield lambda finished: bars.advance(task, finished)
+                task = bars.add_task(description, total=total, remark="")
+
+                def advance(finished: int, remark: Callable[[], str] | None = None, /) -> None:
+                    if remark is not None:
+                        bars.update(task, remark=remark())
+                    bars.advance(task, finished)
+
+                yield advance
         else:
-            yield lambda finished: None
+            yield lambda finished, remark=None: None
         sys.stderr.write(f"{description:<24} {total:>9,} in {perf_counter() - started:.1f} s\n")
         sys.stderr.flush()

@@ -4,8 +4,14 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
-Advance = Callable[[int], None]
-"""Called with the number of items just finished."""
+
+class Advance(Protocol):
+    """Called with the number of items just finished, and at times with a remark to show beside the bar.
+
+    The remark is a function, called only where somebody looks: what it reads may have to stop a device.
+    """
+
+    def __call__(self, finished: int, remark: Callable[[], str] | None = None, /) -> None: ...
 
 
 class Progress(Protocol):
@@ -21,7 +27,7 @@ class Silent:
 
     @contextmanager
     def stage(self, description: str, total: int) -> Iterator[Advance]:
-        yield lambda finished: None
+        yield lambda finished, remark=None: None
 
 
 SILENT: Progress = Silent()

@@ -1,0 +1,154 @@
+"""Chains: one block of chains after another, sent against one scorer."""
+
+from collections.abc import Sequence
+from time import perf_counter
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from oodscope.detectors.function_scorer import TensorScorer
+from oodscope.detectors.scorer import Scorer
+from oodscope.execution import Advance, Progress
+from oodscope.generation.energy import Energy
+from oodscope.generation.found import Found
+from oodscope.generation.noise import Noise
+from oodscope.generation.samplers import Sampler, State
+from oodscope.generation.scrutiny import check_pipeline
+from oodscope.generation.target import Pipeline, Target
+from oodscope.generation.variations.base import Variation
+from oodscope.generation.visits import Visits
+from oodscope.models.borrowing import full_precision
+
+MILESTONES = frozenset(digit * 10**power for power in range(7) for digit in (1, 2, 5))
+"""Steps after which a listener may look at the minimum; each look makes the device answer."""
+
+
+class Chains:
+    """Everything that the blocks of one search share.
+
+    Parameters
+    ----------
+    batch : chains of a full block.
+    fast : search with a compiled network in bf16, where scorer and sampler allow it.
+    """
+
+    def __init__(
+        self,
+        scorer: TensorScorer,
+        variation: Variation,
+        sampler: Sampler,
+        energy: Energy | None,
+        budgets: Sequence[int],
+        batch: int,
+        seed: int,
+        fast: bool,
+    ) -> None:
+        self.scorer, self.variation, self.sampler = scorer, variation.to(scorer.device), sampler
+        self.energy, self.budgets, self.batch, self.seed = energy, tuple(budgets), batch, seed
+        self.half = fast and sampler.half and not sampler.gradient and isinstance(scorer, Scorer)
+        self.notes: tuple[str, ...] = ()
+        self._pipeline: Pipeline | None = None
+
+    def describe(self) -> dict[str, Any]:
+        """What decides the result, as plain JSON values."""
+        return {
+            "scorer": {"name": name_of(self.scorer), "fingerprint": getattr(self.scorer, "fingerprint", None)},
+            "variation": self.variation.describe(),
+            "sampler": self.sampler.describe(),
+            "energy": None if self.energy is None else self.energy.describe(),
+            "precision": "bf16" if self.half else "float32",
+            "seed": self.seed,
+            "budgets": list(self.budgets),
+        }
+
+    def run(
+        self, number: int, rows: slice, images: Tensor | None, description: dict[str, Any], progress: Progress
+    ) -> Found:
+        """Search one block: the chains of some rows."""
+        started, device, domain = perf_counter(), self.scorer.device, self.variation.domain
+        chains = rows.stop - rows.start
+        source = None if images is None else images[rows].detach().to(device)
+        noise = Noise(self.seed, number, device)
+        identity = self._identity(chains)
+        start = domain.draw(chains, noise.generator) if identity is None else identity
+        visits = Visits(chains, domain.dimension, self.budgets, device)
+        energy_of = self.energy.on(device) if self.energy else torch.clone
+        pipeline = self._ready(start, source)
+        target = Target(pipeline, source, energy_of, domain, noise, visits, replicas=self.sampler.replicas)
+        steps = self.budgets[-1] // self.sampler.evaluations
+        with torch.no_grad(), progress.stage(f"search block {number}", steps) as advance:
+            state = self.sampler.begin(target, start)
+            visits.begin()
+            at_start = visits.lowest
+            self.walk(target, state, visits, steps, advance)
+        visits.check(name_of(self.scorer), rows.start)
+        best, clean = self._rescored(visits, source, identity, at_start)
+        return Found(
+            **{name: values.cpu() for name, values in best.items()},
+            clean=None if clean is None else clean.cpu(),
+            at_budget=visits.at_budgets().double().cpu(),
+            acceptance=(state.accepted[:chains].double() / steps).cpu(),
+            last=state.points[:chains].cpu(),
+            evaluations=visits.count * chains,
+            seconds=perf_counter() - started,
+            blocks=(number,),
+            description=description,
+            notes=self.notes,
+        )
+
+    def walk(self, target: Target, state: State, visits: Visits, steps: int, advance: Advance) -> None:
+        """Make all steps; the device is asked for nothing, unless a listener asks for a remark."""
+        shown, every = 0, max(1, steps // 100)
+        for step in range(steps):
+            self.sampler.move(target, state, step)
+            done = step + 1
+            if done in MILESTONES or done == steps:
+                advance(done - shown, lambda: f"minimum {float(visits.lowest.min()):.4g}")
+                shown = done
+            elif done % every == 0:
+                advance(done - shown)
+                shown = done
+
+    def _identity(self, chains: int) -> Tensor | None:
+        identity = self.variation.identity
+        return None if identity is None else torch.tensor(identity, device=self.scorer.device).repeat(chains, 1)
+
+    def _ready(self, start: Tensor, source: Tensor | None) -> Pipeline:
+        """The pipeline of the search, made and checked at the first block."""
+        if self._pipeline is None:
+            check_pipeline(name_of(self.scorer), self._exact, start, source)
+            self._pipeline = self._plain
+        return self._pipeline
+
+    def _plain(self, points: Tensor, images: Tensor | None) -> Tensor:
+        return self.scorer.score_tensor(self.variation(points, images))
+
+    def _exact(self, points: Tensor, images: Tensor | None) -> Tensor:
+        with full_precision(self.scorer.device), torch.no_grad():
+            return self._plain(points, images)
+
+    def _rescored(
+        self, visits: Visits, source: Tensor | None, identity: Tensor | None, at_start: Tensor
+    ) -> tuple[dict[str, Tensor], Tensor | None]:
+        """The best states in float32, and the source images.
+
+        Where a state is not below its source image after all, the identity is the best.
+        """
+        points, searched, improved_at = visits.points, visits.lowest, visits.improved_at
+        scores, clean = self._exact(points, source).double(), None
+        if source is not None:
+            with full_precision(self.scorer.device), torch.no_grad():
+                clean = self.scorer.score_tensor(source).double()
+            if identity is not None:
+                worse = scores > clean
+                scores, searched = torch.where(worse, clean, scores), torch.where(worse, at_start, searched)
+                points = torch.where(worse.unsqueeze(1), identity, points)
+                improved_at = torch.where(worse, 0, improved_at)
+        best = {"points": points, "scores": scores, "searched": searched.double(), "improved_at": improved_at}
+        return best, clean
+
+
+def name_of(scorer: TensorScorer) -> str:
+    """How results and errors call a scorer."""
+    return str(getattr(scorer, "name", type(scorer).__name__))

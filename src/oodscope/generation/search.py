@@ -1,0 +1,131 @@
+"""``search``: the images of a variation that a detector takes for in-distribution most confidently."""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from torch import Tensor
+
+from oodscope.base.errors import DataError, DetectorError, OodscopeError
+from oodscope.base.hashing import canonical_json, fingerprint
+from oodscope.detectors.function_scorer import TensorScorer
+from oodscope.execution import SILENT, Progress
+from oodscope.generation.blockfolder import BlockFolder
+from oodscope.generation.chains import Chains, name_of
+from oodscope.generation.energy import Energy
+from oodscope.generation.found import Found
+from oodscope.generation.samplers import Sampler
+from oodscope.generation.variations.base import Variation
+
+
+def search(
+    scorer: TensorScorer,
+    variation: Variation,
+    sampler: Sampler,
+    budget: int | Sequence[int],
+    images: Tensor | None = None,
+    *,
+    chains: int | None = None,
+    energy: Energy | None = None,
+    block: int = 1000,
+    blocks: Iterable[int] | None = None,
+    seed: int = 0,
+    fast: bool | None = None,
+    folder: Path | str | None = None,
+    progress: Progress = SILENT,
+) -> Found:
+    """The lowest score of each chain within a budget, and the parameters that reach it.
+
+    One chain per image, all chains of a block at once on the scorer's device. Every chain starts at the identity
+    where the variation has one, so an attack never does worse than no attack. The minimum is over all visited states.
+    Blocks have a fixed size and random numbers of their own: a result does not depend on which process searched which
+    blocks, or in which order, and with another block size it is another draw of the same law.
+
+    Parameters
+    ----------
+    scorer : what is attacked; larger = more OOD.
+    variation : which images there are.
+    sampler : how chains move.
+    budget : scorer evaluations per chain after the start; or several, all served by one run.
+    images : ``[N, C, H, W]`` source images in [0, 1]; None for a generator.
+    chains : how many, for a generator.
+    energy : the scale on which the sampler weighs scores; None takes scores as they are.
+    block : chains per block. On a GPU, a few thousand keep it busy.
+    blocks : the numbers of the blocks to search, for one shard of many (``Found.join``); None takes all.
+    seed : of all random numbers.
+    fast : search in bf16 with a compiled network, and score the best states again in float32. None: on CUDA.
+    folder : where finished blocks are kept; a killed search goes on after the last of them.
+    progress : one stage per block, with the falling minimum.
+    """
+    budgets = _budgets(budget, sampler)
+    count = _count(variation, images, chains)
+    if block < 1:
+        raise OodscopeError(f"block is the number of chains that are searched together, not {block}")
+    _check_gradients(scorer, variation, sampler)
+    fast = scorer.device.type == "cuda" if fast is None else fast
+    runner = Chains(scorer, variation, sampler, energy, budgets, min(block, count), seed, fast)
+    # as it will be read back, so that a block from disk and a fresh one agree
+    description = json.loads(
+        canonical_json(
+            {
+                **runner.describe(),
+                "block": block,
+                "chains": count,
+                "images": None if images is None else fingerprint(images.detach().cpu().contiguous().numpy()),
+            }
+        )
+    )
+    shelf = None if folder is None else BlockFolder(Path(folder), description)
+    parts = []
+    for number in _numbers(blocks, -(-count // block)):
+        found = shelf.read(number) if shelf else None
+        if found is None:
+            rows = slice(number * block, min((number + 1) * block, count))
+            found = runner.run(number, rows, images, description, progress)
+            if shelf:
+                shelf.write(number, found)
+        parts.append(found)
+    return Found.join(parts)
+
+
+def _budgets(budget: int | Sequence[int], sampler: Sampler) -> tuple[int, ...]:
+    budgets = tuple(sorted({budget} if isinstance(budget, int) else set(budget)))
+    if not budgets or budgets[0] < 1:
+        raise OodscopeError(f"a budget is a number of scorer evaluations per chain, 1 or more, not {budget}")
+    if budgets[-1] < sampler.evaluations:
+        raise OodscopeError(
+            f"{sampler.name} evaluates {sampler.evaluations} times per step; a budget of {budgets[-1]} allows none"
+        )
+    return budgets
+
+
+def _count(variation: Variation, images: Tensor | None, chains: int | None) -> int:
+    """How many chains there are: one per image, or as many as are asked of a generator."""
+    if not variation.conditional:
+        if images is not None or chains is None or chains < 1:
+            raise DataError(f"{variation.name} makes its own images: say how many with chains=, and pass no images")
+        return chains
+    if images is None or len(images) == 0 or chains not in (None, len(images)):
+        raise DataError(f"{variation.name} varies source images: pass images=, one per chain")
+    if images.ndim != 4 or not images.is_floating_point():
+        raise DataError(
+            f"source images must be float pixels in [0, 1], [N, C, H, W]; got {images.dtype} {list(images.shape)}"
+        )
+    return len(images)
+
+
+def _check_gradients(scorer: TensorScorer, variation: Variation, sampler: Sampler) -> None:
+    if not sampler.gradient:
+        return
+    advice = "Use a sampler without gradients, such as mh"
+    if not variation.differentiable:
+        raise OodscopeError(f"{sampler.name} follows gradients, and {variation.name} has none. {advice}")
+    if not getattr(scorer, "differentiable", True):
+        raise DetectorError(f"{sampler.name} follows gradients, and the score of {name_of(scorer)} has none. {advice}")
+
+
+def _numbers(blocks: Iterable[int] | None, total: int) -> list[int]:
+    numbers = list(range(total)) if blocks is None else sorted(set(blocks))
+    if not numbers or numbers[0] < 0 or numbers[-1] >= total:
+        raise OodscopeError(f"this search has the blocks 0 to {total - 1}, not {numbers}")
+    return numbers

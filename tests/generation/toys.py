@@ -1,0 +1,68 @@
+"""Variations of one pixel, whose energy landscape is a function on paper."""
+
+import torch
+
+from oodscope.detectors import FunctionScorer
+from oodscope.generation.domains import Box, Sphere
+from oodscope.generation.variations.base import Variation
+
+
+class Pixels(Variation):
+    """The parameters are the pixels: an image of one row, whatever the source image."""
+
+    name = "pixels"
+    conditional = False
+
+    def __init__(self, dimension=1, sphere=False):
+        self._domain = Sphere(dimension) if sphere else Box(dimension)
+
+    @property
+    def domain(self):
+        return self._domain
+
+    @property
+    def identity(self):
+        return None
+
+    @property
+    def parameters(self):
+        return tuple(f"pixel {number}" for number in range(self._domain.dimension))
+
+    def __call__(self, points, images=None):
+        return points[:, None, None, :]
+
+    def describe(self):
+        return {"name": self.name, "domain": repr(self._domain)}
+
+
+class Shift(Variation):
+    """Brightness of a source image, -0.5 to 0.5, the identity in the middle; clipped to [0, 1]."""
+
+    name = "shift"
+
+    @property
+    def domain(self):
+        return Box(1)
+
+    @property
+    def identity(self):
+        return (0.5,)
+
+    @property
+    def parameters(self):
+        return ("brightness",)
+
+    def __call__(self, points, images=None):
+        return (images + (points - 0.5)[:, :, None, None]).clamp(0, 1)
+
+    def describe(self):
+        return {"name": self.name}
+
+
+def energy(function):
+    """A scorer from a function of the pixels as rows, ``[N, D]``."""
+    return FunctionScorer(lambda images: function(images.flatten(1).double()))
+
+
+SLOPE = energy(lambda z: 3 * z[:, 0])
+FLAT = energy(lambda z: torch.zeros(len(z)))
