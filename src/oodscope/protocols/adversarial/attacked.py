@@ -12,6 +12,7 @@ from oodscope.data import ImageSet
 from oodscope.detectors.function_scorer import TensorScorer
 from oodscope.execution import Advance
 from oodscope.metrics.scores import FloatArray, check_scores
+from oodscope.models.borrowing import full_precision
 from oodscope.protocols.adversarial.frame import Frame
 
 
@@ -61,6 +62,7 @@ def aim(name: str, scorer: TensorScorer, frame: Frame, id_val: ImageSet, id_test
 
 
 def _scores(name: str, scorer: TensorScorer, batches: Iterable[Tensor]) -> FloatArray:
-    with torch.no_grad():
+    # as a search scores its best states: without the shortcuts of tensor cores
+    with full_precision(scorer.device), torch.no_grad():
         found = [scorer.score_tensor(pixels.to(scorer.device)).double().cpu().numpy() for pixels in batches]
     return check_scores(np.concatenate(found), f"{name}: scores")

@@ -73,13 +73,14 @@ def attack(
     plan = Plan(budget, min(chains, len(outliers)), sampler, energy, seed, None if folder is None else Path(folder))
     pool = frame.first(outliers, max(plan.chains, min(POOL, len(outliers))))
     named = named_variations(variations, pool, frame.first(id_val, min(PARTNERS, len(id_val))))
+    sources = pool[: plan.chains]
     courses, skipped = _courses(scorers, frame, sets, pool, named, plan, progress)
     scores = score_table(courses, sets, named, plan, min(runs, plan.chains), benchmark)
     rows = measure(scores) + budget_rows(scores, courses) + search_rows(scores, courses)
     if len(courses) > 1:
-        rows = rows + Measurements(_transferred(scores, courses, named, pool, progress))
+        rows = rows + Measurements(_transferred(scores, courses, named, sources, progress))
     made = record(scores, courses, sets, skipped, list(_notes(courses, plan)), perf_counter() - started)
-    pairs = [course.pair(name, each, pool) for course in courses for name, each in named.items()]
+    pairs = [course.pair(name, each, sources) for course in courses for name, each in named.items()]
     return Attack(Result(made, rows, scores), tuple(pairs))
 
 
@@ -143,14 +144,14 @@ def _transferred(
     scores: ScoreTable,
     courses: Sequence[Course],
     variations: Mapping[str, Variation],
-    pool: Tensor,
+    sources: Tensor,
     progress: Progress,
 ) -> Iterator[Measurement]:
     attacked = [course.attacked for course in courses]
     with progress.stage("transfer", len(variations)) as advance:
         for name, variation in variations.items():
             points = {course.attacked.name: course.found[name].points for course in courses}
-            yield from transfer_rows(scores, courses, name, transfer(attacked, variation, points, pool))
+            yield from transfer_rows(scores, courses, name, transfer(attacked, variation, points, sources))
             advance(1)
 
 

@@ -14,7 +14,7 @@ from oodscope.execution import SILENT, Progress
 from oodscope.execution.prefixed import Prefixed
 from oodscope.generation.energy import Energy, RankProbit, Standardised
 from oodscope.generation.found import Found
-from oodscope.generation.samplers import MetropolisHastings, ProjectedGradient, Sampler, ZerothOrder
+from oodscope.generation.samplers import MetropolisHastings, Sampler, create_sampler
 from oodscope.generation.search import search
 from oodscope.generation.variations import Variation
 from oodscope.protocols.adversarial.attacked import Attacked
@@ -72,7 +72,7 @@ class Plan:
         """How chains move through the parameters of a variation."""
         if self.sampler is not None:
             return self.sampler
-        return ZerothOrder() if variation.domain.dimension > PIXELS else MetropolisHastings()
+        return create_sampler("zeroth_order") if variation.domain.dimension > PIXELS else MetropolisHastings()
 
     def energy_of(self, attacked: Attacked) -> Energy:
         """The scale on which a detector's differences count."""
@@ -114,7 +114,7 @@ class Plan:
             return search(
                 attacked.scorer,
                 variation,
-                ProjectedGradient(),
+                create_sampler("pgd"),
                 WHITE_STEPS,
                 pool[:chains] if variation.conditional else None,
                 chains=chains,
