@@ -24,8 +24,8 @@ def execute_and_show(job: Job, progress: Progress, as_json: bool) -> None:
     summary = over_seeds([result for result, _ in done])
     if as_json:
         rows = json.loads(summary.to_dataframe().to_json(orient="records"))
-        content = {"runs": [_content(result, folder) for result, folder in done], "over_seeds": rows}
-        sys.stdout.write(json.dumps(content) + "\n")
+        told = {"runs": [content(result, folder) for result, folder in done], "over_seeds": rows}
+        sys.stdout.write(json.dumps(told) + "\n")
         return
     for result, folder in done:
         show(result, folder, as_json=False)
@@ -37,7 +37,7 @@ def execute_and_show(job: Job, progress: Progress, as_json: bool) -> None:
 def show(result: Result, folder: Path, as_json: bool) -> None:
     """Tables and paths for people, or one JSON object for machines."""
     if as_json:
-        sys.stdout.write(json.dumps(_content(result, folder)) + "\n")
+        sys.stdout.write(json.dumps(content(result, folder)) + "\n")
         return
     console = Console()
     for protocol in result.record.protocols:
@@ -51,7 +51,8 @@ def show(result: Result, folder: Path, as_json: bool) -> None:
     console.print(f"report: {folder / 'report.html'}", markup=False, highlight=False, soft_wrap=True)
 
 
-def _content(result: Result, folder: Path) -> dict[str, Any]:
+def content(result: Result, folder: Path) -> dict[str, Any]:
+    """A run for machines: record, folder and measurements."""
     rows = json.loads(result.to_dataframe().to_json(orient="records"))
     return {"run": result.record.model_dump(mode="json"), "folder": str(folder), "measurements": rows}
 

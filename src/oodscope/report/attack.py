@@ -51,7 +51,7 @@ class Heat:
 
 
 def write_attack(attack: Attack, folder: Path | str) -> Path:
-    """Write ``attack.html`` and its table as ``table.csv``, ``table.md`` and ``table.tex``; the path of the page.
+    """Write ``report.html`` and its table as ``table.csv``, ``table.md`` and ``table.tex``; the path of the page.
 
     The page holds everything it shows and asks no network for anything.
     """
@@ -59,7 +59,7 @@ def write_attack(attack: Attack, folder: Path | str) -> Path:
     table = attack_table(attack)
     for name, text in (("csv", table.csv()), ("md", table.markdown()), ("tex", table.latex())):
         write_text(folder / f"table.{name}", text)
-    path = folder / "attack.html"
+    path = folder / "report.html"
     write_text(path, render(attack))
     return path
 

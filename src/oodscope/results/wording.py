@@ -22,7 +22,7 @@ LABELS = {
     **{name: metric.label for name, metric in ATTACK_METRICS.items()},
 }
 
-_HEADLINES = {"human_centric": ("der95_val_correct", "augrc")}
+_HEADLINES = {"human_centric": ("der95_val_correct", "augrc"), "adversarial": ("auroc", "min_rank")}
 """Protocols whose first question is not one of ranking."""
 
 TRACKS: dict[Tuning, str] = {

@@ -11,6 +11,7 @@ from oodscope.base.errors import DataError, DetectorError, OodscopeError
 from oodscope.data import ImageSet
 from oodscope.detectors.function_scorer import TensorScorer
 from oodscope.execution import SILENT, Progress
+from oodscope.generation.domains import Boundary
 from oodscope.generation.samplers import Sampler
 from oodscope.generation.variations import Variation, create_variation
 from oodscope.protocols.adversarial.attacked import Attacked, aim
@@ -36,13 +37,14 @@ def attack(
     id_val: ImageSet,
     id_test: ImageSet,
     outliers: ImageSet,
-    variations: Sequence[str] | Mapping[str, Variation] = ("affine", "color", "affine+color"),
+    variations: Sequence[str | Variation] | Mapping[str, Variation] = ("affine", "color", "affine+color"),
     *,
     budget: int = 2000,
     chains: int = 5000,
     runs: int = 5,
     sampler: Sampler | None = None,
     energy: EnergyName = "standardised",
+    boundary: Boundary = "reflect",
     seed: int = 0,
     folder: Path | str | None = None,
     benchmark: tuple[str, str] | None = None,
@@ -58,9 +60,10 @@ def attack(
     scorers : whom to attack, by name: a ``Scorer`` (``fit_scorers`` makes them), or any function as ``FunctionScorer``.
     id_val : in-distribution images that set the scale of the scores.
     id_test : in-distribution images that outliers are ranked among.
-    variations : names (``oodscope list variations``), joined by ``+`` where one acts after another; or objects by name.
+    variations : names (``oodscope list variations``), joined by ``+`` where one acts after another; or objects, with
+        names of your own as ``{name: variation}``.
     runs : independent runs that MinRank is averaged over: equal blocks of the chains.
-    budget, chains, sampler, energy, seed, folder : see ``Plan``.
+    budget, chains, sampler, energy, boundary, seed, folder : see ``Plan``.
     benchmark : name and version for the record; by default the names and a hash of the sets.
     """
     started = perf_counter()
@@ -70,7 +73,8 @@ def attack(
     if len({each.name for each in sets.values()}) < len(sets):
         raise DataError(f"give id_val, id_test and outliers names of their own; two are called {_twice(sets)!r}")
     frame = Frame(scorers)
-    plan = Plan(budget, min(chains, len(outliers)), sampler, energy, seed, None if folder is None else Path(folder))
+    place = None if folder is None else Path(folder)
+    plan = Plan(budget, min(chains, len(outliers)), sampler, energy, boundary, seed, place)
     pool = frame.first(outliers, max(plan.chains, min(POOL, len(outliers))))
     named = named_variations(variations, pool, frame.first(id_val, min(PARTNERS, len(id_val))))
     sources = pool[: plan.chains]
@@ -85,7 +89,7 @@ def attack(
 
 
 def named_variations(
-    variations: Sequence[str] | Mapping[str, Variation], images: Tensor, partners: Tensor
+    variations: Sequence[str | Variation] | Mapping[str, Variation], images: Tensor, partners: Tensor
 ) -> dict[str, Variation]:
     """Variations by name, made for images of this shape."""
     if isinstance(variations, str):
@@ -95,7 +99,10 @@ def named_variations(
     if not isinstance(variations, Mapping):
         channels, height, width = images.shape[1:]
         shape = {"image_shape": (channels, height, width), "partners": partners}
-        variations = {name: create_variation(name, **shape) for name in variations}
+        made = [create_variation(each, **shape) if isinstance(each, str) else each for each in variations]
+        variations = {each.name: each for each in made}
+        if len(variations) < len(made):
+            raise OodscopeError("two variations have one name; hand them over as {name: variation}")
     for name in variations:
         if name in (CLEAN, ANY):
             raise OodscopeError(f"a variation cannot be called {name!r}: tables use this name for another column")

@@ -12,12 +12,17 @@ from oodscope.base.errors import DetectorError, OodscopeError, UnknownNameError
 from oodscope.base.hashing import fingerprint
 from oodscope.execution import SILENT, Progress
 from oodscope.execution.prefixed import Prefixed
+from oodscope.generation.domains import Boundary
 from oodscope.generation.energy import Energy, RankProbit, Standardised
 from oodscope.generation.found import Found
 from oodscope.generation.samplers import MetropolisHastings, Sampler, create_sampler
 from oodscope.generation.search import search
 from oodscope.generation.variations import Variation
 from oodscope.protocols.adversarial.attacked import Attacked
+
+PRESETS = {"quick": (200, 200), "paper": (2000, 5000)}
+"""Evaluations per chain, and chains. The paper gives its l-infinity baseline 20,000 steps of two evaluations; here every
+variation has the same budget."""
 
 EnergyName = Literal["standardised", "rank_probit"]
 
@@ -44,6 +49,7 @@ class Plan:
         random directions, as in the paper's :math:`l_\\infty` attack.
     energy : ``standardised`` divides scores by their spread on ID validation (the paper); ``rank_probit`` replaces them
         by normal quantiles of their ranks, the same for every monotone change of a score.
+    boundary : of the default sampler: how a step ends that leaves the box; ``clamp`` is the paper's code.
     seed : of all random numbers.
     folder : where searches are kept block by block, so that a killed one goes on; None keeps nothing.
     """
@@ -52,6 +58,7 @@ class Plan:
     chains: int = 5000
     sampler: Sampler | None = None
     energy: EnergyName = "standardised"
+    boundary: Boundary = "reflect"
     seed: int = 0
     folder: Path | None = None
 
@@ -72,7 +79,7 @@ class Plan:
         """How chains move through the parameters of a variation."""
         if self.sampler is not None:
             return self.sampler
-        return create_sampler("zeroth_order") if variation.domain.dimension > PIXELS else MetropolisHastings()
+        return create_sampler("zeroth_order") if variation.domain.dimension > PIXELS else MetropolisHastings(boundary=self.boundary)
 
     def energy_of(self, attacked: Attacked) -> Energy:
         """The scale on which a detector's differences count."""
