@@ -8,9 +8,11 @@ import torch
 from torch import Tensor
 
 from oodscope.detectors.function_scorer import TensorScorer
+from oodscope.detectors.precision import precise
 from oodscope.detectors.scorer import Scorer
 from oodscope.execution import Advance, Progress
 from oodscope.generation.energy import Energy
+from oodscope.generation.fast import FastPipeline
 from oodscope.generation.found import Found
 from oodscope.generation.noise import Noise
 from oodscope.generation.samplers import Sampler, State
@@ -47,7 +49,6 @@ class Chains:
         self.scorer, self.variation, self.sampler = scorer, variation.to(scorer.device), sampler
         self.energy, self.budgets, self.batch, self.seed = energy, tuple(budgets), batch, seed
         self.half = fast and sampler.half and not sampler.gradient and isinstance(scorer, Scorer)
-        self.notes: tuple[str, ...] = ()
         self._pipeline: Pipeline | None = None
 
     def describe(self) -> dict[str, Any]:
@@ -87,14 +88,14 @@ class Chains:
         return Found(
             **{name: values.cpu() for name, values in best.items()},
             clean=None if clean is None else clean.cpu(),
-            at_budget=visits.at_budgets().double().cpu(),
-            acceptance=(state.accepted[:chains].double() / steps).cpu(),
+            at_budget=visits.at_budgets().cpu().double(),
+            acceptance=state.accepted[:chains].cpu().double() / steps,
             last=state.points[:chains].cpu(),
             evaluations=visits.count * chains,
             seconds=perf_counter() - started,
             blocks=(number,),
             description=description,
-            notes=self.notes,
+            notes=pipeline.notes if isinstance(pipeline, FastPipeline) else (),
         )
 
     def walk(self, target: Target, state: State, visits: Visits, steps: int, advance: Advance) -> None:
@@ -119,6 +120,8 @@ class Chains:
         if self._pipeline is None:
             check_pipeline(name_of(self.scorer), self._exact, start, source)
             self._pipeline = self._plain
+            if self.half and isinstance(self.scorer, Scorer):
+                self._pipeline = FastPipeline(self.scorer, self.variation, self.batch * self.sampler.replicas)
         return self._pipeline
 
     def _plain(self, points: Tensor, images: Tensor | None) -> Tensor:
@@ -136,16 +139,16 @@ class Chains:
         Where a state is not below its source image after all, the identity is the best.
         """
         points, searched, improved_at = visits.points, visits.lowest, visits.improved_at
-        scores, clean = self._exact(points, source).double(), None
+        scores, clean = precise(self._exact(points, source)), None
         if source is not None:
             with full_precision(self.scorer.device), torch.no_grad():
-                clean = self.scorer.score_tensor(source).double()
+                clean = precise(self.scorer.score_tensor(source))
             if identity is not None:
                 worse = scores > clean
                 scores, searched = torch.where(worse, clean, scores), torch.where(worse, at_start, searched)
                 points = torch.where(worse.unsqueeze(1), identity, points)
                 improved_at = torch.where(worse, 0, improved_at)
-        best = {"points": points, "scores": scores, "searched": searched.double(), "improved_at": improved_at}
+        best = {"points": points, "scores": scores, "searched": searched, "improved_at": improved_at}
         return best, clean
 
 

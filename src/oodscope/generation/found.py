@@ -118,9 +118,8 @@ class Found:
 
     def save(self, path: Path | str) -> None:
         """Write one safetensors file, whole or not at all, with the rest as JSON in its header."""
-        tensors = {
-            name: getattr(self, name).contiguous() for name in (*_ROWS, "at_budget", "clean") if _has(self, name)
-        }
+        values = {name: getattr(self, name) for name in (*_ROWS, "at_budget", "clean")}
+        tensors = {name: value.contiguous() for name, value in values.items() if value is not None}
         record = {name: getattr(self, name) for name in _RECORD}
         header = {"format": FORMAT, "checksum": _checksum(tensors), **record}
         with atomic_path(path) as temporary:

@@ -29,7 +29,7 @@ def run_network(model: nn.Module, batch: Tensor) -> Tensor:
     except Exception as error:
         problem = f"{type(model).__name__} fails on a batch of shape {list(batch.shape)}"
         raise NetworkError(f"{problem}: {first_line(error)}") from error
-    return _checked(_tensor(returned), batch.shape[0])
+    return _checked(returned_tensor(returned), batch.shape[0])
 
 
 def input_dtype(model: nn.Module) -> torch.dtype:
@@ -42,7 +42,7 @@ def first_line(error: Exception) -> str:
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
-def _tensor(returned: Any) -> Tensor:
+def returned_tensor(returned: Any) -> Tensor:
     """A tensor, ``{"logits": ...}``, an object with ``.logits``, or a tuple that begins with the logits."""
     if isinstance(returned, Mapping):
         if "logits" not in returned:

@@ -1,0 +1,114 @@
+"""Fast: from parameters to scores in bf16, compiled where torch can."""
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+from oodscope.activations import Activations
+from oodscope.detectors.scorer import Scorer
+from oodscope.generation.compiling import Compiled, kept
+from oodscope.generation.trunk import Trunk
+from oodscope.generation.variations.base import Variation
+from oodscope.models.noise import noise_like
+
+
+class FastPipeline:
+    """Variation, preprocessing, network and detector for batches of one size, with the network in bf16.
+
+    Features and logits are float32 before the detector sees them; its own float32 products may use TF32 on CUDA (a
+    neighbour is sought so, its distance is exact). Variation and network are compiled apart, so that one network is
+    compiled once for all variations and detectors. A detector that looks inside the network gets it uncompiled, under
+    autocast.
+
+    Parameters
+    ----------
+    batch : rows of every evaluation; fewer are filled up, so that nothing is compiled twice.
+    """
+
+    def __init__(self, scorer: Scorer, variation: Variation, batch: int) -> None:
+        self.scorer, self.batch = scorer, batch
+        self._trunk = _trunk(scorer)
+        self._under_autocast = _under_autocast(scorer)
+        place = [batch, str(scorer.device)]
+        if self._trunk is None:
+            self._vary = kept(
+                ["pixels", variation.describe(), *place], lambda: Compiled(variation.__call__, "variation")
+            )
+            return
+        trunk, pixels, key = self._trunk.halve(), scorer.pixels, scorer.classifier.fingerprint
+        self._vary = kept(
+            ["prepared", variation.describe(), scorer.classifier.transform_key, *place],
+            lambda: Compiled(lambda points, images: pixels(variation(points, images)), "variation"),
+        )
+        self._network = kept(["network", key, *place], lambda: Compiled(trunk.__call__, "network"))
+
+    def __call__(self, points: Tensor, images: Tensor | None) -> Tensor:
+        """Scores of as many points as there are, at most ``batch``."""
+        rows = len(points)
+        varied = self._vary(_filled(points, self.batch), None if images is None else _filled(images, self.batch))
+        with quick_products(points.device):
+            if self._trunk is None:
+                return self._under_autocast.score_tensor(varied)[:rows]
+            return self.scorer.detector.score_batch(_batch(self._network(varied)[:rows], self._trunk))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What did not go the fast way, for people; complete after the first call."""
+        parts = [self._vary.note]
+        if self._trunk is not None:
+            parts.append(self._network.note)
+        elif self.scorer.detector.probes:
+            parts.append(f"{self.scorer.detector.name} looks inside the network, which therefore runs uncompiled")
+        else:
+            parts.append(f"{self.scorer.classifier.name} runs uncompiled: its head could not be taken off")
+        return tuple(part for part in parts if part)
+
+
+@contextmanager
+def quick_products(device: torch.device) -> Iterator[None]:
+    """float32 products may be computed in TF32 inside the block, on CUDA."""
+    if device.type != "cuda":
+        yield
+        return
+    precision = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(precision)
+
+
+def _filled(rows: Tensor, batch: int) -> Tensor:
+    """As many rows as the compiled functions want; the last one stands in for those that are missing."""
+    missing = batch - len(rows)
+    return rows if missing == 0 else torch.cat([rows, rows[-1:].expand(missing, *rows.shape[1:])])
+
+
+def _batch(found: Tensor, trunk: Trunk) -> Activations:
+    """One batch of activations from what a trunk returns."""
+    columns = {"logits": found} if trunk.head is None else {"features": found, "logits": trunk.head.logits(found)}
+    columns["prediction"] = columns["logits"].argmax(dim=1)
+    return Activations.of_batch(columns, trunk.head)
+
+
+def _trunk(scorer: Scorer) -> Trunk | None:
+    """The network up to its head, if the detector needs no more and a few noise images prove it."""
+    if scorer.detector.probes:
+        return None
+    trunk = Trunk(scorer.classifier)
+    pixels = scorer.pixels
+    shape = (len(pixels.scale), *pixels.size)
+    noise = noise_like(torch.zeros(1, *shape)).to(scorer.device)
+    return trunk if trunk.agrees(noise) else None
+
+
+def _under_autocast(scorer: Scorer) -> Scorer:
+    """The same scorer, whose network multiplies in bf16."""
+    twin, classifier = copy.copy(scorer), copy.copy(scorer.classifier)
+    forward = torch.autocast(scorer.device.type, dtype=torch.bfloat16)(classifier.forward)
+    classifier.forward = forward  # type: ignore[method-assign]
+    twin.classifier = classifier
+    return twin
