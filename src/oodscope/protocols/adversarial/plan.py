@@ -15,9 +15,9 @@ from oodscope.execution.prefixed import Prefixed
 from oodscope.generation.domains import Boundary
 from oodscope.generation.energy import Energy, RankProbit, Standardised
 from oodscope.generation.found import Found
-from oodscope.generation.samplers import MetropolisHastings, Sampler, create_sampler
+from oodscope.generation.samplers import MetropolisHastings, ProjectedGradient, Sampler, ZerothOrder
 from oodscope.generation.search import search
-from oodscope.generation.variations import Variation
+from oodscope.generation.variations import LInf, Variation
 from oodscope.protocols.adversarial.attacked import Attacked
 
 PRESETS = {"quick": (200, 200), "paper": (2000, 5000)}
@@ -33,9 +33,6 @@ BLOCK, POOL = 1000, 5000
 """Chains that are searched together and share a stream of random numbers, and source images that a search is described
 by: 1,000 chains are the first block of 5,000, and a later attack with more of them goes on from there."""
 
-PIXELS = 1000
-"""A variation with more dimensions than this moves pixels one by one; random steps of all of them lead nowhere."""
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -45,8 +42,8 @@ class Plan:
     ----------
     budget : evaluations of the detector per chain, after the start. The paper's 2,000.
     chains : searches side by side, one per source image, or per latent start of a generator. The paper's 5,000.
-    sampler : how chains move. None: Metropolis-Hastings as in the paper; for variations of single pixels, descent along
-        random directions, as in the paper's :math:`l_\\infty` attack.
+    sampler : how chains move. None: Metropolis-Hastings as in the paper; in the :math:`l_\\infty` ball, descent along
+        random directions, as in the paper.
     energy : ``standardised`` divides scores by their spread on ID validation (the paper); ``rank_probit`` replaces them
         by normal quantiles of their ranks, the same for every monotone change of a score.
     boundary : of the default sampler: how a step ends that leaves the box; ``clamp`` is the paper's code.
@@ -79,7 +76,9 @@ class Plan:
         """How chains move through the parameters of a variation."""
         if self.sampler is not None:
             return self.sampler
-        return create_sampler("zeroth_order") if variation.domain.dimension > PIXELS else MetropolisHastings(boundary=self.boundary)
+        if isinstance(variation, LInf):
+            return ZerothOrder(radius=variation.epsilon)
+        return MetropolisHastings(boundary=self.boundary)
 
     def energy_of(self, attacked: Attacked) -> Energy:
         """The scale on which a detector's differences count."""
@@ -121,7 +120,7 @@ class Plan:
             return search(
                 attacked.scorer,
                 variation,
-                create_sampler("pgd"),
+                ProjectedGradient(),
                 WHITE_STEPS,
                 pool[:chains] if variation.conditional else None,
                 chains=chains,
