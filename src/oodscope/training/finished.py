@@ -38,7 +38,7 @@ def write_finished(folder: Path, model: nn.Module, identity: Identity, history: 
         "identity": identity,
         "weights_crc32": checksum(content),
         "history": [epoch.model_dump() for epoch in history],
-        "versions": _versions(),
+        "versions": versions(),
     }
     write_text(folder / "training.json", json.dumps(description, indent=2, ensure_ascii=False) + "\n")
 
@@ -67,7 +67,8 @@ def read_finished(folder: Path, model: nn.Module, identity: Identity) -> list[Ep
     return history
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """What a training ran on."""
     found = {"python": platform.python_version(), "torch": torch.__version__}
     for package in ("oodscope", "lightning-fabric"):
         try:

@@ -7,12 +7,12 @@ import torch
 from oodscope.base.hashing import fingerprint
 
 
-def generator(*place: str | int) -> torch.Generator:
+def generator(*place: str | int, device: torch.device | str = "cpu") -> torch.Generator:
     """A generator seeded by ``place``, such as ``("order", seed, epoch)``.
 
-    It lives on the CPU whatever the device, so that a GPU sees the same batches as a CPU.
+    It lives on the CPU unless asked otherwise, so that a GPU sees the same batches as a CPU.
     """
-    return torch.Generator().manual_seed(int(fingerprint(list(place))[:16], 16))
+    return torch.Generator(device).manual_seed(int(fingerprint(list(place))[:16], 16))
 
 
 def rng_state(device: torch.device) -> dict[str, torch.Tensor]:

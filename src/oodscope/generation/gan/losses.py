@@ -1,0 +1,26 @@
+r"""The two losses of the game, and the penalty that keeps it playable."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import softplus
+
+
+def discriminator_loss(real: Tensor, fake: Tensor) -> Tensor:
+    r""":math:`-\log σ(D(x)) - \log(1 - σ(D(g(z))))`, from logits, averaged over each batch."""
+    return softplus(-real).mean() + softplus(fake).mean()
+
+
+def generator_loss(fake: Tensor) -> Tensor:
+    r""":math:`-\log σ(D(g(z)))`: non-saturating, it pulls hardest where the discriminator is sure of itself."""
+    return softplus(-fake).mean()
+
+
+def gradient_penalty(discriminator: nn.Module, images: Tensor) -> Tensor:
+    r"""R1 without its weight: :math:`\tfrac12 E\lVert \nabla_x D(x) \rVert^2` at real images.
+
+    A discriminator that is flat around real images lets the generator come to rest there (Mescheder et al., "Which
+    Training Methods for GANs do actually Converge?", ICML 2018).
+    """
+    images = images.detach().requires_grad_(True)
+    (slope,) = torch.autograd.grad(discriminator(images).sum(), images, create_graph=True)
+    return 0.5 * slope.square().sum((1, 2, 3)).mean()
