@@ -87,4 +87,4 @@ def attack(
     found, folder = execute_attack(
         parse(Job, declared, "attack"), parse(AttackSettings, settings, "attack"), ConsoleProgress()
     )
-    show(found.result, folder, as_json)
+    show((found.result, folder), as_json=as_json)

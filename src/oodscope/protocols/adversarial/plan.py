@@ -26,7 +26,7 @@ variation has the same budget."""
 
 EnergyName = Literal["standardised", "rank_probit"]
 
-WHITE_CHAINS, WHITE_STEPS = 64, 50
+WHITE_STEPS = 50
 """Of the gradient search that looks over the shoulder of the other one."""
 
 BLOCK, POOL = 1000, 5000
@@ -112,7 +112,8 @@ class Plan:
 
     def white_box(self, attacked: Attacked, name: str, variation: Variation, pool: Tensor) -> Found | None:
         """A short search with gradients on the first chains; None where there are none to follow."""
-        chains = min(WHITE_CHAINS, self.chains)
+        # an eighth of the chains, between 8 and 64: enough to notice, little beside the search itself
+        chains = min(self.chains, max(8, min(64, self.chains // 8)))
         folder = None if self.folder is None else self.folder / _slug(attacked.name) / f"{_slug(name)}-white-box"
         if not variation.differentiable:
             return None
