@@ -12,6 +12,7 @@ from oodscope.cli.demo import demo
 from oodscope.cli.evaluate import evaluate
 from oodscope.cli.export import export
 from oodscope.cli.fit import fit
+from oodscope.cli.generate import generate
 from oodscope.cli.listing import listing
 from oodscope.cli.predict import predict
 from oodscope.cli.run import run
@@ -36,6 +37,7 @@ app.command()(predict)
 app.command()(export)
 app.command("list")(listing)
 app.add_typer(data)
+app.add_typer(generate)
 
 
 def _show_version(wanted: bool) -> None:
