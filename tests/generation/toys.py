@@ -59,6 +59,33 @@ class Shift(Variation):
         return {"name": self.name}
 
 
+class Ball(Variation):
+    """Every pixel of a source image within a radius; the middle of the cube is the identity."""
+
+    name = "ball"
+
+    def __init__(self, radius, pixels=192):
+        self.radius, self._pixels = radius, pixels
+
+    @property
+    def domain(self):
+        return Box(self._pixels)
+
+    @property
+    def identity(self):
+        return (0.5,) * self.domain.dimension
+
+    @property
+    def parameters(self):
+        return ()
+
+    def __call__(self, points, images=None):
+        return (images + (2 * points - 1).view_as(images) * self.radius).clamp(0, 1)
+
+    def describe(self):
+        return {"name": self.name, "radius": self.radius}
+
+
 def energy(function):
     """A scorer from a function of the pixels as rows, ``[N, D]``."""
     return FunctionScorer(lambda images: function(images.flatten(1).double()))

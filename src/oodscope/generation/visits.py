@@ -28,13 +28,16 @@ class Visits:
         self.improved_at = torch.zeros(chains, dtype=torch.int64, device=device)
         self._broken_at = torch.full((chains,), -1, dtype=torch.int64, device=device)
         self._reached: list[Tensor] = []
+        self._begun = False
 
     def begin(self) -> None:
-        """What was evaluated until now was the start and costs nothing."""
-        self.count = 0
+        """What was evaluated until now was the start, which costs nothing."""
+        self._begun = True
 
     def spend(self, evaluations: int) -> None:
         """Count evaluations of every chain that are about to be made."""
+        if not self._begun:
+            return
         self.count += evaluations
         while len(self._reached) < len(self.budgets) and self.count > self.budgets[len(self._reached)]:
             self._reached.append(self.lowest.clone())
