@@ -1,7 +1,7 @@
 """The figures of an attack: curves over the budget, and where in a variation the worst images lie."""
 
 from collections.abc import Mapping, Sequence
-from math import log10
+from math import ceil, floor, log10
 
 import numpy as np
 from markupsafe import Markup
@@ -21,7 +21,7 @@ def budget_curves(
     shares : values are shares of 1, drawn from 0 to 100 percent; otherwise the axis spans what there is.
     """
     x = np.log10(np.asarray(budgets, dtype=np.float64))
-    low, high = (0.0, 1.0) if shares else _span(np.concatenate(list(curves.values())))
+    low, high = (0.0, 1.0) if shares else _whole(np.concatenate(list(curves.values())))
     right = max(float(x[-1]), float(x[0]) + 0.1)
     plot = Plot(360, 232, (float(x[0]), right), (low, high), left=44, bottom=36, top=10, right=14)
     levels = np.linspace(low, high, 5)
@@ -46,6 +46,11 @@ def parameter_histogram(values: Numbers, title: str, style: str) -> Markup:
 def _span(values: Numbers) -> tuple[float, float]:
     low, high = float(values.min()), float(values.max())
     return (low, high) if high > low else (low - 0.5, high + 0.5)
+
+
+def _whole(values: Numbers) -> tuple[float, float]:
+    low, high = floor(float(values.min())), ceil(float(values.max()))
+    return float(low), float(max(high, low + 1))
 
 
 def _decades(budgets: Sequence[int]) -> list[int]:

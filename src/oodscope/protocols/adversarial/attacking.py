@@ -122,8 +122,7 @@ def _courses(
     courses, skipped = [], {}
     for name, scorer in scorers.items():
         try:
-            with progress.stage(f"{name}: ID images", len(sets["id_val"]) + len(sets["id_test"])) as advance:
-                attacked = aim(name, scorer, frame, sets["id_val"], sets["id_test"], advance)
+            attacked = aim(name, scorer, frame, sets["id_val"], sets["id_test"], plan.file_of(name), progress)
             courses.append(_course(attacked, pool, variations, plan, progress))
         except FAILURES as error:
             said = (str(error).splitlines() or ["no message"])[0]

@@ -84,6 +84,10 @@ class Plan:
         """The scale on which a detector's differences count."""
         return Standardised.of(attacked.id_val) if self.energy == "standardised" else RankProbit(attacked.id_val)
 
+    def file_of(self, detector: str) -> Path | None:
+        """Where the ID scores of a detector are kept."""
+        return None if self.folder is None else self.folder / _slug(detector) / "id_scores.safetensors"
+
     def search(
         self, attacked: Attacked, name: str, variation: Variation, pool: Tensor, progress: Progress = SILENT
     ) -> Found:
@@ -127,6 +131,8 @@ class Plan:
                 chains=chains,
                 energy=self.energy_of(attacked),
                 seed=self.seed,
+                # fifty steps are over before a network is compiled for them
+                fast=False,
                 folder=folder,
             )
         except (DetectorError, RuntimeError) as error:
