@@ -43,7 +43,10 @@ if TYPE_CHECKING:
     from oodscope.models import Classifier as Classifier
     from oodscope.models import create_model as create_model
     from oodscope.protocols import HumanCentric as HumanCentric
+    from oodscope.protocols import attack as attack
     from oodscope.protocols import compare as compare
+    from oodscope.protocols import fit_scorers as fit_scorers
+    from oodscope.report import write_attack as write_attack
     from oodscope.report import write_audit as write_audit
     from oodscope.report import write_report as write_report
     from oodscope.results import Result as Result
@@ -77,6 +80,7 @@ _HOMES = {
     "ResultStore": "results",
     "ScoreTable": "results",
     "Scorer": "detectors",
+    "attack": "protocols",
     "audit": "api",
     "compare": "protocols",
     "corrupt": "data",
@@ -86,12 +90,14 @@ _HOMES = {
     "evaluate": "api",
     "fit_scorer": "detectors",
     "fold_sets": "data",
+    "fit_scorers": "protocols",
     "load": "detectors",
     "load_benchmark": "data",
     "load_detector": "detectors",
     "over_seeds": "results",
     "own_benchmark": "data",
     "train": "training",
+    "write_attack": "report",
     "write_audit": "report",
     "write_report": "report",
 }

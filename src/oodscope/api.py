@@ -19,7 +19,7 @@ from oodscope.protocols import HumanCentric, Protocol, applicable, find_exposure
 from oodscope.protocols.audit import audit_benchmark
 from oodscope.results import Measurements, Result, RunRecord, ScoreTable, SetRecord, Tuning
 from oodscope.results.audit import Audit
-from oodscope.results.record import environment
+from oodscope.results.environment import environment
 
 ALL = "all"
 

@@ -113,7 +113,7 @@ def near(detector, value, low=None, high=None, tuning="default", group="near"):
 
 def said(*rows):
     return [
-        f"{line.leader} {line.what} {line.cell.percent}. {line.comparison}"
+        f"{line.leader} {line.what} {line.cell.number}. {line.comparison}"
         for line in headlines(pivot(Measurements(rows), "standard").grid)
     ]
 

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from oodscope import __version__
+from oodscope.cli.attack import attack
 from oodscope.cli.compare import compare
 from oodscope.cli.crossval import crossval
 from oodscope.cli.data import data
@@ -32,6 +33,7 @@ app.command()(run)
 app.command()(table)
 app.command()(compare)
 app.command()(crossval)
+app.command()(attack)
 app.command()(fit)
 app.command()(predict)
 app.command()(export)

@@ -81,7 +81,7 @@ def evaluate(
     places = {"id_test": id_test, "id_train": id_train, "id_val": id_val, "ood_val": ood_val}
     groups = {"near": near, "far": far, "csid": csid}
     declared = {
-        "benchmark": _chosen(benchmark, places, groups, transform),
+        "benchmark": chosen_benchmark(benchmark, places, groups, transform),
         "root": None if root is None else str(root),
         "classes": classes,
         "images_per_class": images_per_class,
@@ -106,7 +106,7 @@ def evaluate(
     execute_and_show(parse(Job, declared, "evaluate"), ConsoleProgress(), as_json)
 
 
-def _chosen(
+def chosen_benchmark(
     benchmark: str | None, places: dict[str, str | None], groups: dict[str, list[str] | None], transform: str | None
 ) -> Any:
     """The benchmark named, or the sets given one by one."""

@@ -69,8 +69,8 @@ def job_from(declared: Any, path: Path) -> Job:
 def execute(job: Job, progress: Progress) -> tuple[Result, Path]:
     """Run a job; the result and the folder it was saved to, report included."""
     # names first: a misspelt detector should not wait for a training
-    detectors = _detectors(job)
-    benchmark = matched(_benchmark(job, progress), job.model, job.classes)
+    detectors = asked_detectors(job)
+    benchmark = matched(open_benchmark(job, progress), job.model, job.classes)
     classifier, recipe = make_classifier(job.model, benchmark, job.device, progress)
     result = evaluate(
         classifier,
@@ -90,7 +90,8 @@ def execute(job: Job, progress: Progress) -> tuple[Result, Path]:
     return result, folder
 
 
-def _benchmark(job: Job, progress: Progress) -> Benchmark:
+def open_benchmark(job: Job, progress: Progress) -> Benchmark:
+    """The benchmark that a job names, or whose sets it gives."""
     if isinstance(job.benchmark, OwnSets):
         return job.benchmark.open(skip_unreadable=job.skip_unreadable, progress=progress)
     return load_benchmark(
@@ -102,7 +103,8 @@ def _benchmark(job: Job, progress: Progress) -> Benchmark:
     )
 
 
-def _detectors(job: Job) -> str | list[Detector]:
+def asked_detectors(job: Job) -> str | list[Detector]:
+    """The detectors that a job names, or ``all``; an unknown name is an error here, before any work."""
     if job.detectors == "all":
         return "all"
     chosen = []

@@ -19,39 +19,42 @@ def execute_and_show(job: Job, progress: Progress, as_json: bool) -> None:
     """Run a job, or one for each seed of a recipe, and say what came out; several seeds end in a table of all."""
     done = [execute(each, progress) for each in job.each_seed()]
     if len(done) == 1:
-        show(*done[0], as_json)
+        show(done[0], as_json=as_json)
         return
     summary = over_seeds([result for result, _ in done])
     if as_json:
         rows = json.loads(summary.to_dataframe().to_json(orient="records"))
-        content = {"runs": [_content(result, folder) for result, folder in done], "over_seeds": rows}
-        sys.stdout.write(json.dumps(content) + "\n")
+        told = {"runs": [content(result, folder) for result, folder in done], "over_seeds": rows}
+        sys.stdout.write(json.dumps(told) + "\n")
         return
     for result, folder in done:
-        show(result, folder, as_json=False)
+        show((result, folder), as_json=False)
     for protocol in job.protocols:
         for metric in headline_metrics(protocol):
             Console().print(summary.table(protocol, metric))
 
 
-def show(result: Result, folder: Path, as_json: bool) -> None:
-    """Tables and paths for people, or one JSON object for machines."""
+def show(*done: tuple[Result, Path], as_json: bool) -> None:
+    """Tables and paths for people, or one JSON object for machines: the first run, with an attack that followed."""
     if as_json:
-        sys.stdout.write(json.dumps(_content(result, folder)) + "\n")
+        told = content(*done[0]) | {"attack": content(*each) for each in done[1:]}
+        sys.stdout.write(json.dumps(told) + "\n")
         return
     console = Console()
-    for protocol in result.record.protocols:
-        for metric in headline_metrics(protocol):
-            console.print(result.table(protocol, metric))
-    for note in result.record.notes:
-        console.print(f"note: {note}", markup=False, highlight=False)
-    for detector, reason in result.record.skipped.items():
-        console.print(f"skipped {detector}: {reason}", markup=False, highlight=False)
-    console.print(f"result: {folder}", markup=False, highlight=False, soft_wrap=True)
-    console.print(f"report: {folder / 'report.html'}", markup=False, highlight=False, soft_wrap=True)
+    for result, folder in done:
+        for protocol in result.record.protocols:
+            for metric in headline_metrics(protocol):
+                console.print(result.table(protocol, metric))
+        for note in result.record.notes:
+            console.print(f"note: {note}", markup=False, highlight=False)
+        for detector, reason in result.record.skipped.items():
+            console.print(f"skipped {detector}: {reason}", markup=False, highlight=False)
+        console.print(f"result: {folder}", markup=False, highlight=False, soft_wrap=True)
+        console.print(f"report: {folder / 'report.html'}", markup=False, highlight=False, soft_wrap=True)
 
 
-def _content(result: Result, folder: Path) -> dict[str, Any]:
+def content(result: Result, folder: Path) -> dict[str, Any]:
+    """A run for machines: record, folder and measurements."""
     rows = json.loads(result.to_dataframe().to_json(orient="records"))
     return {"run": result.record.model_dump(mode="json"), "folder": str(folder), "measurements": rows}
 

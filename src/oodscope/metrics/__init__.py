@@ -8,6 +8,7 @@ Student's. A :class:`Rejection` tries thresholds on images that a classifier get
 Whether two detectors differ is the question of :mod:`oodscope.metrics.comparison`.
 """
 
+from oodscope.metrics.attack_catalog import ATTACK_METRICS, AttackMetric, Unit
 from oodscope.metrics.bootstrap import Bootstrap, bca_interval, percentile_interval
 from oodscope.metrics.catalog import METRICS, MetricInfo, point_metrics
 from oodscope.metrics.clusters import Noise, class_interval, sampling_noise
@@ -17,6 +18,7 @@ from oodscope.metrics.crossval import DUAL_METRICS, DualMetric, dual_metrics
 from oodscope.metrics.delong import auroc_interval, mean_auroc_interval
 from oodscope.metrics.draws import resamples
 from oodscope.metrics.interval import Interval
+from oodscope.metrics.minrank import OutlierRanks, min_rank_interval, outlier_ranks, source_interval, standard_error
 from oodscope.metrics.placements import Placements, place, together
 from oodscope.metrics.proportion import wilson_interval
 from oodscope.metrics.ranking import Ranking
@@ -29,12 +31,14 @@ from oodscope.metrics.threshold import Threshold, ThresholdSample
 from oodscope.metrics.walk import Positive
 
 __all__ = [
+    "ATTACK_METRICS",
     "DUAL_METRICS",
     "KEEPS",
     "METRICS",
     "REJECTION_METRICS",
     "SOURCES",
     "Acceptance",
+    "AttackMetric",
     "Bootstrap",
     "Calibration",
     "Decisions",
@@ -43,6 +47,7 @@ __all__ = [
     "Interval",
     "MetricInfo",
     "Noise",
+    "OutlierRanks",
     "Placements",
     "Positive",
     "Ranking",
@@ -50,6 +55,7 @@ __all__ = [
     "Selection",
     "Threshold",
     "ThresholdSample",
+    "Unit",
     "auroc_interval",
     "bca_interval",
     "bootstrap",
@@ -60,11 +66,15 @@ __all__ = [
     "der_over_prevalence",
     "dual_metrics",
     "mean_auroc_interval",
+    "min_rank_interval",
+    "outlier_ranks",
     "percentile_interval",
     "place",
     "point_metrics",
     "resamples",
     "sampling_noise",
+    "source_interval",
+    "standard_error",
     "t_interval",
     "together",
     "wilson_interval",

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from oodscope.activations import Activations, ActivationStore, Probe
-from oodscope.base.errors import DataError
+from oodscope.base.errors import DataError, DetectorError
 from oodscope.data import Benchmark, ImageSet, Role, Validation, jigsaw
-from oodscope.detectors import Detector, Needs
+from oodscope.detectors import Detector, Needs, Scorer, create_detector
 from oodscope.detectors.fitting import Fitted, fit_detector
 from oodscope.detectors.offering import offer_to
 from oodscope.execution import SILENT, Advance, PeakMemory, Progress
@@ -90,6 +90,38 @@ def score_benchmark(
     described = {each.id: each.record() | costs[each.id] for each in fitted}
     classes = {images.name: list(images.class_names) for _, images in tested}
     return ScoreTable(frame.assign(**columns), {"detectors": described, "classes": classes, **metadata})
+
+
+def fit_scorers(
+    classifier: Classifier,
+    benchmark: Benchmark,
+    detectors: Iterable[str | Detector],
+    *,
+    store: ActivationStore | None = None,
+    batch_size: int = 256,
+    progress: Progress = SILENT,
+) -> dict[str, Scorer]:
+    """Detectors fitted to ``id_train`` and ``id_val`` of a benchmark, each with the classifier as one scorer.
+
+    They share one pass over the training images. Nothing is calibrated: they are for attacks and comparisons;
+    ``fit_scorer`` makes one to deploy. A detector that does not apply is an error.
+    """
+    kept = store or ActivationStore()
+    asked = [create_detector(each) if isinstance(each, str) else each for each in detectors]
+    if not asked:
+        raise DetectorError("no detector given; name some, such as msp and knn")
+    classifier = classifier.with_default_transform(benchmark.transform)
+    usable, refused = applicable(asked, classifier, benchmark)
+    if refused:
+        name, reason = next(iter(refused.items()))
+        raise DetectorError(f"{name}: {reason}. {classifier.head_reason or ''}".strip())
+
+    def extract(images: ImageSet, probes: Iterable[Probe]) -> Activations:
+        unique = tuple(dict.fromkeys(probes))
+        return kept.extract(classifier, images, probes=unique, batch_size=batch_size, progress=progress)
+
+    fitted = _fit_all(classifier, benchmark, usable, "default", extract, progress)
+    return {each.id: Scorer(classifier, each.detector, class_names=benchmark.class_names) for each in fitted}
 
 
 def _fit_all(

@@ -1,23 +1,18 @@
 """The page of an audit: pairs of pictures side by side, so that a person can judge them."""
 
-from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from PIL import Image
 
 from oodscope.base.files import write_text
-from oodscope.data import Benchmark, ImageSet
-from oodscope.data.rgb import as_rgb
+from oodscope.data import Benchmark
+from oodscope.report.pictures import SIDE, data_uri
 from oodscope.results.audit import VERDICTS, Audit, ImagePair
 
 _SHOWN = 60
 """Pairs shown of each pair of sets; all of them are in the tables beside the page."""
-
-_SIDE = 96
 
 
 @dataclass(frozen=True)
@@ -57,7 +52,7 @@ def write_audit(audit: Audit, benchmark: Benchmark, folder: Path | str) -> Path:
         lstrip_blocks=True,
     )
     page = environment.get_template("audit.html").render(
-        audit=audit, verdicts=VERDICTS, galleries=list(_galleries(audit, benchmark)), side=_SIDE
+        audit=audit, verdicts=VERDICTS, galleries=list(_galleries(audit, benchmark)), side=SIDE
     )
     write_text(path, page)
     return path
@@ -69,17 +64,7 @@ def _galleries(audit: Audit, benchmark: Benchmark) -> Iterator[Gallery]:
     for key in keys:
         own = [pair for pair in audit.pairs if (pair.verdict, pair.kind, pair.first.set, pair.second.set) == key]
         sights = [
-            Sight(pair, *(_picture(sets[ref.set], ref.row) for ref in (pair.first, pair.second)))
+            Sight(pair, *(data_uri(sets[ref.set].images([ref.row])[0]) for ref in (pair.first, pair.second)))
             for pair in own[:_SHOWN]
         ]
         yield Gallery(*key, len(own), sights)
-
-
-def _picture(images: ImageSet, row: int) -> str:
-    """An image as a PNG in a data URI: pixels kept if it is small, shrunk if it is not."""
-    (pixels,) = images.images([row])
-    picture = Image.fromarray(as_rgb(pixels))
-    picture.thumbnail((_SIDE, _SIDE))
-    stream = BytesIO()
-    picture.save(stream, "PNG", optimize=True)
-    return f"data:image/png;base64,{b64encode(stream.getvalue()).decode()}"

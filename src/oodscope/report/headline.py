@@ -40,7 +40,7 @@ def _comparison(best: Cell, rest: Sequence[tuple[str, Cell]]) -> str:
     if not rest:
         return "It is the only detector of this track, so nothing is compared."
     second, runner_up = rest[0]
-    follows = f"{second} follows at {runner_up.percent}"
+    follows = f"{second} follows at {runner_up.number}"
     if not best.interval or not runner_up.interval:
         return f"{follows}; without intervals, how much of the lead is noise is not known."
     close = [name for name, cell in rest if cell.overlaps(best)]

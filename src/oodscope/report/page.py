@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -31,7 +32,9 @@ class MetricTable:
     table: Markup
 
 
-def write_report(result: Result, path: Path | str, *, title: str | None = None) -> Path:
+def write_report(
+    result: Result, path: Path | str, *, title: str | None = None, links: Mapping[str, str] | None = None
+) -> Path:
     """Write the report of one run to ``path``.
 
     The file holds everything it shows (figures as inline SVG, style, a small script that sorts tables) and
@@ -41,13 +44,14 @@ def write_report(result: Result, path: Path | str, *, title: str | None = None) 
     Parameters
     ----------
     title : the heading; by default the benchmark and the model.
+    links : other pages by name, relative to this one.
     """
     path = Path(path)
-    write_text(path, render(result, title or f"{result.record.benchmark}: {result.record.model}"))
+    write_text(path, render(result, title or f"{result.record.benchmark}: {result.record.model}", links or {}))
     return path
 
 
-def render(result: Result, title: str) -> str:
+def render(result: Result, title: str, links: Mapping[str, str] = MappingProxyType({})) -> str:
     """The page as text."""
     environment = Environment(
         loader=PackageLoader("oodscope.report"),
@@ -65,6 +69,7 @@ def render(result: Result, title: str) -> str:
     detectors = _detectors(result, [row.detector for found in protocols.values() for row in found[0].grid.rows])
     return environment.get_template("report.html").render(
         title=title,
+        links=links,
         record=result.record,
         protocols=protocols,
         detectors=detectors,

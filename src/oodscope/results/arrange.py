@@ -8,10 +8,13 @@ from oodscope.base.errors import DataError
 from oodscope.results.grid import Cell, Column, Grid, Row
 from oodscope.results.measurement import MEAN, Measurement
 from oodscope.results.measurements import Measurements
-from oodscope.results.wording import CLOSE, EXPOSED, TRACKS, explanation, higher_is_better, percent
+from oodscope.results.wording import CLOSE, EXPOSED, TRACKS, explanation, higher_is_better, percent, unit_of
 
-RANKED = ("near", "far", "all", "label_shift", "input_shift")
-"""Groups in which a detector can win. Against csid sets a good detector should separate little, not much."""
+FIRST = ("near", "far", "all", "label_shift", "input_shift")
+"""Groups that lead a table, in this order."""
+
+UNRANKED = ("csid", "id")
+"""Groups in which no detector can win: against csid sets a good one should separate little, not much."""
 
 WITHOUT_DETECTOR = {"der_accept_all": "accept all", "der_reject_all": "reject all"}
 """What is reached without a detector, told below every table of error rates."""
@@ -59,7 +62,7 @@ def _baselines(measurements: Measurements, metric: str) -> list[str]:
 
 def _columns(chosen: Iterable[Measurement]) -> list[Column]:
     seen = dict.fromkeys(Column(row.group, row.set) for row in chosen)
-    groups = dict.fromkeys([*RANKED, *(column.group for column in seen)])
+    groups = dict.fromkeys([*FIRST, *(column.group for column in seen)])
     # the mean first: it is what the rows are sorted by, and what a narrow screen shows
     return [c for group in groups for c in sorted(seen, key=lambda c: c.set != MEAN) if c.group == group]
 
@@ -82,6 +85,7 @@ def _cells(chosen: Iterable[Measurement]) -> dict[tuple[str, str, Column], Cell]
             class_high=row.class_high,
             rank=rank,
             exposure=row.exposure,
+            unit=unit_of(row.metric),
         )
     return cells
 
@@ -89,7 +93,7 @@ def _cells(chosen: Iterable[Measurement]) -> dict[tuple[str, str, Column], Cell]
 def _mark(column: Column, cells: Sequence[Cell | None], higher: bool) -> list[Cell | None]:
     """Mark the best of a column, and those that its interval does not tell apart from it."""
     present = [cell for cell in cells if cell is not None]
-    if column.group not in RANKED or len(present) < 2:
+    if column.group in UNRANKED or len(present) < 2:
         return list(cells)
     pick = max if higher else min
     best = pick(present, key=lambda cell: cell.value)
@@ -142,7 +146,7 @@ def _notes(chosen: Measurements, columns: Sequence[Column]) -> list[str]:
         )
     if wide := _class_note(chosen):
         notes.append(wide)
-    if unranked := list(dict.fromkeys(c.group for c in columns if c.group not in RANKED)):
+    if unranked := list(dict.fromkeys(c.group for c in columns if c.group in UNRANKED)):
         notes.append(f"Columns of {', '.join(unranked)} are shown for information and not ranked.")
     if "csid" in unranked and metric == "auroc":
         notes.append("csid: ID against covariate-shifted ID; 50 is no reaction to the shift.")

@@ -2,8 +2,12 @@
 
 from dataclasses import dataclass
 
+from oodscope.metrics import Unit
 from oodscope.results.measurement import MEAN, Tuning
-from oodscope.results.wording import CLOSE, EXPOSED, TRACKS, percent, span
+from oodscope.results.wording import CLOSE, EXPOSED, TRACKS, shown, span
+
+GROUPS = ("near", "far", "csid", "id", "all", "label_shift", "input_shift")
+"""Groups that sets belong to by their role; any other is a variation that one set was attacked by."""
 
 
 @dataclass(frozen=True)
@@ -16,6 +20,7 @@ class Cell:
     rank : best and worst rank that paired tests allow; group means of AUROC have one.
     sd : standard deviation over runs, where the value is a mean of several.
     exposure : which of the images the network had met before; empty if none is known.
+    unit : how people read the value.
     """
 
     value: float
@@ -28,11 +33,12 @@ class Cell:
     rank: tuple[int, int] | None = None
     sd: float | None = None
     exposure: str = ""
+    unit: Unit = "percent"
 
     @property
-    def percent(self) -> str:
-        """The value in percent, with its spread over runs if it has one: ``88.03`` or ``88.03±0.31``."""
-        return percent(self.value) + ("" if self.sd is None else f"±{percent(self.sd)}")
+    def number(self) -> str:
+        """The value in its unit, with its spread over runs if it has one: ``88.03`` or ``88.03±0.31``."""
+        return shown(self.value, self.unit) + ("" if self.sd is None else f"±{shown(self.sd, self.unit)}")
 
     @property
     def marks(self) -> str:
@@ -41,13 +47,17 @@ class Cell:
 
     @property
     def text(self) -> str:
-        """The value in percent with its marks."""
-        return self.percent + self.marks
+        """The value in its unit with its marks."""
+        return self.number + self.marks
 
     @property
     def interval(self) -> str:
         """``87.2–88.8``, or nothing where no interval was measured."""
-        return "" if self.low is None or self.high is None else span(self.low, self.high)
+        if self.low is None or self.high is None:
+            return ""
+        if self.unit != "percent":
+            return "–".join(shown(end, self.unit) for end in (self.low, self.high))
+        return span(self.low, self.high)
 
     @property
     def class_interval(self) -> str:
@@ -75,8 +85,10 @@ class Column:
 
     @property
     def name(self) -> str:
-        """How text calls it: the set, or ``near mean``."""
-        return f"{self.group} mean" if self.set == MEAN else self.set
+        """How text calls it: the set, ``near mean``, or the set with the variation that it was attacked by."""
+        if self.set == MEAN:
+            return f"{self.group} mean"
+        return self.set if self.group in GROUPS else f"{self.set}, {self.group}"
 
 
 @dataclass(frozen=True)

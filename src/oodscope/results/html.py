@@ -70,5 +70,5 @@ def _rank(row: Row) -> str:
 
 def _number(cell: Cell) -> str:
     mark = f'<sup title="{escape(cell.exposure)}">{cell.marks}</sup>' if cell.marks else ""
-    value = f"<b>{cell.percent}</b>{mark}" if cell.best else cell.percent + mark
+    value = f"<b>{cell.number}</b>{mark}" if cell.best else cell.number + mark
     return f"{value}<small>{cell.interval}</small>" if cell.interval else value

@@ -1,9 +1,6 @@
 """RunRecord: what was run, on what, with what; enough to repeat it or to see why it differs."""
 
-import os
-import platform
 from datetime import datetime, timedelta
-from importlib.metadata import version
 from typing import Any
 
 from pydantic import ConfigDict, Field, field_validator
@@ -64,14 +61,3 @@ class RunRecord(StrictModel):
         if datetime.fromisoformat(value).utcoffset() != timedelta(0):
             raise ValueError("must be in UTC, such as 2026-01-31T12:00:00+00:00")
         return value
-
-
-def environment() -> dict[str, str | int]:
-    """Versions of Python and of the libraries that numbers depend on, the platform, the number of processors."""
-    packages = ("torch", "torchvision", "numpy", "scipy", "scikit-learn", "pillow")
-    return {
-        "python": platform.python_version(),
-        **{package: version(package) for package in packages},
-        "platform": platform.platform(),
-        "processors": os.cpu_count() or 1,
-    }

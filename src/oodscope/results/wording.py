@@ -3,7 +3,7 @@
 from math import ceil, floor
 
 from oodscope.base.errors import UnknownNameError
-from oodscope.metrics import METRICS, REJECTION_METRICS, MetricInfo
+from oodscope.metrics import ATTACK_METRICS, METRICS, REJECTION_METRICS, AttackMetric, MetricInfo, Unit
 from oodscope.metrics.rejection_catalog import RejectionMetric
 from oodscope.results.measurement import Tuning
 
@@ -19,9 +19,10 @@ LABELS = {
     "tpr5_ood_positive": "TPR at 5 % FPR (OOD positive)",
     "tpr5_id_positive": "TPR at 5 % FPR (ID positive)",
     **{name: metric.label for name, metric in REJECTION_METRICS.items()},
+    **{name: metric.label for name, metric in ATTACK_METRICS.items()},
 }
 
-_HEADLINES = {"human_centric": ("der95_val_correct", "augrc")}
+_HEADLINES = {"human_centric": ("der95_val_correct", "augrc"), "adversarial": ("auroc", "min_rank")}
 """Protocols whose first question is not one of ranking."""
 
 TRACKS: dict[Tuning, str] = {
@@ -55,11 +56,17 @@ def heading(metric: str) -> str:
 def explanation(metric: str) -> str:
     """The metric in words, for the line below a table."""
     direction = "higher is better" if higher_is_better(metric) else "lower is better"
-    return f"{LABELS.get(metric, metric)}, in percent: {_described(metric).description}; {direction}."
+    unit = ", in percent" if unit_of(metric) == "percent" else ""
+    return f"{LABELS.get(metric, metric)}{unit}: {_described(metric).description}; {direction}."
 
 
-def _described(metric: str) -> MetricInfo | RejectionMetric:
-    known: dict[str, MetricInfo | RejectionMetric] = {**METRICS, **REJECTION_METRICS}
+def unit_of(metric: str) -> Unit:
+    """How people read its values; all but a few are shares, shown in percent."""
+    return ATTACK_METRICS[metric].unit if metric in ATTACK_METRICS else "percent"
+
+
+def _described(metric: str) -> MetricInfo | RejectionMetric | AttackMetric:
+    known: dict[str, MetricInfo | RejectionMetric | AttackMetric] = {**METRICS, **REJECTION_METRICS, **ATTACK_METRICS}
     if metric not in known:
         raise UnknownNameError("metric", metric, known, f"Known: {', '.join(known)}")
     return known[metric]
@@ -68,6 +75,13 @@ def _described(metric: str) -> MetricInfo | RejectionMetric:
 def percent(value: float) -> str:
     """``0.88031`` as ``88.03``."""
     return f"{100 * value:.2f}"
+
+
+def shown(value: float, unit: Unit) -> str:
+    """A value as people read it: ``88.03`` (percent), ``1,609`` (count), ``-2.41`` (number)."""
+    if unit == "percent":
+        return percent(value)
+    return f"{value:,.0f}" if unit == "count" else f"{value:.3g}"
 
 
 def span(low: float, high: float) -> str:

@@ -1,0 +1,132 @@
+"""AttackSettings: what ``oodscope attack`` was asked for, and the road from it to a saved attack."""
+
+from pathlib import Path
+from typing import Any
+
+from oodscope.base.config import StrictModel
+from oodscope.base.errors import DataError, OodscopeError, UnknownNameError, did_you_mean
+from oodscope.base.hashing import fingerprint
+from oodscope.cli.classes import matched
+from oodscope.cli.job import Job, asked_detectors, open_benchmark
+from oodscope.cli.modelspec import make_classifier
+from oodscope.data import Benchmark, ImageSet
+from oodscope.detectors import DETECTORS, Detector, create_detector
+from oodscope.execution import Progress
+from oodscope.generation.samplers import create_sampler
+from oodscope.generation.variations import GanVariation, Variation
+from oodscope.models import Classifier
+from oodscope.models.generators import load_generator
+from oodscope.protocols import applicable, attack, fit_scorers
+from oodscope.protocols.adversarial.plan import PRESETS
+from oodscope.report import write_attack
+from oodscope.results import ResultStore
+from oodscope.results.attack import Attack
+
+GAN = "gan="
+
+
+class AttackSettings(StrictModel):
+    """Every key has the meaning of the option of ``oodscope attack`` with its name."""
+
+    on: str = ""
+    variations: list[str] = ["affine", "color", "affine+color"]
+    budget: str = "paper"
+    chains: int | None = None
+    runs: int = 5
+    sampler: str = ""
+    energy: str = "standardised"
+    boundary: str = ""
+
+    @property
+    def effort(self) -> tuple[int, int]:
+        """Evaluations per chain, and chains."""
+        if self.budget in PRESETS:
+            evaluations, chains = PRESETS[self.budget]
+        elif self.budget.isascii() and self.budget.isdigit() and int(self.budget) > 0:
+            evaluations, chains = int(self.budget), PRESETS["paper"][1]
+        else:
+            known = ", ".join(PRESETS)
+            near = did_you_mean(self.budget, PRESETS)
+            raise OodscopeError(f"budget {self.budget!r} is neither a preset ({known}) nor a positive number.{near}")
+        return evaluations, self.chains or chains
+
+    def options(self) -> dict[str, Any]:
+        """What ``attack`` is called with, beside sets and scorers."""
+        evaluations, chains = self.effort
+        options: dict[str, Any] = {"budget": evaluations, "chains": chains, "runs": self.runs, "energy": self.energy}
+        settings = {"boundary": self.boundary} if self.boundary else {}
+        if self.sampler:
+            return options | {"sampler": create_sampler(self.sampler, **settings)}
+        return options | settings
+
+    def named_variations(self) -> list[str | Variation]:
+        """Names as they are; ``gan=FILE`` as the variation of the generator in the file."""
+        if not self.variations:
+            raise OodscopeError("no variation to attack with; name some, such as --variations affine,color")
+        return [
+            GanVariation(load_generator(Path(name.removeprefix(GAN)))) if name.startswith(GAN) else name
+            for name in self.variations
+        ]
+
+
+def execute_attack(job: Job, settings: AttackSettings, progress: Progress) -> tuple[Attack, Path]:
+    """Run an attack, or go on with it; the attack and the folder it was saved to, report included.
+
+    The folder is named by all that decides the result. A finished attack is read from it, not repeated.
+    """
+    # names and numbers first: a misspelt one should not wait for a training
+    detectors, options, variations = asked_detectors(job), settings.options(), settings.named_variations()
+    benchmark = matched(open_benchmark(job, progress), job.model, job.classes)
+    outliers = _outliers(benchmark, settings.on)
+    if benchmark.id_val is None:
+        raise DataError(f"benchmark {benchmark.name!r} has no id_val; an attack standardises scores on it")
+    classifier, _ = make_classifier(job.model, benchmark, job.device, progress)
+    classifier = classifier.with_default_transform(benchmark.transform)
+    chosen = _chosen(detectors, classifier, benchmark)
+    described = [each if isinstance(each, str) else each.describe() for each in variations]
+    identity = fingerprint(
+        settings.model_dump(exclude={"variations"}),
+        described,
+        job.seed,
+        classifier.fingerprint,
+        classifier.transform_key,
+        [each.id for each in chosen],
+        {role: images.fingerprint for role, images in benchmark.members() if role.startswith("id_")},
+        outliers.fingerprint,
+    )
+    folder = Path(job.output) / "attacks" / f"{outliers.name}-{identity[:12]}"
+    if (folder / "run.json").exists():
+        return Attack.load(folder), folder
+    scorers = fit_scorers(classifier, benchmark, chosen, batch_size=job.batch_size, progress=progress)
+    found = attack(
+        scorers,
+        benchmark.id_val,
+        benchmark.id_test,
+        outliers,
+        variations,
+        **options,
+        seed=job.seed,
+        folder=folder / "searches",
+        benchmark=(benchmark.name, benchmark.version),
+        progress=progress,
+    )
+    write_attack(found, folder)
+    found.save(folder)
+    ResultStore(Path(job.output) / "results.sqlite").add(found.result)
+    return found, folder
+
+
+def _outliers(benchmark: Benchmark, name: str) -> ImageSet:
+    sets = {images.name: images for images in (*benchmark.far, *benchmark.near)}
+    if not sets:
+        raise DataError(f"benchmark {benchmark.name!r} has no near or far set to start from")
+    if name and name not in sets:
+        raise UnknownNameError("set of outliers", name, sets, f"Known: {', '.join(sets)}")
+    return sets[name or next(iter(sets))]
+
+
+def _chosen(asked: str | list[Detector], classifier: Classifier, benchmark: Benchmark) -> list[Detector]:
+    """The detectors named, or all that apply."""
+    if isinstance(asked, list):
+        return asked
+    return applicable([create_detector(name) for name in DETECTORS], classifier, benchmark)[0]

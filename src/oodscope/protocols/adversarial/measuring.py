@@ -1,0 +1,64 @@
+"""From the scores of an attack to its headline numbers: AUROC and MinRank, clean and under each variation."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from oodscope.metrics import Interval, OutlierRanks, min_rank_interval, outlier_ranks, source_interval, t_interval
+from oodscope.metrics.minrank import standard_error
+from oodscope.metrics.scores import FloatArray
+from oodscope.protocols.separation import LEVEL, detector_context, run_context
+from oodscope.results import Measurement, Measurements, ScoreTable
+from oodscope.results.attack import ANY, CLEAN, PROTOCOL
+
+
+def measure(scores: ScoreTable) -> Measurements:
+    """AUROC and MinRank of every detector on the source images, under each variation, and under the worst of them.
+
+    A pure function of the stored scores. Intervals are over source images; those of a MinRank that is a mean over
+    several runs, over runs.
+    """
+    return Measurements(row for detector in scores.detectors for row in _rows(scores, detector))
+
+
+def ends(interval: Interval) -> dict[str, Any]:
+    """An interval as the fields of a measurement."""
+    return {"low": interval.low, "high": interval.high, "interval": interval.method, "level": interval.level}
+
+
+def _rows(scores: ScoreTable, detector: str) -> Iterator[Measurement]:
+    about = scores.metadata["attack"]
+    id_test = scores.scores(detector, role="id_test")
+    shared = {**run_context(scores), **detector_context(scores, detector), "protocol": PROTOCOL}
+    for group, outliers in _outliers(scores, detector).items():
+        ranks = outlier_ranks(id_test, outliers)
+        place = {"set": about["outliers"], "group": group, "n_id": ranks.n_id, "n_ood": len(outliers)}
+        interval = source_interval(ranks, LEVEL, seed=shared["seed"], ood_set=about["outliers"])
+        yield Measurement(**shared, **place, metric="auroc", value=ranks.auroc, **ends(interval))
+        for metric, value, interval in _min_rank(ranks, about["runs"]):
+            yield Measurement(
+                **shared, **place, metric=metric, value=value, **({} if interval is None else ends(interval))
+            )
+
+
+def _min_rank(ranks: OutlierRanks, runs: int) -> Iterator[tuple[str, float, Interval | None]]:
+    smallest = ranks.min_ranks(runs).astype(np.float64)
+    mean, n_id = float(smallest.mean()), ranks.n_id
+    interval = min_rank_interval(ranks, LEVEL) if runs == 1 else t_interval(smallest, LEVEL)
+    interval = Interval(max(0.0, interval.low), min(n_id, interval.high), interval.level, interval.method)
+    yield "min_rank", mean, interval
+    yield "min_rank_share", mean / n_id, Interval(interval.low / n_id, interval.high / n_id, LEVEL, interval.method)
+    if runs > 1:
+        yield "min_rank_se", standard_error(smallest), None
+
+
+def _outliers(scores: ScoreTable, detector: str) -> dict[str, FloatArray]:
+    """The outliers of each group: as they are, after each search, and the worst of all variations of each image."""
+    about = scores.metadata["attack"]
+    own = (scores.frame["set"] == about["outliers"]).to_numpy()
+    unit, values = scores.frame["unit"].to_numpy(), scores.frame[detector].to_numpy()
+    found = {group: values[own & (unit == group)] for group in (CLEAN, *about["variations"])}
+    if len(about["conditional"]) > 1:
+        found[ANY] = np.min([found[name] for name in about["conditional"]], axis=0)
+    return found

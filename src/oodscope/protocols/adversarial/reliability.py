@@ -1,0 +1,93 @@
+"""Whether a search can be trusted: chains that still fall, moves that are never or always made, gradients that win."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from oodscope.generation.found import Found
+from oodscope.generation.samplers import Sampler
+from oodscope.metrics import OutlierRanks, outlier_ranks, source_interval
+
+ACCEPTANCE = (0.05, 0.95)
+"""Outside of these shares of accepted moves a chain hardly moves, or hardly cares where it is."""
+
+LATE = 0.9
+"""Half of the chains should have found their lowest score before this share of the budget is spent."""
+
+NOTICEABLE = 0.005
+"""A difference of AUROC that matters, however small its noise is."""
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """How one search went.
+
+    Parameters
+    ----------
+    acceptance : mean share of accepted moves; None for a sampler that accepts nothing by chance.
+    last_gain : median over chains of the share of the budget at which the lowest score was found.
+    white_box_gain : AUROC that a short gradient search takes off the black box's on the same chains; None where the
+        score or the variation has no gradient.
+    flags : reasons to distrust it, in words.
+    """
+
+    acceptance: float | None
+    last_gain: float
+    white_box_gain: float | None
+    flags: tuple[str, ...]
+
+
+def diagnose(
+    found: Found, sampler: Sampler, id_test: np.ndarray[tuple[int], np.dtype[np.float64]], white: Found | None
+) -> Diagnosis:
+    """Judge one search by its own traces and, where there is one, by a gradient search on its first chains."""
+    budget = found.budgets[-1]
+    last_gain = float(torch.as_tensor(found.improved_at).double().median()) / budget
+    flags = []
+    if last_gain > LATE:
+        flags.append(
+            f"chains still fall: half of them found their lowest score after {100 * last_gain:.0f} % of the budget"
+        )
+    if (drop := _late_drop(found, id_test)) is not None:
+        flags.append(drop)
+    acceptance = None
+    # only a sampler of a law, which has a temperature, accepts by chance
+    if hasattr(sampler, "temperature"):
+        acceptance = float(torch.as_tensor(found.acceptance).double().mean())
+        if not ACCEPTANCE[0] <= acceptance <= ACCEPTANCE[1]:
+            advice = "a smaller step" if acceptance < ACCEPTANCE[0] else "a larger step or a lower temperature"
+            flags.append(f"{100 * acceptance:.1f} % of the moves were accepted; try {advice}")
+    gain = None
+    if white is not None:
+        gain, noise = _gain(
+            outlier_ranks(id_test, found.scores[: len(white.scores)]), outlier_ranks(id_test, white.scores)
+        )
+        if gain > max(noise, NOTICEABLE):
+            flags.append(
+                f"{white.budgets[-1]} steps with gradients bring the AUROC of the first {len(white.scores)} chains "
+                f"{100 * gain:.1f} points lower than this search did"
+            )
+    return Diagnosis(acceptance, last_gain, gain, tuple(flags))
+
+
+def _late_drop(found: Found, id_test: np.ndarray[tuple[int], np.dtype[np.float64]]) -> str | None:
+    """Whether the AUROC fell between the last two budgets by more than half the width of its interval."""
+    if len(found.budgets) < 2:
+        return None
+    before, after = (outlier_ranks(id_test, np.asarray(found.at_budget[row])) for row in (-2, -1))
+    interval = source_interval(after)
+    drop = before.auroc - after.auroc
+    if drop <= max((interval.high - interval.low) / 2, NOTICEABLE):
+        return None
+    return (
+        f"AUROC still fell by {100 * drop:.1f} points between {found.budgets[-2]:,} and {found.budgets[-1]:,} "
+        "evaluations, more than its interval reaches"
+    )
+
+
+def _gain(black: OutlierRanks, white: OutlierRanks) -> tuple[float, float]:
+    """Mean paired difference of the ranks as shares of n_id, and 1.96 standard errors of it."""
+    difference = (black.mid - white.mid) / black.n_id
+    spread = float(difference.std(ddof=1)) if len(difference) > 1 else 0.0
+    return float(difference.mean()), 1.96 * spread / np.sqrt(len(difference))

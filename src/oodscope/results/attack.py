@@ -1,0 +1,145 @@
+"""Attack: what searches for the worst outliers of several detectors found, in memory and as a folder."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from oodscope.base.errors import DataError
+from oodscope.base.files import atomic_path, write_text
+from oodscope.results.result import Result
+
+PROTOCOL = "adversarial"
+BUDGET, TRANSFER, SEARCH = f"{PROTOCOL}_budget", f"{PROTOCOL}_transfer", f"{PROTOCOL}_search"
+"""Views of one attack beside its headline rows. ``budget``: AUROC and lowest score after so many evaluations (the
+``set``). ``transfer``: AUROC of a detector on the images found against another one (the ``set``). ``search``: how the
+chains moved, and how many reasons there are not to trust them."""
+
+CLEAN, ANY = "clean", "any"
+"""``group`` of a row about the source images as they are, and about the worst of all variations of each of them."""
+
+_RECORD, _FOLDER = "attack.json", "attack"
+
+
+@dataclass(frozen=True)
+class WorstImages:
+    """The most in-looking images that one search found, worst first.
+
+    Parameters
+    ----------
+    chains : their places among the source images, or among the chains of a generator.
+    scores, ranks : of the detector, and the ID test images strictly below that score.
+    images : uint8 ``[K, H, W, C]``.
+    sources : the images that they are variations of; None for a generator.
+    """
+
+    chains: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    ranks: NDArray[np.int64]
+    images: NDArray[np.uint8]
+    sources: NDArray[np.uint8] | None
+
+
+@dataclass(frozen=True)
+class SearchedPair:
+    """One detector under one variation.
+
+    Parameters
+    ----------
+    settings : variation, sampler, energy, chains and budget, as plain JSON values.
+    parameters : names of the coordinates with their units; empty where coordinates mean nothing.
+    found : ``[chains, len(parameters)]``, what each chain ended with, in those units.
+    flags : why the search may have stopped too early, in words; empty if nothing speaks for it.
+    """
+
+    detector: str
+    variation: str
+    settings: Mapping[str, Any]
+    parameters: tuple[str, ...]
+    found: NDArray[np.float32]
+    worst: WorstImages
+    flags: tuple[str, ...] = ()
+    costs: Mapping[str, float] = field(default_factory=dict)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What the folder keeps as tensors."""
+        kept = {name: getattr(self.worst, name) for name in ("chains", "scores", "ranks", "images", "sources")}
+        named = {"found": self.found, **kept}
+        return {name: np.ascontiguousarray(array) for name, array in named.items() if array is not None}
+
+    def record(self) -> dict[str, Any]:
+        """What the folder keeps as JSON."""
+        names = ("detector", "variation", "settings", "parameters", "flags", "costs")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True)
+class Attack:
+    """Several detectors attacked with several variations of one set of outliers.
+
+    Parameters
+    ----------
+    result : every number as measurements (protocols ``adversarial``, ``adversarial_budget``, ``adversarial_transfer``
+        and ``adversarial_search``), and the scores they were computed from: rows of unit ``clean`` hold the source
+        images, rows of another unit the worst that the variation of that name found against the detector of each column.
+    searches : what each search found, detector by detector.
+    """
+
+    result: Result
+    searches: tuple[SearchedPair, ...]
+
+    @property
+    def detectors(self) -> list[str]:
+        """Whom it attacked."""
+        return list(dict.fromkeys(each.detector for each in self.searches))
+
+    @property
+    def variations(self) -> list[str]:
+        """What it attacked with."""
+        return list(dict.fromkeys(each.variation for each in self.searches))
+
+    def search(self, detector: str, variation: str) -> SearchedPair:
+        """What one variation found against one detector."""
+        for each in self.searches:
+            if (each.detector, each.variation) == (detector, variation):
+                return each
+        raise DataError(f"{detector} was not attacked with {variation!r}")
+
+    def save(self, folder: Path | str) -> Path:
+        """Write the result's own files and, beside them, ``attack.json`` and ``attack/``; pictures and parameters."""
+        folder = Path(folder)
+        records = []
+        for number, each in enumerate(self.searches):
+            name = f"{number:03d}.safetensors"
+            with atomic_path(folder / _FOLDER / name) as temporary:
+                save_file(each.arrays(), temporary)
+            records.append(each.record() | {"file": name})
+        write_text(folder / _RECORD, json.dumps(records, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+        return self.result.save(folder)
+
+    @classmethod
+    def load(cls, folder: Path | str) -> "Attack":
+        """Read what ``save`` wrote."""
+        folder = Path(folder)
+        result = Result.load(folder)
+        if PROTOCOL not in result.record.protocols:
+            raise DataError(f"{folder}: a result of {', '.join(result.record.protocols)}, not of an attack")
+        return cls(result, tuple(_searches(folder)))
+
+
+def _searches(folder: Path) -> Iterator[SearchedPair]:
+    try:
+        records = json.loads((folder / _RECORD).read_text(encoding="utf-8"))
+        for record in records:
+            arrays = load_file(folder / _FOLDER / record.pop("file"))
+            found = arrays.pop("found")
+            record |= {"parameters": tuple(record["parameters"]), "flags": tuple(record["flags"])}
+            yield SearchedPair(**record, found=found, worst=WorstImages(**{"sources": None, **arrays}))
+    except (OSError, ValueError, TypeError, KeyError, SafetensorError) as error:
+        raise DataError(f"{folder}: what the attack found cannot be read: {error}") from error
