@@ -64,11 +64,12 @@ def test_a_flat_density_costs_eight_bits():
 
 @pytest.mark.parametrize(("train", "scorer"), [(train_autoencoder, autoencoder_scorer), (train_flow, flow_scorer)])
 def test_trained_models_find_noise_odd_and_survive_their_file(tmp_path, train, scorer):
-    settings = TINY if train is train_flow else {"width": 8, "code": 8}
-    model = train(smooth(128), 0.0, "cpu", steps=40 if train is train_flow else 200, **settings)
+    settings = TINY if train is train_flow else {"width": 32, "code": 16}
+    model = train(smooth(128), 0.0, "cpu", steps=40, **settings)
     noise = np.random.default_rng(1).integers(0, 256, (32, 8, 8, 3)).astype(np.uint8)
     usual, odd = (scorer(model).score_tensor(tensor(each)) for each in (smooth(32, seed=2), noise))
     assert float((odd[:, None] > usual).float().mean()) > 0.98
     save_density(model, tmp_path / "model.safetensors")
     again = load_density(tmp_path / "model.safetensors")
-    assert torch.equal(scorer(again).score_tensor(tensor(noise)), odd)
+    # the trained one keeps its weights in another order, and sums round differently
+    torch.testing.assert_close(scorer(again).score_tensor(tensor(noise)), odd)
