@@ -61,7 +61,7 @@ class Affine(Ranged):
         return (0.5, 0.5, 0.5, 1 / 6, 0.5)
 
     def __call__(self, points: Tensor, images: Tensor | None = None) -> Tensor:
-        assert images is not None
+        assert images is not None, "it varies source images"
         if images.shape[2:] != self.image_shape[1:]:
             raise DataError(
                 f"affine was made for images of {list(self.image_shape)}, not {list(images.shape[1:])}; "

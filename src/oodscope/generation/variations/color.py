@@ -38,7 +38,7 @@ class Color(Ranged):
         return (0.5, 0.5, 0.5, 0.5)
 
     def __call__(self, points: Tensor, images: Tensor | None = None) -> Tensor:
-        assert images is not None
+        assert images is not None, "it varies source images"
         pixels = computed_in(images)
         each = self.natural(points.to(pixels.dtype))[:, :, None, None, None]
         brightness, contrast, saturation, turn = each.unbind(1)

@@ -54,7 +54,7 @@ class Composition(Variation):
     def __call__(self, points: Tensor, images: Tensor | None = None) -> Tensor:
         for part, own in zip(self.parts, self._split(points)):
             images = part(own, images)
-        assert images is not None
+        assert images is not None, "each part varies source images"
         return images
 
     def natural(self, points: Tensor) -> Tensor:
