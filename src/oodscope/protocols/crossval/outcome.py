@@ -20,7 +20,8 @@ from oodscope.protocols.crossval.plan import CrossValidationPlan
 from oodscope.protocols.crossval.trainer import Trainer
 from oodscope.protocols.crossval.units import Unit
 from oodscope.results.crossval import CrossValidationTable
-from oodscope.results.record import RunRecord, SetRecord, environment
+from oodscope.results.environment import environment
+from oodscope.results.record import RunRecord, SetRecord
 
 
 @dataclass(frozen=True)
