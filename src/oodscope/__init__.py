@@ -22,12 +22,16 @@ if TYPE_CHECKING:
     from oodscope.api import evaluate as evaluate
     from oodscope.base.errors import OodscopeError as OodscopeError
     from oodscope.data import Benchmark as Benchmark
+    from oodscope.data import FoldPlan as FoldPlan
     from oodscope.data import ImageSet as ImageSet
     from oodscope.data import Preprocess as Preprocess
     from oodscope.data import corrupt as corrupt
     from oodscope.data import corrupt_batch as corrupt_batch
+    from oodscope.data import fold_sets as fold_sets
     from oodscope.data import load_benchmark as load_benchmark
     from oodscope.data import own_benchmark as own_benchmark
+    from oodscope.data.folds import DualKFold as DualKFold
+    from oodscope.data.folds import HierarchicalKFold as HierarchicalKFold
     from oodscope.detectors import Detector as Detector
     from oodscope.detectors import FunctionScorer as FunctionScorer
     from oodscope.detectors import Scorer as Scorer
@@ -59,8 +63,11 @@ _HOMES = {
     "ConsoleProgress": "execution.console",
     "CrossEntropy": "training",
     "Detector": "detectors",
+    "DualKFold": "data.folds",
     "FineTune": "training",
+    "FoldPlan": "data",
     "FunctionScorer": "detectors",
+    "HierarchicalKFold": "data.folds",
     "HumanCentric": "protocols",
     "ImageSet": "data",
     "OodscopeError": "base.errors",
@@ -78,6 +85,7 @@ _HOMES = {
     "create_model": "models",
     "evaluate": "api",
     "fit_scorer": "detectors",
+    "fold_sets": "data",
     "load": "detectors",
     "load_benchmark": "data",
     "load_detector": "detectors",

@@ -8,6 +8,7 @@ from oodscope import ImageSet
 from oodscope.base.errors import DataError, StorageError
 from oodscope.data import open_folder, open_list, open_npz
 from oodscope.data.filehashes import FileHashes
+from oodscope.data.manifest import FolderSpec
 from oodscope.data.readability import readable
 
 RNG = np.random.default_rng(0)
@@ -152,6 +153,63 @@ class TestFolders:
         assert kept.sample_ids() == ["a/good.png", "b/good.png"]
         assert kept.skipped == ("a/empty.png", "b/torn.png")
         assert kept.labels.tolist() == [0, 1]
+
+
+class TestNestedFolders:
+    TREE = ("flowers/rose/1.png", "flowers/rose/2.png", "flowers/lily/1.png", "trees/oak/old/1.png", "trees/oak/1.png")
+
+    def open(self, tmp_path, files, *levels):
+        for name in files:
+            picture(tmp_path / name)
+        return open_folder("x", tmp_path, levels)
+
+    def test_are_levels_of_a_hierarchy(self, tmp_path):
+        opened = self.open(tmp_path, self.TREE, "superclass", "class")
+        assert opened.class_names == ("lily", "oak", "rose")
+        assert opened.sample_ids() == sorted(self.TREE)
+        assert [opened.class_names[label] for label in opened.labels] == ["lily", "rose", "rose", "oak", "oak"]
+        assert {level: column.tolist() for level, column in opened.hierarchy.items()} == {
+            "superclass": ["flowers"] * 3 + ["trees"] * 2
+        }
+
+    def test_the_class_may_lie_above_the_deepest_level(self, tmp_path):
+        files = ("dogs/young/1.png", "dogs/old/1.png", "cats/young/1.png")
+        opened = self.open(tmp_path, files, "class", "age")
+        assert opened.class_names == ("cats", "dogs")
+        assert opened.labels.tolist() == [0, 1, 1]
+        assert opened.hierarchy["age"].tolist() == ["young", "old", "young"]
+
+    def test_without_a_level_called_class_the_last_one_is_it(self, tmp_path):
+        opened = self.open(tmp_path, self.TREE, "kind", "species")
+        assert opened.class_names == ("lily", "oak", "rose")
+        assert list(opened.hierarchy) == ["kind"]
+
+    def test_a_benchmark_may_declare_them(self, tmp_path):
+        self.open(tmp_path, self.TREE, "superclass", "class")
+        spec = FolderSpec(source="folder", path="", levels=["superclass", "class"])
+        assert set(spec.open("x", tmp_path).hierarchy) == {"superclass"}
+
+    @pytest.mark.parametrize(
+        ("files", "levels", "message"),
+        [
+            (("a/b/1.png", "a/2.png"), "sc", r"folders of 2 levels \(s/c\) and 1 images beside .*the first: a/2\.png"),
+            (("1.png",), "sc", "1 images beside them"),
+            (("a/b/1.png", "c/b/1.png"), "sc", "the c 'b' lies under 'a' and 'c'"),
+            (("a/b/c/1.png", "a/d/c/1.png"), "rsc", "the c 'c' lies under 'a/b' and 'a/d'"),
+            (("a/b/1.png",), "ss", "need names of their own"),
+            (("a/b/1.png",), "", "need names of their own"),
+        ],
+    )
+    def test_errors(self, tmp_path, files, levels, message):
+        with pytest.raises(DataError, match=message):
+            self.open(tmp_path, files, *levels)
+
+    @pytest.mark.parametrize("empty", ["trees/elm", "moss"])
+    def test_an_empty_folder_is_named_at_every_level(self, tmp_path, empty):
+        (tmp_path / empty).mkdir(parents=True)
+        (tmp_path / ".hidden").mkdir()
+        with pytest.raises(DataError, match=f"the class folder .*/{empty} holds no image"):
+            self.open(tmp_path, self.TREE, "superclass", "class")
 
 
 class TestLists:

@@ -5,6 +5,7 @@ from oodscope.data.classlist import read_class_names
 from oodscope.data.corruptions import corrupt, corrupt_batch
 from oodscope.data.csvlist import open_csv
 from oodscope.data.duplicates import Duplicates, find_duplicates
+from oodscope.data.folds import DualFold, FoldPlan, dual_folds, fold_sets, hierarchical_choice, hierarchical_folds
 from oodscope.data.huggingface import open_hf
 from oodscope.data.imageset import ImageSet
 from oodscope.data.jigsaw import jigsaw
@@ -17,7 +18,9 @@ from oodscope.data.webdataset import open_webdataset
 
 __all__ = [
     "Benchmark",
+    "DualFold",
     "Duplicates",
+    "FoldPlan",
     "ImageSet",
     "Preprocess",
     "Role",
@@ -25,7 +28,11 @@ __all__ = [
     "Validation",
     "corrupt",
     "corrupt_batch",
+    "dual_folds",
     "find_duplicates",
+    "fold_sets",
+    "hierarchical_choice",
+    "hierarchical_folds",
     "jigsaw",
     "load_benchmark",
     "open_csv",

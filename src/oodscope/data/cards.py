@@ -3,10 +3,13 @@
 from functools import cache
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from oodscope.base.config import StrictModel, parse, read_yaml
 from oodscope.base.errors import DataError, did_you_mean
+from oodscope.data.imageset import ImageSet
 from oodscope.data.layouts import AnyLayout
 from oodscope.data.packaged import find
 
@@ -73,6 +76,19 @@ class Card(StrictModel):
         if name not in self.splits:
             raise DataError(f"dataset {self.name!r} has no split {name!r}.{did_you_mean(name, self.splits)}")
         return self.splits[name]
+
+    def levels(self, images: ImageSet) -> dict[str, NDArray[np.str_]]:
+        """The group of each image at every level of the hierarchy, by the name of its class."""
+        columns = {}
+        for level, groups in self.hierarchy.items():
+            group_of = {member: group for group, members in groups.items() for member in members}
+            strange = next((name for name in images.class_names if name not in group_of), None)
+            if strange is not None:
+                raise DataError(
+                    f"set {images.name!r}: {strange!r} is no class of {self.title}.{did_you_mean(strange, group_of)}"
+                )
+            columns[level] = np.array([group_of[name] for name in images.class_names])[images.labels]
+        return columns
 
 
 def load_card(name: str) -> Card:

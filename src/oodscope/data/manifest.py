@@ -19,13 +19,14 @@ from oodscope.execution import SILENT, Progress
 
 
 class FolderSpec(StrictModel):
-    """Images under a folder; its subfolders are the classes."""
+    """Images under a folder; its subfolders are the classes, or the ``levels`` of a hierarchy (``open_folder``)."""
 
     source: Literal["folder"]
     path: str
+    levels: list[str] = Field(default=["class"], min_length=1)
 
     def open(self, name: str, root: Path, progress: Progress = SILENT) -> ImageSet:
-        return open_folder(name, root / self.path)
+        return open_folder(name, root / self.path, self.levels)
 
 
 class ListSpec(StrictModel):

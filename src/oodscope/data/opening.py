@@ -1,6 +1,7 @@
 """Open images that lie on disk: a folder, a list of paths, an npz file."""
 
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from oodscope.base.errors import DataError, did_you_mean
 from oodscope.data.imageset import ImageSet
 from oodscope.data.labels import is_number
+from oodscope.data.levels import class_level, read_levels
 from oodscope.data.lines import check_unique, read_list_text
 from oodscope.data.sources import FileSource
 from oodscope.data.sources.decoding import EXTENSIONS
@@ -16,30 +18,36 @@ from oodscope.data.sources.files import printable
 from oodscope.data.walking import images_under
 
 
-def open_folder(name: str, path: Path | str) -> ImageSet:
-    """Images under a folder, in sorted order; its subfolders, if any, are the classes."""
+def open_folder(name: str, path: Path | str, levels: Sequence[str] = ("class",)) -> ImageSet:
+    """Images under a folder, in sorted order; its subfolders, if any, are the classes.
+
+    Parameters
+    ----------
+    name : of the set.
+    path : of the folder.
+    levels : what the nested folders are, from the outermost: ``("superclass", "class")`` for
+        ``flowers/rose/1.png``. The one called ``class``, else the last, is the class; the others become levels of the
+        hierarchy.
+    """
     root = Path(path)
     if not root.is_dir():
         raise DataError(f"set {name!r}: {root} is not a folder")
     found = sorted(images_under(root))
     if not found:
         raise DataError(f"set {name!r}: no image under {root} (looked for {', '.join(sorted(EXTENSIONS))})")
-    nested = [file.partition("/")[0] if "/" in file else "" for file in found]
-    if not any(nested):
+    if len(levels) == 1 and not any("/" in file for file in found):
         return ImageSet(name, FileSource(root, found))
-    loose = nested.count("")
-    if loose:
-        raise DataError(
-            f"set {name!r}: {root} holds class folders and {loose} images beside them; move the images into a class"
-        )
+    columns = read_levels(name, root, found, levels)
+    nested = columns.pop(class_level(levels))
     classes = sorted(set(nested))
-    empty = sorted(entry.name for entry in root.iterdir() if entry.is_dir() and entry.name[0] != ".")
-    empty = [cls for cls in empty if cls not in set(classes)]
-    if empty:
-        # left out, it would shift the numbers of all classes after it
-        raise DataError(f"set {name!r}: the class folder {printable(str(root / empty[0]))} holds no image; remove it")
     code = {cls: number for number, cls in enumerate(classes)}
-    return ImageSet(name, FileSource(root, found), [code[cls] for cls in nested], [printable(cls) for cls in classes])
+    return ImageSet(
+        name,
+        FileSource(root, found),
+        [code[cls] for cls in nested],
+        [printable(cls) for cls in classes],
+        hierarchy={level: [printable(folder) for folder in column] for level, column in columns.items()},
+    )
 
 
 def open_list(name: str, path: Path | str, root: Path | str | None = None) -> ImageSet:

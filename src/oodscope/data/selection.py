@@ -1,7 +1,6 @@
 """From whole splits to the set a benchmark asks for: joined, cut to a part, to some classes, to a random share."""
 
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Literal
 
 import numpy as np
@@ -9,7 +8,8 @@ from pydantic import Field
 
 from oodscope.base.config import StrictModel
 from oodscope.base.errors import DataError
-from oodscope.data.imageset import ImageSet
+from oodscope.data.folds.choice import hierarchical_choice
+from oodscope.data.imageset import UNLABELLED, ImageSet
 from oodscope.data.packaged import class_list
 from oodscope.data.sources import CroppedSource, JoinedSource
 
@@ -47,12 +47,12 @@ class DrawnClasses(StrictModel):
     def choose(self, images: ImageSet) -> list[str]:
         if self.level not in images.hierarchy:
             raise DataError(f"set {images.name!r} has no level {self.level!r} of classes to draw from")
-        names, column = np.array(images.class_names), images.hierarchy[self.level]
-        rng = np.random.default_rng(self.seed)
-        drawn: set[str] = set()
-        for group in sorted(set(column.tolist())):
-            members = sorted(names[np.unique(images.labels[column == group])].tolist())
-            drawn.update(rng.permutation(members)[: int(Fraction(self.share) * len(members))].tolist())
+        group_of = dict(zip(images.labels.tolist(), images.hierarchy[self.level].tolist()))
+        group_of.pop(UNLABELLED, None)
+        groups = {images.class_names[label]: group for label, group in group_of.items()}
+        members = sorted(groups)
+        choice = hierarchical_choice([groups[member] for member in members], self.share, self.seed)
+        drawn = {members[number] for number in choice.ood}
         return [name for name in images.class_names if (name in drawn) == (self.keep == "drawn")]
 
 

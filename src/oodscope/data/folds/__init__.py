@@ -1,18 +1,40 @@
 """Folds for cross-validation with outliers: dual and hierarchical."""
 
+from typing import TYPE_CHECKING, Any
+
 from oodscope.data.folds.choice import ClassChoice, exact_share, hierarchical_choice
 from oodscope.data.folds.dual import dual_folds, dual_hold_out
 from oodscope.data.folds.fold import DualFold
 from oodscope.data.folds.hierarchical import HierarchicalFolds, hierarchical_folds, hierarchical_hold_out
+from oodscope.data.folds.plan import FoldPlan
+from oodscope.data.folds.sets import FoldedSets, fold_sets
+
+if TYPE_CHECKING:
+    from oodscope.data.folds.splitters import DualKFold as DualKFold
+    from oodscope.data.folds.splitters import HierarchicalKFold as HierarchicalKFold
 
 __all__ = [
     "ClassChoice",
     "DualFold",
+    "DualKFold",
+    "FoldPlan",
+    "FoldedSets",
     "HierarchicalFolds",
+    "HierarchicalKFold",
     "dual_folds",
     "dual_hold_out",
     "exact_share",
+    "fold_sets",
     "hierarchical_choice",
     "hierarchical_folds",
     "hierarchical_hold_out",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # the splitters derive from scikit-learn's, which is slow to import and needed by nobody else here
+    if name not in ("DualKFold", "HierarchicalKFold"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from oodscope.data.folds import splitters
+
+    return getattr(splitters, name)

@@ -60,10 +60,15 @@ def in_groups(levels: Sequence[Codes], rng: np.random.Generator | None) -> NDArr
 
 
 def deal(levels: Sequence[Codes], piles: int, rng: np.random.Generator | None) -> NDArray[np.int64]:
-    """The pile of each item, dealt in turn along ``in_groups``."""
+    """The pile of each item, dealt in turn along ``in_groups`` from a random pile on.
+
+    So every item falls on every pile with probability 1/K, also where K does not divide the number of items. Without
+    ``rng`` the first pile is dealt to first.
+    """
     order = in_groups(levels, rng)
+    start = 0 if rng is None else int(rng.integers(piles))
     pile = np.empty(len(order), dtype=np.int64)
-    pile[order] = np.arange(len(order)) % piles
+    pile[order] = (start + np.arange(len(order))) % piles
     return pile
 
 

@@ -41,7 +41,7 @@ def dual_folds(
     stratified : deal every ID class evenly: its counts in two folds differ by one at most. Without it images are dealt
         regardless of class.
     """
-    ood, levels = _outliers(ood_classes)
+    ood, levels = outlier_classes(ood_classes)
     known = [known_classes(id_labels, stratified=stratified)]
     return join(known, ood, levels, folds, Draw(seed, repetition), val_share, stratified=stratified)
 
@@ -54,15 +54,18 @@ def dual_hold_out(
     repetition: int = 0,
     seed: int = 0,
     val_share: Share = 0.2,
+    stratified: bool = True,
 ) -> DualFold:
-    """One split that tests a K-th of the ID images and a K-th of the OOD classes, rounded up.
+    """One split that tests a K-th of the ID images, class by class, and a K-th of the OOD classes.
 
     What the benchmark truth repeats a hundred times. It is the first of K folds from a draw of its own, independent of
-    that of ``dual_folds``.
+    that of ``dual_folds``. Where K does not divide a number, it is rounded up or down at random, so that every image
+    and every class is tested with probability 1/K. Parameters as there.
     """
-    ood, levels = _outliers(ood_classes)
-    known = [known_classes(id_labels)]
-    (fold,) = join(known, ood, levels, folds, Draw(seed, repetition, "hold_out"), val_share, numbers=(0,))
+    ood, levels = outlier_classes(ood_classes)
+    known = [known_classes(id_labels, stratified=stratified)]
+    draw = Draw(seed, repetition, "hold_out")
+    (fold,) = join(known, ood, levels, folds, draw, val_share, stratified=stratified, numbers=(0,))
     return fold
 
 
@@ -138,12 +141,10 @@ def _check_count(folds: int, id_images: int, ood_classes: int) -> None:
             f"Use folds={ood_classes} or fewer"
         )
     if folds > id_images:
-        raise DataError(
-            f"{folds} folds of {id_images} ID images leave a fold without one; use folds={id_images} or fewer"
-        )
+        raise DataError(f"{folds} folds of {id_images} ID images: use folds={id_images} or fewer")
 
 
-def _outliers(classes: ArrayLike) -> tuple[Codes, list[Codes]]:
+def outlier_classes(classes: ArrayLike) -> tuple[Codes, list[Codes]]:
     """The class of each OOD row, and one group that all classes lie in."""
     distinct, codes = encode(classes, "OOD classes")
     return codes, [np.zeros(len(distinct), dtype=np.int64)]

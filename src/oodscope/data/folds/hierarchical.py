@@ -7,10 +7,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from oodscope.base.errors import DataError
 from oodscope.data.folds.choice import Share
-from oodscope.data.folds.dealing import Codes, encode
+from oodscope.data.folds.dealing import Codes
 from oodscope.data.folds.draws import Draw
-from oodscope.data.folds.dual import join, known_classes
+from oodscope.data.folds.dual import join
 from oodscope.data.folds.fold import DualFold
+from oodscope.data.folds.hierarchy import Hierarchy
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +21,7 @@ class HierarchicalFolds:
     Parameters
     ----------
     folds : the folds in order.
-    strata : the strata of the outliers, in sorted order.
+    strata : in sorted order.
     coverage : ``[strata, folds]``: how many outlier classes of a stratum a fold tests. A 0 is a fold whose test never
         asks about that part of the hierarchy.
     warnings : in words, one per kind of fault.
@@ -37,6 +38,7 @@ def hierarchical_folds(
     ood_classes: ArrayLike,
     ood_strata: ArrayLike,
     *,
+    id_strata: ArrayLike | None = None,
     id_deepest: ArrayLike | None = None,
     folds: int = 5,
     repetition: int = 0,
@@ -55,20 +57,14 @@ def hierarchical_folds(
     id_labels : the class of each ID image, at the level of classification.
     ood_classes : the class of each OOD image at the same level. A class is never divided.
     ood_strata : the stratum of each OOD image: its group one level above.
+    id_strata : the stratum of each ID image: one without any OOD class then shows in the coverage too.
     id_deepest : the deepest class known of each ID image, where it is deeper than the classification. Folds are even
         there, and in ``id_labels`` too.
     folds, repetition, seed, val_share : as in ``dual_folds``.
     strict : a stratum that misses a fold is an error.
     """
-    known, ood, levels, strata = _read(id_labels, id_deepest, ood_classes, ood_strata)
-    joined = join(known, ood, levels, folds, Draw(seed, repetition), val_share)
-    coverage = np.zeros((len(strata), folds), dtype=np.int64)
-    for fold in joined:
-        np.add.at(coverage[:, fold.number], levels[0][fold.ood_test_classes], 1)
-    warnings = (*_missed(strata, coverage), *_lone(known))
-    if strict and (coverage == 0).any():
-        raise DataError(warnings[0])
-    return HierarchicalFolds(tuple(joined), strata, coverage, warnings)
+    hierarchy = Hierarchy.read(id_labels, ood_classes, ood_strata, id_strata, id_deepest)
+    return fold_hierarchy(hierarchy, folds, Draw(seed, repetition), val_share, strict=strict)
 
 
 def hierarchical_hold_out(
@@ -86,35 +82,24 @@ def hierarchical_hold_out(
 
     From a stratum of N classes the floor or the ceiling of N/K are tested. Parameters as in ``hierarchical_folds``.
     """
-    known, ood, levels, _ = _read(id_labels, id_deepest, ood_classes, ood_strata)
-    (fold,) = join(known, ood, levels, folds, Draw(seed, repetition, "hold_out"), val_share, numbers=(0,))
+    read = Hierarchy.read(id_labels, ood_classes, ood_strata, id_deepest=id_deepest)
+    draw = Draw(seed, repetition, "hold_out")
+    (fold,) = join(read.known, read.outliers, read.ood_levels, folds, draw, val_share, numbers=(0,))
     return fold
 
 
-def _read(
-    id_labels: ArrayLike, id_deepest: ArrayLike | None, ood_classes: ArrayLike, ood_strata: ArrayLike
-) -> tuple[list[Codes], Codes, list[Codes], tuple[str, ...]]:
-    """The levels of the ID rows, the class of each OOD row, the levels of the OOD classes, the names of the strata."""
-    known = [known_classes(id_labels)]
-    if id_deepest is not None:
-        deepest = encode(id_deepest, "deepest ID classes")[1]
-        _same_length("deepest ID classes", deepest, known[0])
-        known.append(deepest)
-    classes, ood = encode(ood_classes, "OOD classes")
-    strata, rows = encode(ood_strata, "OOD strata")
-    _same_length("OOD strata", rows, ood)
-    of_class = np.zeros(len(classes), dtype=np.int64)
-    of_class[ood] = rows
-    torn = np.flatnonzero(of_class[ood] != rows)
-    if len(torn):
-        one, two = (str(strata[code]) for code in (rows[torn[0]], of_class[ood[torn[0]]]))
-        raise DataError(f"OOD class {str(classes[ood[torn[0]]])!r} lies in two strata, {one!r} and {two!r}")
-    return known, ood, [of_class], tuple(str(stratum) for stratum in strata)
-
-
-def _same_length(what: str, column: Codes, other: Codes) -> None:
-    if len(column) != len(other):
-        raise DataError(f"{what}: {len(column)} rows where the classes have {len(other)}")
+def fold_hierarchy(
+    hierarchy: Hierarchy, folds: int, draw: Draw, val_share: Share, *, strict: bool
+) -> HierarchicalFolds:
+    """The folds of a hierarchy that was read, with what they cover."""
+    joined = join(hierarchy.known, hierarchy.outliers, hierarchy.ood_levels, folds, draw, val_share)
+    coverage = np.zeros((len(hierarchy.strata), folds), dtype=np.int64)
+    for fold in joined:
+        np.add.at(coverage[:, fold.number], hierarchy.strata_of_class[fold.ood_test_classes], 1)
+    warnings = (*_missed(hierarchy.strata, coverage), *_lone(hierarchy.known))
+    if strict and (coverage == 0).any():
+        raise DataError(warnings[0])
+    return HierarchicalFolds(tuple(joined), hierarchy.strata, coverage, warnings)
 
 
 def _missed(strata: tuple[str, ...], coverage: NDArray[np.int64]) -> list[str]:
@@ -134,6 +119,5 @@ def _lone(known: list[Codes]) -> list[str]:
     if len(known) == 1:
         return []
     alone = int((np.unique(np.stack(known), axis=1, return_counts=True)[1] == 1).sum())
-    return [f"{alone} of the deepest ID classes have one image, which is tested without a like in training"] * (
-        alone > 0
-    )
+    said = f"{alone} of the deepest ID classes have one image: the fold that tests it has none of its kind in training"
+    return [said] * (alone > 0)

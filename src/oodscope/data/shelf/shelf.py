@@ -2,9 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from oodscope.base.errors import DataError
 from oodscope.data.cards import load_card
 from oodscope.data.imageset import ImageSet
@@ -65,11 +62,5 @@ class Shelf:
         expected = card.split(split).count
         if expected is not None and len(images) != expected and not self.lenient:
             raise DataError(f"dataset {dataset!r}, split {split!r}: {len(images):,} images, {expected:,} expected")
-        for level, groups in card.hierarchy.items():
-            group_of = {member: group for group, members in groups.items() for member in members}
-            images.hierarchy[level] = _column(images, group_of)
+        images.hierarchy.update(card.levels(images))
         return images
-
-
-def _column(images: ImageSet, group_of: dict[str, str]) -> NDArray[np.str_]:
-    return np.array([group_of[name] for name in images.class_names])[images.labels]

@@ -1,0 +1,188 @@
+"""From two image sets to folds, once nothing speaks against it."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oodscope.base.errors import DataError, did_you_mean
+from oodscope.data.classnames import overlapping_classes
+from oodscope.data.folds.dual import dual_folds, dual_hold_out
+from oodscope.data.folds.fold import DualFold
+from oodscope.data.folds.hierarchical import HierarchicalFolds, hierarchical_folds, hierarchical_hold_out
+from oodscope.data.folds.plan import FoldPlan
+from oodscope.data.folds.repeats import refuse_repeats, repeated_rows
+from oodscope.data.imageset import UNLABELLED, ImageSet
+
+
+@dataclass(frozen=True, eq=False)
+class FoldedSets:
+    """Two sets that were looked over, and their folds for any repetition. ``fold_sets`` makes it.
+
+    Rows in the folds are rows of the sets as they were given, and class numbers index ``ood_set.class_names``. An image
+    that was dropped is in no fold.
+
+    Parameters
+    ----------
+    id_set, ood_set : the sets.
+    plan : how they are folded.
+    id_rows, ood_rows : the rows that the folds share out.
+    notes : what a reader of the results should know.
+    """
+
+    id_set: ImageSet
+    ood_set: ImageSet
+    plan: FoldPlan
+    id_rows: NDArray[np.int64] = field(repr=False)
+    ood_rows: NDArray[np.int64] = field(repr=False)
+    notes: tuple[str, ...]
+
+    def folds(self, repetition: int = 0) -> list[DualFold]:
+        """The K folds of one repetition."""
+        if self.plan.level is not None:
+            return list(self.hierarchical(repetition).folds)
+        made = dual_folds(**self._classes(), **self._draw(repetition), stratified=self.plan.stratified)
+        return [self._in_whole_sets(fold) for fold in made]
+
+    def hierarchical(self, repetition: int = 0) -> HierarchicalFolds:
+        """The K folds with the coverage of the strata, for sets that are folded by a ``level``."""
+        level = self.plan.level
+        if level is None:
+            raise DataError("these sets are folded without a level: there are no strata to cover")
+        id_strata = self.id_set.hierarchy[level][self.id_rows]
+        made = hierarchical_folds(
+            **self._classes(), **self._draw(repetition), id_strata=id_strata, strict=self.plan.strict
+        )
+        return replace(made, folds=tuple(self._in_whole_sets(fold) for fold in made.folds))
+
+    def hold_out(self, repetition: int = 0) -> DualFold:
+        """One split of the size of a fold, from a draw of its own."""
+        if self.plan.level is not None:
+            return self._in_whole_sets(hierarchical_hold_out(**self._classes(), **self._draw(repetition)))
+        made = dual_hold_out(**self._classes(), **self._draw(repetition), stratified=self.plan.stratified)
+        return self._in_whole_sets(made)
+
+    def _classes(self) -> dict[str, Any]:
+        """The classes of the rows in use, and their strata where there are any."""
+        columns: dict[str, Any] = {
+            "id_labels": self.id_set.labels[self.id_rows],
+            "ood_classes": self.ood_set.labels[self.ood_rows],
+        }
+        if self.plan.level is not None:
+            columns["ood_strata"] = self.ood_set.hierarchy[self.plan.level][self.ood_rows]
+            if self.plan.deepest is not None:
+                columns["id_deepest"] = self.id_set.hierarchy[self.plan.deepest][self.id_rows]
+        return columns
+
+    def _draw(self, repetition: int) -> dict[str, Any]:
+        plan = self.plan
+        return {"folds": plan.folds, "repetition": repetition, "seed": plan.seed, "val_share": plan.val_share}
+
+    def _in_whole_sets(self, fold: DualFold) -> DualFold:
+        known = {name: self.id_rows[getattr(fold, name)] for name in ("id_train", "id_val", "id_test")}
+        outliers = {name: self.ood_rows[getattr(fold, name)] for name in ("ood_train", "ood_test")}
+        return replace(fold, **known, **outliers, ood_classes=self.ood_set.labels)
+
+
+def fold_sets(id_set: ImageSet, ood_set: ImageSet, plan: FoldPlan | None = None) -> FoldedSets:
+    """Look two sets over and fold them.
+
+    Refused are images without a class, a class that is known and an outlier by name, and (``plan.duplicates``) equal
+    images that could be trained on and tested. Everything else that makes folds impossible, such as more folds than OOD
+    classes, is found by dealing the first repetition.
+
+    Parameters
+    ----------
+    id_set, ood_set : two sets, or two parts of one (``data.folds.hierarchical_choice`` finds the classes of each).
+    plan : five folds, flat, by default.
+    """
+    plan = plan or FoldPlan()
+    for images in (id_set, ood_set):
+        _refuse_unlabelled(images)
+    _refuse_levels(id_set, ood_set, plan)
+    notes = _compare_names(id_set, ood_set)
+    id_repeats, ood_repeats = repeated_rows(id_set, ood_set)
+    if plan.duplicates == "error":
+        refuse_repeats(id_set, ood_set, id_repeats, ood_repeats)
+    for images, rows, why in (
+        (id_set, id_repeats, "repeat an earlier one"),
+        (ood_set, ood_repeats, "are ID images too, or stand under two OOD classes"),
+    ):
+        if len(rows):
+            notes.append(f"{len(rows)} of {len(images)} images of {images.name!r} left out: they {why}")
+    folded = FoldedSets(
+        id_set,
+        ood_set,
+        plan,
+        np.setdiff1d(np.arange(len(id_set)), id_repeats),
+        np.setdiff1d(np.arange(len(ood_set)), ood_repeats),
+        (),
+    )
+    if plan.level is None:
+        folded.folds()
+    else:
+        notes += _strata_notes(folded, plan.level)
+    return replace(folded, notes=tuple(notes))
+
+
+def _refuse_unlabelled(images: ImageSet) -> None:
+    missing = int((images.labels == UNLABELLED).sum())
+    if missing:
+        raise DataError(
+            f"set {images.name!r}: {missing} of {len(images)} images have no class; folds divide ID images by class, "
+            "outliers by whole classes"
+        )
+
+
+def _refuse_levels(id_set: ImageSet, ood_set: ImageSet, plan: FoldPlan) -> None:
+    if plan.level is None and plan.deepest is not None:
+        raise DataError(f"deepest={plan.deepest!r} needs a level: name the one above the classes too")
+    if plan.level is not None and not plan.stratified:
+        raise DataError(f"level={plan.level!r} folds a hierarchy, which is always stratified")
+    for level, images in ((plan.level, id_set), (plan.level, ood_set), (plan.deepest, id_set)):
+        if level is not None and level not in images.hierarchy:
+            known = ", ".join(images.hierarchy) or "none"
+            raise DataError(
+                f"set {images.name!r} has no level {level!r} of classes.{did_you_mean(level, images.hierarchy)} "
+                f"It has: {known}"
+            )
+
+
+def _compare_names(id_set: ImageSet, ood_set: ImageSet) -> list[str]:
+    """Refuse a class that both sets hold; a note where the classes have only numbers for names."""
+    unnamed = [images.name for images in (id_set, ood_set) if _is_counted(images)]
+    if unnamed and id_set.source is not ood_set.source:
+        return [f"classes of {unnamed[0]!r} are numbers: whether ID classes are among the outliers was not checked"]
+    known, outliers = (
+        [images.class_names[label] for label in np.unique(images.labels)] for images in (id_set, ood_set)
+    )
+    for overlap in overlapping_classes(known, outliers, None):
+        if overlap.relation == "same name":
+            raise DataError(
+                f"the class {overlap.ood_class!r} of the OOD set {ood_set.name!r} is the class {overlap.id_class!r} of "
+                f"the ID set {id_set.name!r}; a class is known or an outlier, remove it from one of the two"
+            )
+    return []
+
+
+def _is_counted(images: ImageSet) -> bool:
+    return images.class_names == tuple(str(number) for number in range(len(images.class_names)))
+
+
+def _strata_notes(folded: FoldedSets, level: str) -> list[str]:
+    """What is the same in every repetition: strata that cannot be in every fold, or stand on one side only."""
+    first = folded.hierarchical()
+    notes = []
+    short = int((first.coverage == 0).any(axis=1).sum())
+    if short:
+        notes.append(
+            f"{short} of {len(first.strata)} groups of {level!r} have fewer OOD classes than the {folded.plan.folds} "
+            "folds: not every fold tests them"
+        )
+    for side, images in (("OOD", folded.ood_set), ("ID", folded.id_set)):
+        there = {str(group) for group in np.unique(images.hierarchy[level])}
+        if absent := [group for group in first.strata if group not in there]:
+            these = f"{len(absent)} of {len(first.strata)} groups of {level!r}"
+            notes.append(f"{these} have no {side} class: {', '.join(absent)}")
+    return notes
