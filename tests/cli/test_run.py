@@ -201,7 +201,11 @@ class TestEnsembles:
         assert "2 x small_cnn" in oodscope("run", project / "job.yaml", "--output", project / "out", "--json").out
 
     def test_trained_here(self, project, oodscope):
-        change(project / "job.yaml", "weights: net.safetensors", "train: {epochs: 1, batch_size: 4}, members: 2")
+        change(
+            project / "job.yaml",
+            "weights: net.safetensors",
+            "train: {epochs: 2, batch_size: 4, patience: 1}, members: 2",
+        )
         change(project / "job.yaml", "[msp, {knn: {k: 3}}, react+mls]", "[mutual_information]")
         assert "2 x small_cnn" in oodscope("run", project / "job.yaml", "--output", project / "out", "--json").out
 

@@ -1,11 +1,13 @@
 """On a GPU the same recipes run, mixed precision included, and resume."""
 
+import numpy as np
 import pytest
 import torch
 from training_toys import PREPROCESS, StoppedError, TinyNet, colours, same_weights, stop_at
 
 import oodscope.training.loop as loop
-from oodscope.training import Augment, CrossEntropy, train
+from oodscope.training import Augment, CrossEntropy, HeadRecipe, HeadTask, train, train_heads
+from oodscope.training.heads.session import Session, Table
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")]
 
@@ -27,3 +29,47 @@ def test_trains_and_resumes_on_a_gpu(tmp_path, monkeypatch, precision):
     assert resumed.history[-1].loss == pytest.approx(whole.history[-1].loss, rel=0.1)
     assert all(value.device.type == "cpu" for value in resumed.model.state_dict().values())
     assert same_weights(resumed.model, run(folder=tmp_path).model)
+
+
+def embeddings(count=3000, width=40, classes=6):
+    rng = np.random.default_rng(0)
+    labels = np.arange(count) % classes
+    points = rng.normal(size=(classes, width))[labels] + 1.5 * rng.normal(size=(count, width))
+    return torch.tensor(points, dtype=torch.float32), torch.tensor(labels)
+
+
+def folds(points, count=4):
+    rng = np.random.default_rng(1)
+    orders = [rng.permutation(len(points)) for _ in range(count)]
+    return [HeadTask(order[: 2000 + seed], order[2000 + seed : 2500], seed) for seed, order in enumerate(orders)]
+
+
+@pytest.mark.parametrize(("precision", "tolerance"), [("32-true", 0.01), ("bf16-mixed", 0.03)])
+def test_heads_agree_with_those_of_the_processor(precision, tolerance):
+    points, labels = embeddings()
+    recipe = HeadRecipe(hidden=32, batch_size=128, epochs=5, patience=0, precision=precision)
+    tasks = folds(points)
+    exact = train_heads(recipe.model_copy(update={"precision": "32-true"}), points, labels, tasks, 6, device="cpu")
+    ours = train_heads(recipe, points, labels, tasks, 6, device="cuda")
+    outliers = torch.randn(300, 40, generator=torch.Generator().manual_seed(0)) * 3
+    exposed = [task._replace(outliers=np.arange(300), start=head) for task, head in zip(tasks, ours)]
+    flat = train_heads(recipe, points, labels, exposed, 6, outliers=outliers, device="cuda")
+    for one, two, three in zip(exact, ours, flat):
+        assert two.val_accuracy == pytest.approx(one.val_accuracy, abs=tolerance)
+        assert two.hidden_weight.device.type == "cpu"
+        found = two.activations(points.cuda(), labels)
+        assert found.features.device.type == found.head.weight.device.type == "cuda"
+        said = [head.activations(outliers).logits.softmax(1).amax(1).mean() for head in (two, three)]
+        assert said[1] < said[0]
+
+
+def test_an_epoch_of_heads_never_stops_the_device():
+    points, labels = (each.cuda() for each in embeddings())
+    session = Session(HeadRecipe(hidden=32, batch_size=128), Table(points, labels, None, 6), folds(points))
+    session._epoch(1)  # the first use of a kernel may
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        session._epoch(2)
+        session.best = session.best.after(2, session.stack, session._correct(), always=False)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")

@@ -49,9 +49,10 @@ def _last_layer(model: nn.Module) -> tuple[torch.Tensor, str]:
     """A batch that the network can take, and the name of the layer that makes its logits."""
     first = next((module for module in model.modules() if isinstance(module, nn.Conv2d)), None)
     channels = 3 if first is None else first.in_channels
+    device = next((weight.device for weight in model.parameters()), None)
     failure: NetworkError | None = None
     for side in SIDES:
-        batch = torch.rand(COUNT, channels, side, side, generator=torch.Generator().manual_seed(0))
+        batch = torch.zeros(COUNT, channels, side, side, device=device)
         try:
             path = final_layer(model, batch)
         except NetworkError as error:

@@ -9,9 +9,10 @@ from oodscope.training.heads.recipe import HeadRecipe
 from oodscope.training.heads.task import HeadTask
 
 CPU_BYTES = 2**30
-"""What the tasks of one group may take where the device does not say how much is free."""
+"""What the tasks of one group may take on a processor."""
 
-_GPU_SHARE = 0.5
+GPU_BYTES = 16 * 2**30
+"""And on a GPU, if half of what is free there is not less; more at once would not be faster."""
 
 
 def group_tasks(
@@ -34,7 +35,7 @@ def budget(device: torch.device) -> int:
     """Bytes that a group may take on ``device``."""
     if device.type != "cuda":
         return CPU_BYTES
-    return int(_GPU_SHARE * torch.cuda.mem_get_info(device)[0])
+    return min(GPU_BYTES, torch.cuda.mem_get_info(device)[0] // 2)
 
 
 def _bytes(recipe: HeadRecipe, task: HeadTask, width: int, classes: int) -> int:
