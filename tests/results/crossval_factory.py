@@ -48,33 +48,13 @@ def make_table(
     level = level + quality + 0.12 * rng.normal(size=(len(detectors), len(names) * len(trainings)))
     effect = 0.5 * rng.normal(size=(classes, len(names)))
     cells = [(training, name) for training in trainings for name in names]
-    frames = []
+    runs, values = [], []
 
     def record(kind, repetition, fold, group, id_effect, noise, draws=(0, 0, 0)):
         of_classes = np.tile(effect[group].mean(axis=0), len(trainings))
         logits = level + of_classes + id_effect + noise
-        for m, metric in enumerate(metrics):
-            value = 1.0 / (1.0 + np.exp(-(logits + 0.2 * m)))
-            grid = pd.MultiIndex.from_product([detectors, cells]).to_frame(index=False, name=["detector", "cell"])
-            frames.append(
-                pd.DataFrame(
-                    {
-                        "kind": kind,
-                        "repetition": repetition,
-                        "fold": fold,
-                        "training": [cell[0] for cell in grid["cell"]],
-                        "pair": [cell[1] for cell in grid["cell"]],
-                        "detector": grid["detector"],
-                        "metric": metric,
-                        "value": value.ravel(),
-                        "n_id": 2000,
-                        "n_ood": 1000,
-                        "id_draw": draws[0],
-                        "ood_draw": draws[1],
-                        "training_seed": draws[2],
-                    }
-                )
-            )
+        runs.append((kind, repetition, fold, *draws))
+        values.append([1.0 / (1.0 + np.exp(-(logits + 0.2 * m))) for m in range(len(metrics))])
 
     shape = (len(detectors), len(cells))
     for repetition in range(repetitions):
@@ -92,4 +72,24 @@ def make_table(
         for j in range(crossed[1]):
             for s in range(crossed[2]):
                 record("crossed", 0, 0, draws[j], splits[i], 0.05 * rng.normal(size=shape), (i, j, s))
-    return CrossValidationTable(pd.concat(frames, ignore_index=True), {"study": "made of random numbers"})
+    return tidy(runs, np.array(values), metrics, detectors, cells)
+
+
+def tidy(runs, values, metrics, detectors, cells):
+    """The table of ``values[run, metric, detector, cell]``."""
+    run, metric, detector, cell = (index.ravel() for index in np.indices(values.shape))
+    columns = ("kind", "repetition", "fold", "id_draw", "ood_draw", "training_seed")
+    told = {name: np.array([each[place] for each in runs])[run] for place, name in enumerate(columns)}
+    frame = pd.DataFrame(
+        {
+            **told,
+            "training": np.array([training for training, _ in cells])[cell],
+            "pair": np.array([pair for _, pair in cells])[cell],
+            "detector": np.array(detectors)[detector],
+            "metric": np.array(metrics)[metric],
+            "value": values.ravel(),
+            "n_id": 2000,
+            "n_ood": 1000,
+        }
+    )
+    return CrossValidationTable(frame, {"study": "made of random numbers"})

@@ -4,20 +4,21 @@ A run is given by an ID split i, a draw of OOD classes j and a training seed s:
 
 .. math:: y_{ijs} = \mu + A_i + B_j + (AB)_{ij} + S_{ijs},
 
-all effects random and independent, :math:`S` the luck of the training, which is drawn anew whenever another network is
-trained. Half the squared difference of two runs has as its expectation the variances of what they do not share:
+all effects random and independent, :math:`S` the luck of the training. Half the squared difference of two runs has as
+its expectation the variances of what they do not share. Only runs with different seeds are compared: whether two runs
+with one seed share their luck depends on the training (without outlier exposure the OOD classes do not touch the
+network, with it they do; one seed may start two networks alike), and so nothing need be assumed about it.
 
-=========================  ====================================================
-two runs differ in          half the mean squared difference estimates
-=========================  ====================================================
-seed only                   :math:`\sigma_S^2`
-classes and seed            :math:`\sigma_B^2 + \sigma_{AB}^2 + \sigma_S^2`
-split (any seed)            :math:`\sigma_A^2 + \sigma_{AB}^2 + \sigma_S^2`
-split, classes (any seed)   :math:`\sigma_A^2 + \sigma_B^2 + \sigma_{AB}^2 + \sigma_S^2`
-=========================  ====================================================
+========================================  ===================================================================
+two runs of different seeds differ in      half the mean squared difference estimates
+========================================  ===================================================================
+nothing else                               :math:`\sigma_S^2`
+OOD classes                                :math:`\sigma_B^2 + \sigma_{AB}^2 + \sigma_S^2`
+ID split                                   :math:`\sigma_A^2 + \sigma_{AB}^2 + \sigma_S^2`
+both                                       :math:`\sigma_A^2 + \sigma_B^2 + \sigma_{AB}^2 + \sigma_S^2`
+========================================  ===================================================================
 
-Four moments, four unknowns. Pairs that differ in the classes alone are not used: without outlier exposure they share
-the network, with it they do not, so only one of the two would be right.
+Four moments, four unknowns.
 """
 
 from dataclasses import dataclass
@@ -65,8 +66,8 @@ def variance_components(
 ) -> VarianceShares:
     """The components from the runs of a crossed design, balanced or not.
 
-    It needs at least two ID splits, two draws of classes and two seeds, with runs that share a split, runs that share
-    classes, and runs that share both.
+    It needs at least two ID splits, two draws of classes and two seeds: among the runs of different seeds some that
+    share the split, some that share the classes, some that share both and some that share neither.
 
     Parameters
     ----------
@@ -80,15 +81,17 @@ def variance_components(
     first, second = np.triu_indices(values.size, 1)
     half = (values[first] - values[second]) ** 2 / 2.0
     same_id, same_ood, same_seed = (each[first] == each[second] for each in draws)
-    seed = _mean(half, same_id & same_ood & ~same_seed, "in the seed alone")
-    classes = _mean(half, same_id & ~same_ood & ~same_seed, "in OOD classes and seed but not in the ID split")
-    split = _mean(half, ~same_id & same_ood, "in the ID split but not in OOD classes")
-    both = _mean(half, ~same_id & ~same_ood, "in ID split and OOD classes")
+    seed = _mean(half, same_id & same_ood & ~same_seed, "nothing else")
+    classes = _mean(half, same_id & ~same_ood & ~same_seed, "OOD classes but not in the ID split")
+    split = _mean(half, ~same_id & same_ood & ~same_seed, "the ID split but not in OOD classes")
+    both = _mean(half, ~same_id & ~same_ood & ~same_seed, "ID split and OOD classes")
     id_sample, ood_classes = both - classes, both - split
     return VarianceShares(id_sample, ood_classes, both - id_sample - ood_classes - seed, seed, values.size)
 
 
 def _mean(half: FloatArray, chosen: NDArray[np.bool_], words: str) -> float:
     if not chosen.any():
-        raise DataError(f"the sources of variance cannot be told apart: no two runs differ {words}")
+        raise DataError(
+            f"the sources of variance cannot be told apart: no two runs of different seeds differ in {words}"
+        )
     return float(half[chosen].mean())

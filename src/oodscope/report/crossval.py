@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from oodscope.base.files import atomic_path, write_text
-from oodscope.metrics import DUAL_METRICS
+from oodscope.metrics import DUAL_METRICS, DualMetric
 from oodscope.report import crossval_sheets as sheets
 from oodscope.report.crossval_figures import (
     SOURCES,
@@ -46,16 +46,10 @@ class MetricPart:
     """What the page shows of one metric, and what is written beside it."""
 
     study: MetricStudy
-    label: str
-    description: str
+    told: DualMetric
     sheets: list[Sheet]
     figures: list[Drawn]
     variance: pd.DataFrame
-
-    @property
-    def printed(self) -> bool:
-        """Whether the paper prints it; those metrics get a card."""
-        return self.study.metric in DUAL_METRICS and bool(DUAL_METRICS[self.study.metric].printed_as)
 
     @property
     def shown(self) -> list[Sheet]:
@@ -76,9 +70,8 @@ def write_crossval(
     test, auto_parametric : how detectors are compared; see :func:`~oodscope.metrics.comparison.cell_tests`.
     """
     folder = Path(folder)
-    order = [name for name in DUAL_METRICS if name in table.metrics]
-    order += [name for name in table.metrics if name not in order]
-    studies = [study_metric(table, name, test=test, auto_parametric=auto_parametric) for name in order]
+    measured = [name for name in DUAL_METRICS if name in table.metrics]
+    studies = [study_metric(table, name, test=test, auto_parametric=auto_parametric) for name in measured]
     parts = [_part(study, variance_table(table, study.metric)) for study in studies]
     overall = list(_overall(studies))
     written = [folder / "crossval.html"]
@@ -116,11 +109,8 @@ def _overall(studies: Sequence[MetricStudy]) -> Iterator[Sheet]:
 
 
 def _part(study: MetricStudy, variance: pd.DataFrame) -> MetricPart:
-    known = DUAL_METRICS.get(study.metric)
-    description = known.description if known else ""
-    return MetricPart(
-        study, sheets.label(study.metric), description, list(_sheets(study)), list(_figures(study, variance)), variance
-    )
+    told = DUAL_METRICS[study.metric]
+    return MetricPart(study, told, list(_sheets(study)), list(_figures(study, variance)), variance)
 
 
 def _sheets(study: MetricStudy) -> Iterator[Sheet]:
@@ -173,6 +163,7 @@ def _figures(study: MetricStudy, variance: pd.DataFrame) -> Iterator[Drawn]:
 
 
 def _frames(part: MetricPart) -> Iterator[tuple[str, pd.DataFrame]]:
+    yield "cells", part.study.to_dataframe()
     if part.study.has_folds and len(part.study.detectors) > 1:
         yield "fold-tests", part.study.fold_tests
     if not part.variance.empty:
@@ -212,6 +203,11 @@ def _notes(table: CrossValidationTable, study: MetricStudy) -> Iterator[str]:
         yield (
             f"{len(study.cells)} cells and {len(study.detectors)} detector(s): tests over cells need at least 8 cells "
             "and 2 detectors, so there are no tests over cells, no hit rates and no ranks here."
+        )
+    if not table.crossed(study.metric).empty and variance_table(table, study.metric).empty:
+        yield (
+            "The crossed design is too small to tell the sources of variance apart, or not finished: it needs 2 ID "
+            "splits, 2 draws of OOD classes and 2 seeds."
         )
     yield (
         "Tests over cells treat every cell as an independent observation. The cells share ID sets, networks and OOD "

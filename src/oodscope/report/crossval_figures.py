@@ -1,6 +1,6 @@
 """The figures of a study by dual cross-validation: ranks, a truth that settles, and where the spread comes from."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -29,7 +29,9 @@ def critical_difference_diagram(names: Sequence[str], found: CriticalDifference,
     order = np.argsort(ranks, kind="stable")
     half = (len(names) + 1) // 2
     bars_at, first = 52, 52 + 9 * len(found.groups) + 14
-    plot = Plot(_WIDTH, first + _LINE * half + 6, (1.0, float(len(names))), (0.0, 1.0), left=112, right=112)
+    side = max(112, _room(f"{name} 0.00" for name in names))
+    size = (_WIDTH - 224 + 2 * side, first + _LINE * half + 6)
+    plot = Plot(*size, (1.0, float(len(names))), (0.0, 1.0), left=side, right=side)
     axis = 34
     marks = [segment(float(plot.across(1.0)), axis, float(plot.across(len(names))), axis, "axis")]
     for rank in range(1, len(names) + 1):
@@ -71,14 +73,14 @@ def convergence_plot(hold_outs: Numbers, title: str) -> Markup:
     n = np.arange(1, len(series) + 1, dtype=np.float64)
     away = 100.0 * (running.mean - running.mean[-1])
     reach = 200.0 * series.std(axis=0, ddof=1).max() / np.sqrt(n)
-    top = float(max(np.abs(away).max(), reach[min(1, len(reach) - 1)])) or 1.0
+    top = _round_up(float(max(np.abs(away).max(), reach[1])))
     plot = Plot(_WIDTH, 230, (1.0, float(len(series))), (-top, top), left=48, bottom=36, top=10, right=10)
     steps = np.unique(np.linspace(1, len(series), min(5, len(series))).round())
     heights = [-top, -top / 2, 0.0, top / 2, top]
     lines = [polyline(plot, n, away[:, index], style_of(index)) for index in range(away.shape[1])]
     marks = [
         band(plot, n, np.maximum(-reach, -top), np.minimum(reach, top), ""),
-        y_axis(plot, [(value, f"{value:+.2g}" if value else "0") for value in heights]),
+        y_axis(plot, [(value, f"{value:+g}" if value else "0") for value in heights]),
         x_axis(plot, [(value, f"{value:.0f}") for value in steps.tolist()]),
         *lines,
         caption(plot.width - plot.right, plot.height - 6, "hold-outs", "end"),
@@ -97,7 +99,8 @@ def variance_bars(components: pd.DataFrame, title: str) -> Markup:
     components : a row per detector and cell, as :func:`~oodscope.results.crossval_study.variance_table` makes it.
     """
     means = components.groupby("detector", sort=False, observed=True)[list(SOURCES)].mean().clip(lower=0.0)
-    plot = Plot(_WIDTH, 24 + 22 * len(means), (0.0, 1.0), (0.0, 1.0), left=100, right=74)
+    side = max(100, _room(means.index))
+    plot = Plot(_WIDTH - 100 + side, 24 + 22 * len(means), (0.0, 1.0), (0.0, 1.0), left=side, right=74)
     marks = [x_axis(plot, [(share, f"{100 * share:.0f} %") for share in (0.0, 0.5, 1.0)])]
     for number, (detector, parts) in enumerate(means.iterrows()):
         y, total, done = 2 + 22 * number, float(parts.sum()), 0.0
@@ -110,3 +113,16 @@ def variance_bars(components: pd.DataFrame, title: str) -> Markup:
             marks.append(box(start, y, end - start, 17, f"part c{index}", words))
             done += share
     return drawing(plot, title, marks)
+
+
+def _room(texts: Iterable[str]) -> int:
+    """Pixels that the longest text takes beside the plot."""
+    return 16 + round(6.2 * max(len(str(text)) for text in texts))
+
+
+def _round_up(value: float) -> float:
+    """The next of 1, 2, 5, 10, ... times a power of ten, so that half of it is a short number too."""
+    if value <= 0.0:
+        return 1.0
+    unit = 10.0 ** np.floor(np.log10(value))
+    return float(unit * next(step for step in (1.0, 2.0, 5.0, 10.0) if value <= step * unit * (1.0 + 1e-9)))

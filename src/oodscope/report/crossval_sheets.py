@@ -21,7 +21,7 @@ _DEPENDENT = "The cells share networks and images, so these p-values come out to
 
 def label(metric: str) -> str:
     """How tables call a metric."""
-    return DUAL_METRICS[metric].label if metric in DUAL_METRICS else metric
+    return DUAL_METRICS[metric].label
 
 
 def starred(p: float) -> str:
@@ -110,7 +110,7 @@ def rates(studies: Sequence[MetricStudy], alpha: float) -> Sheet:
         ]
         agreed = Entry(f"{100 * way.share:.1f} %" if both.hits.pairs else "–", way.share if both.hits.pairs else "")
         rows.append((Entry(label(study.metric)), *fractions, agreed, Entry(str(way.opposite), way.opposite)))
-    columns = ("metric", "hit rate", "sum/pairs", "error rate", "sum/pairs", "same winner", "wrong winner")
+    columns = ("metric", "hit rate", "hits/pairs", "error rate", "errors/pairs", "same winner", "wrong winner")
     most = len(studies[0].folds)
     notes = (
         f"Hit rate: cross-validations (of {most}) that find a pair significant, mean over the pairs that differ in "

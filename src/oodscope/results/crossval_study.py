@@ -137,6 +137,26 @@ class MetricStudy:
         flat = self.folds.reshape(*self.folds.shape[:2], -1)
         return class_group_intervals(flat).reshape(2, len(self.detectors), len(self.cells))
 
+    def to_dataframe(self) -> pd.DataFrame:
+        """One row for each detector and cell, with everything that is known of it as fractions."""
+        columns: dict[str, Numbers] = {}
+        if self.has_truth:
+            columns |= {"truth": self.truth, "truth_error": self.truth_error}
+        if self.has_folds:
+            low, high = self.class_intervals
+            columns |= {
+                "cross_validated": np.asarray(self.repetitions.mean(axis=0)),
+                "class_low": low,
+                "class_high": high,
+            }
+        rows = [
+            {"training": cell.training, "pair": cell.pair, "detector": detector}
+            | {name: float(values[d, c]) for name, values in columns.items()}
+            for c, cell in enumerate(self.cells)
+            for d, detector in enumerate(self.detectors)
+        ]
+        return pd.DataFrame(rows)
+
     def fold_test(self, first: str, second: str, cell: int, repetition: int | None = None) -> PairedTest:
         """Nadeau & Bengio's test of two detectors in one cell, over the folds of one repetition or of all.
 
@@ -200,7 +220,10 @@ def study_metric(
     hold_outs = table.hold_outs(metric) if table.complete("hold_out") else np.empty(nothing["hold_out"])
     folds = table.folds(metric) if table.complete("fold") else np.empty(nothing["fold"])
     if not len(hold_outs) and not len(folds):
-        raise DataError("the table holds no complete repetition, neither of folds nor of hold-outs")
+        raise DataError(
+            "the table holds no complete repetition, neither of folds nor of hold-outs: every detector is needed in "
+            "every cell; let the study go on until one is finished"
+        )
     numbers = tuple(table.complete("fold"))
     return MetricStudy(metric, tuple(table.detectors), cells, hold_outs, folds, numbers, test, auto_parametric)
 
@@ -216,11 +239,17 @@ def variance_shares(frame: pd.DataFrame) -> VarianceShares:
 
 
 def variance_table(table: CrossValidationTable, metric: str) -> pd.DataFrame:
-    """The variance components of every cell and detector that has a crossed design; empty where none has."""
+    """The variance components of every cell and detector with a crossed design that is large enough to tell them.
+
+    A design of a single seed, split or draw of classes, or one that was interrupted early, gives no row.
+    """
     rows = []
     runs = table.crossed(metric)
     for (training, pair, detector), part in runs.groupby(["training", "pair", "detector"], sort=False, observed=True):
-        found = variance_shares(part)
+        try:
+            found = variance_shares(part)
+        except DataError:
+            continue
         told = {"training": training, "pair": pair, "detector": detector, "runs": found.runs}
         components = {
             "id_sample": found.id_sample,

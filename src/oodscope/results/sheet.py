@@ -69,7 +69,8 @@ class Sheet:
             texts = [(plaintext.escaped(entry.text), entry.strong) for entry in row]
             lines.append([f"**{text}**" if strong else text for text, strong in texts])
         table = [f"| {' | '.join(line)} |" for line in lines]
-        return "\n".join([self.title, "", *table, "", *(f"{note}  " for note in self.notes)]).rstrip() + "\n"
+        below = [f"{plaintext.escaped(note)}  " for note in self.notes]
+        return "\n".join([plaintext.escaped(self.title), "", *table, "", *below]).rstrip() + "\n"
 
     def latex(self) -> str:
         """For a paper, in the manner of booktabs."""

@@ -1,0 +1,204 @@
+"""The page, tables and figures of a study show what was computed, and nothing acts as markup."""
+
+import csv
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from oodscope.metrics.comparison import CriticalDifference
+from oodscope.report import write_crossval
+from oodscope.report.crossval_figures import convergence_plot, critical_difference_diagram, variance_bars
+from oodscope.report.crossval_sheets import ALPHAS, starred
+from oodscope.results import CrossValidationTable
+from oodscope.results.crossval_study import study_metric
+from tests.report.reading import read
+from tests.results.crossval_factory import make_table
+
+EVIL = """<script>alert("1")</script>'"><img src=x onerror=alert(2)>{{ 7*7 }}"""
+
+
+@pytest.fixture(scope="module")
+def table():
+    return make_table(metrics=("aupr_out", "auroc"), hold_outs=30)
+
+
+@pytest.fixture(scope="module")
+def study(table):
+    return study_metric(table, "auroc")
+
+
+@pytest.fixture(scope="module")
+def written(table, tmp_path_factory):
+    return write_crossval(table, tmp_path_factory.mktemp("crossval"))
+
+
+@pytest.fixture(scope="module")
+def page(written):
+    return read(written[0].read_text(encoding="utf-8"))
+
+
+def sheet(written, name):
+    with open(written[0].parent / "tables" / f"{name}.csv", encoding="utf-8", newline="") as stream:
+        rows = list(csv.reader(stream))
+    return rows[0], rows[1:]
+
+
+def test_every_table_of_the_paper_is_there_in_every_format(written):
+    folder = written[0].parent
+    names = {str(path.relative_to(folder)) for path in written}
+    assert all(path.is_file() and path.stat().st_size for path in written)
+    stems = [f"tables/rates-{alpha:g}" for alpha in ALPHAS] + ["tables/against-truth"]
+    for metric in ("auroc", "aupr_out"):
+        stems += [f"tables/{metric}/counts-{alpha:g}" for alpha in ALPHAS]
+        stems += [f"tables/{metric}/{name}" for name in ("truth", "p-values", "p-values-holm", "p-values-bh", "wins")]
+        stems += [f"tables/{metric}/{name}" for name in ("truth-standard-errors", "cross-validated", "against-truth-p")]
+        assert {f"tables/{metric}/{name}.csv" for name in ("cells", "fold-tests", "variance")} <= names
+        assert {f"figures/{name}-{metric}.svg" for name in ("ranks", "convergence", "variance")} <= names
+    assert {f"{stem}.{ending}" for stem in stems for ending in ("csv", "md", "tex")} <= names
+
+
+def test_table_4_is_the_truth(written, study):
+    head, rows = sheet(written, "auroc/truth")
+    assert head == ["training", "ID", "OOD", *study.detectors]
+    assert rows[0][:3] == ["plain", "cifar10", "cifar100"] and rows[-1][0] == "outlier_exposure"
+    np.testing.assert_array_equal(np.array([row[3:] for row in rows], dtype=float).T, study.truth)
+
+
+def test_tables_5_and_6_are_the_tests(written, study):
+    head, rows = sheet(written, "auroc/p-values")
+    counted = sheet(written, "auroc/counts-0.05")[1]
+    corrected = sheet(written, "auroc/p-values-holm")[1]
+    assert head == ["", *study.detectors]
+    for a, row in enumerate(rows):
+        for b in range(8):
+            if a == b:
+                assert row[b + 1] == counted[a][b + 1] == ""
+                continue
+            assert float(row[b + 1]) == study.truth_tests.p[a, b]
+            assert float(corrected[a][b + 1]) == study.truth_tests.holm()[a, b]
+            sign = 1 if study.truth_tests.p[a, b] <= 0.05 else -1
+            assert int(counted[a][b + 1]) == sign * study.counts(0.05)[a, b]
+
+
+def test_tables_7_to_9_are_the_rates(written, study):
+    for alpha in ALPHAS:
+        _, rows = sheet(written, f"rates-{alpha:g}")
+        row = rows[0]  # the metrics of the paper come first
+        rates, ways = study.rates(alpha), study.directions(alpha)
+        assert row[0] == "AUROC"
+        assert (float(row[1]), row[2]) == (rates.hits.value, f"{rates.hits.total}/{rates.hits.pairs}")
+        assert row[4] == f"{rates.errors.total}/{rates.errors.pairs}"
+        assert (float(row[5]), int(row[6])) == (ways.share, ways.opposite)
+    _, rows = sheet(written, "against-truth")
+    flagged = re.findall(r"(\d+) \(([^)]*)\)", rows[0][1])
+    expected = {
+        (str(study.numbers[r]), study.detectors[d]) for r, d in zip(*np.nonzero(study.against_truth <= ALPHAS[0]))
+    }
+    assert {(number, name) for number, names in flagged for name in names.split(", ")} == expected
+
+
+@pytest.mark.parametrize(
+    ("p", "text"),
+    [
+        (0.01, "0.0100***"),
+        (0.0141, "0.0141**"),
+        (0.05, "0.0500**"),
+        (0.0501, "0.0501*"),
+        (0.1, "0.1000*"),
+        (0.1055, "0.1055"),
+        (1e-6, "<0.0001***"),
+    ],
+)
+def test_stars_are_those_of_the_legend(p, text):
+    assert starred(p) == text
+
+
+def test_the_page_shows_the_tables_and_asks_for_nothing(written, page, study):
+    text = written[0].read_text(encoding="utf-8")
+    assert not re.search(r"https?:|url\(|@import|<script", text) and written[0].stat().st_size < 1_500_000
+    for element in page.every():
+        assert element.tag not in {"link", "img", "iframe", "script"} and "src" not in element.attributes
+    ids = {element.attributes.get("id") for element in page.every()}
+    assert all(link.attributes["href"].removeprefix("#") in ids for link in page.all("a"))
+    shown = [float(cell.attributes["data-value"]) for cell in page.all("td") if "data-value" in cell.attributes]
+    assert set(study.truth.ravel().tolist()) <= set(shown)
+    (card,) = page.all("div", **{"class": "card"})  # the paper prints one of these two metrics
+    assert f"{study.rates(0.05).hits.value:.2f} of 10 find a true difference" in card.text
+    assert len(page.all("svg")) == 6
+
+
+def test_ranks_are_drawn_where_they_are():
+    found = CriticalDifference((1.0, 2.5, 4.0, 2.5), 1.6, ((0, 1, 3), (1, 3, 2)))
+    svg = str(critical_difference_diagram(["a", "b", "c", "d"], found, "ranks"))
+    drops = sorted(float(x) for x in re.findall(r'class="leader" d="M([\d.]+) 34L\1 ', svg))
+    assert drops == [112.0, 220.0, 220.0, 328.0]  # the axis runs from 112 (rank 1) to 328 (rank 4)
+    bars = re.findall(r'class="joined" d="M([\d.]+) [\d.]+L([\d.]+) ', svg)
+    assert [(float(a), float(b)) for a, b in bars] == [(108.0, 224.0), (216.0, 332.0)]
+    (ruler,) = re.findall(r'class="ruler" d="M([\d.]+) [\d.]+L([\d.]+) ', svg)
+    assert float(ruler[1]) - float(ruler[0]) == pytest.approx(1.6 * 72, abs=0.1)
+    long = str(critical_difference_diagram(["a_detector_with_a_long_name", "b", "c", "d"], found, "ranks"))
+    assert int(re.search(r'width="(\d+)"', long)[1]) > 440
+
+
+def test_the_truth_settles_at_zero(study):
+    svg = str(convergence_plot(study.hold_outs, "settles"))
+    lines = re.findall(r'<polyline class="line [^"]*" points="([^"]*)"', svg)
+    assert len(lines) == 8
+    points = np.array([[pair.split(",") for pair in line.split()] for line in lines], dtype=float)
+    assert points.shape == (8, 30, 2) and np.ptp(points[:, -1, 1]) == 0
+    # twice as far above zero, twice as far in pixels: the first point is the first hold-out
+    away = study.hold_outs.mean(axis=2)[0] - study.truth.mean(axis=1)
+    drawn = points[:, -1, 1] - points[:, 0, 1]
+    assert np.corrcoef(away, drawn)[0, 1] > 0.999 and (np.sign(drawn) == np.sign(away)).all()
+    (band,) = re.findall(r'<polygon class="band [^"]*" points="([^"]*)"', svg)
+    band = np.array([pair.split(",") for pair in band.split()], dtype=float)
+    ends = sorted(band[band[:, 0] == band[:, 0].max(), 1])
+    spread = 4 * study.hold_outs.mean(axis=2).std(axis=0, ddof=1).max() / np.sqrt(30)
+    scale = np.median(np.abs(drawn) / np.abs(away))
+    assert ends[-1] - ends[0] == pytest.approx(spread * scale, rel=0.02)
+
+
+def test_bars_share_out_the_variance():
+    frame = pd.DataFrame(
+        {
+            "detector": ["msp", "msp", "knn"],
+            "id_sample": [1.0, 3.0, 0.0],
+            "ood_classes": [2.0, 2.0, -1.0],
+            "interaction": [0.0, 0.0, 0.0],
+            "training_seed": [0.0, 0.0, 0.0],
+        }
+    )
+    svg = str(variance_bars(frame, "bars"))
+    widths = [
+        float(width) for width in re.findall(r'<rect class="part c\d" x="[\d.]+" y="[\d.]+" width="([\d.]+)"', svg)
+    ]
+    assert widths == [133.0, 133.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    assert "sd 200.00" in svg and "sd 0.00" in svg
+
+
+def test_small_studies_say_what_they_are_too_small_for(tmp_path):
+    two = make_table(detectors=("msp", "knn"), metrics=("auroc",), pairs=1, repetitions=1, folds=2, hold_outs=0)
+    page = read(write_crossval(two, tmp_path / "two")[0].read_text(encoding="utf-8"))
+    assert "No hold-outs were made" in page.text and "tests over cells need at least 8 cells" in page.text
+    one = make_table(detectors=("msp",), metrics=("auroc",), pairs=1, repetitions=0, hold_outs=1, crossed=(0, 0, 0))
+    page = read(write_crossval(one, tmp_path / "one")[0].read_text(encoding="utf-8"))
+    assert "No cross-validations were made" in page.text and not page.all("svg")
+    single = make_table(detectors=("msp",), metrics=("auroc",), pairs=1, repetitions=0, hold_outs=3, crossed=(2, 2, 1))
+    page = read(write_crossval(single, tmp_path / "single")[0].read_text(encoding="utf-8"))
+    assert "crossed design is too small" in page.text and len(page.all("svg")) == 1
+
+
+def test_no_name_acts_as_markup(tmp_path):
+    table = make_table(detectors=("msp", "knn", "ebo"), metrics=("auroc",), pairs=4, repetitions=2, hold_outs=3)
+    frame = table.frame.astype({"detector": str, "pair": str, "metric": str})
+    frame["detector"] = frame["detector"].replace("knn", EVIL)
+    frame["pair"] = frame["pair"].replace("cifar10/dtd", EVIL)
+    evil = CrossValidationTable(frame, {EVIL: EVIL})
+    text = write_crossval(evil, tmp_path)[0].read_text(encoding="utf-8")
+    page = read(text)
+    assert not page.all("script") and not page.all("img") and EVIL in page.text
+    for path in Path(tmp_path).rglob("*.svg"):
+        assert "<script" not in path.read_text(encoding="utf-8")
