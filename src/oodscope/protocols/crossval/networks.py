@@ -21,7 +21,6 @@ from oodscope.protocols.crossval.draws import Rows, TrainingRows
 from oodscope.protocols.crossval.trainer import FoldModel
 from oodscope.training import FineTune, OutlierExposure, Recipe, train
 
-
 EXPOSED = 5
 """Epochs with outliers, as in the paper; fewer where the training itself has fewer."""
 
