@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 from tests.realdata.packs import CIFAR10, CIFAR100, resnet18
+from threadpoolctl import threadpool_limits
 from torch import nn
 
 import oodscope as oods
@@ -209,6 +210,8 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     options = parser.parse_args()
     begun = time.perf_counter()
+    # what an accelerator leaves to the host is thousands of small decompositions, for which threads only wait
+    threadpool_limits(1, user_api="blas")
     folder = Path(os.environ["OODSCOPE_DATA"]).resolve()
     options.output.mkdir(parents=True, exist_ok=True)
     pairs = make_pairs(folder, options.cifar10_train, options.per_class)

@@ -63,6 +63,9 @@ def crossval(
     images_per_class: Annotated[
         int | None, typer.Option(help="Training images per class of a generated benchmark.", min=1)
     ] = None,
+    drop_duplicates: Annotated[
+        bool, typer.Option("--drop-duplicates", help="Leave out equal images that could be trained on and tested.")
+    ] = False,
     output: Annotated[Path, typer.Option(help="Folder of the study; an interrupted one goes on.")] = Path(
         "runs/crossval"
     ),
@@ -83,6 +86,7 @@ def crossval(
         "repetitions": repetitions,
         "hold_outs": truth,
         "outlier_exposure": not no_outlier_exposure,
+        "duplicates": "drop" if drop_duplicates else "error",
         "seed": seed,
     }
     if detectors != "paper":

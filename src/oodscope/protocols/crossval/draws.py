@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oodscope.base.hashing import fingerprint
-from oodscope.data.folds import DualFold, dual_folds, dual_hold_out, hierarchical_folds, hierarchical_hold_out
+from oodscope.data.folds import DualFold, fold_sets
 from oodscope.protocols.crossval.pair import Pair
 from oodscope.protocols.crossval.plan import CrossValidationPlan
 
@@ -73,15 +73,15 @@ def all_draws(plan: CrossValidationPlan) -> Iterator[Draw]:
 
 
 class Divisions:
-    """The rows of every draw. Those of the ID set do not depend on the OOD set, so that pairs can share a network.
+    """The rows of every draw of some pairs. Made once all pairs were looked over (``fold_sets``).
 
-    The folds of a repetition are drawn together and kept until another repetition is asked for.
+    The rows of an ID set do not depend on the OOD set, so that pairs can share a network.
     """
 
-    def __init__(self, plan: CrossValidationPlan) -> None:
-        self.plan = plan
-        self._folds = lru_cache(maxsize=64)(self._all_folds)
-        self._hold_out = lru_cache(maxsize=64)(self._one_hold_out)
+    def __init__(self, plan: CrossValidationPlan, pairs: Sequence[Pair]) -> None:
+        self._folded = {pair: fold_sets(pair.id_set, pair.ood_set, plan.fold_plan(pair.level)) for pair in pairs}
+        self._folds = lru_cache(maxsize=4 * len(pairs))(lambda pair, number: self._folded[pair].folds(number))
+        self._hold_out = lru_cache(maxsize=64)(lambda pair, number: self._folded[pair].hold_out(number))
 
     def of(self, pair: Pair, draw: Draw) -> DualFold:
         """The rows of one draw of one pair."""
@@ -89,31 +89,9 @@ class Divisions:
             return self._folds(pair, draw.repetition)[draw.fold]
         if draw.kind == "hold_out":
             return self._hold_out(pair, draw.repetition)
-        strange = self._hold_out(pair, draw.ood_draw)
-        known = self._hold_out(pair, draw.id_draw)
+        known, strange = self._hold_out(pair, draw.id_draw), self._hold_out(pair, draw.ood_draw)
         return replace(known, ood_train=strange.ood_train, ood_test=strange.ood_test)
 
-    def warnings(self, pair: Pair) -> tuple[str, ...]:
-        """What the folds of a pair with a hierarchy cannot give."""
-        if pair.level is None:
-            return ()
-        drawn = hierarchical_folds(*self._columns(pair), **self._options(0))
-        return tuple(f"{pair.name}: {warning}" for warning in drawn.warnings)
-
-    def _all_folds(self, pair: Pair, repetition: int) -> Sequence[DualFold]:
-        if pair.level is None:
-            return dual_folds(pair.id_set.labels, pair.ood_set.labels, **self._options(repetition))
-        return hierarchical_folds(*self._columns(pair), **self._options(repetition)).folds
-
-    def _one_hold_out(self, pair: Pair, repetition: int) -> DualFold:
-        if pair.level is None:
-            return dual_hold_out(pair.id_set.labels, pair.ood_set.labels, **self._options(repetition))
-        return hierarchical_hold_out(*self._columns(pair), **self._options(repetition))
-
-    def _columns(self, pair: Pair) -> tuple[Rows, Rows, NDArray[Any]]:
-        assert pair.level is not None, "asked only of pairs with a hierarchy"
-        return pair.id_set.labels, pair.ood_set.labels, pair.ood_set.hierarchy[pair.level]
-
-    def _options(self, repetition: int) -> dict[str, Any]:
-        plan = self.plan
-        return {"folds": plan.folds, "repetition": repetition, "seed": plan.seed, "val_share": plan.val_share}
+    def notes(self) -> list[str]:
+        """What a reader should know of the folds of each pair."""
+        return [f"{pair.name}: {note}" for pair, folded in self._folded.items() for note in folded.notes]

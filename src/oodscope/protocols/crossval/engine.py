@@ -7,16 +7,15 @@ from time import perf_counter
 from typing import Any
 
 from oodscope.base.files import write_text
-from oodscope.data.imageset import ImageSet
 from oodscope.detectors import Detector
 from oodscope.detectors.base import parameters_json
 from oodscope.execution import SILENT, Progress, ahead
-from oodscope.protocols.crossval.draws import Divisions, all_draws
+from oodscope.protocols.crossval.draws import Divisions
 from oodscope.protocols.crossval.journal import Journal
 from oodscope.protocols.crossval.judging import FoldScores
 from oodscope.protocols.crossval.leaks import find_leaks, refuse_leaks
 from oodscope.protocols.crossval.outcome import CrossValidation, metadata_of, record_of, table_of
-from oodscope.protocols.crossval.pair import Pair, checked_pairs
+from oodscope.protocols.crossval.pair import Pair, compact_pairs, distinct_sets
 from oodscope.protocols.crossval.plan import CrossValidationPlan
 from oodscope.protocols.crossval.trainer import Trainer
 from oodscope.protocols.crossval.units import Unit, UnitScorer, batches_of_units
@@ -56,18 +55,15 @@ def cross_validate(
     progress : told of every draw of every ID set.
     """
     started = perf_counter()
-    detectors, divisions = plan.make_detectors(), Divisions(plan)
-    pairs = checked_pairs(pairs)
-    for pair in pairs:
-        # what cannot be divided is said before anything is trained
-        divisions.of(pair, next(all_draws(plan)))
+    detectors, pairs = plan.make_detectors(), compact_pairs(pairs)
+    divisions = Divisions(plan, pairs)
     leaks = _leaks(trainer, pairs, allow_leak)
     journal = Journal(Path(folder), _identity(plan, pairs, trainer, detectors))
     batches = batches_of_units(plan, pairs, trainer.at_once)
     missing = [unit for batch in batches for unit in batch if journal.read(unit.name) is None]
     opening = perf_counter()
     if missing:
-        trainer.open(_sets(pairs), progress)
+        trainer.open(distinct_sets(pairs), progress)
     costs: dict[str, Any] = {"open_seconds": perf_counter() - opening}
     scorer = UnitScorer(plan, trainer, detectors, divisions)
 
@@ -92,7 +88,7 @@ def cross_validate(
     left = sum(map(len, batches)) - len(found)
     costs |= {f"{what}_seconds": seconds for what, seconds in scorer.seconds.items()}
     costs |= {"seconds": perf_counter() - started, "units": len(found), "unfinished": left}
-    notes = _notes(divisions, pairs, leaks, left)
+    notes = _notes(divisions, leaks, left)
     table = table_of(found, metadata_of(plan, pairs, trainer, detectors, leaks, notes))
     table.save(folder)
     record = record_of(plan, pairs, trainer, notes, costs)
@@ -120,16 +116,9 @@ def _identity(
     }
 
 
-def _notes(divisions: Divisions, pairs: Sequence[Pair], leaks: Sequence[str], left: int) -> list[str]:
+def _notes(divisions: Divisions, leaks: Sequence[str], left: int) -> list[str]:
     notes = [f"LEAK: {leak}; these numbers are no evidence" for leak in leaks]
-    notes += [warning for pair in pairs for warning in divisions.warnings(pair)]
-    for images in _sets(pairs):
-        if repeated := len(images) - len(set(images.digests())):
-            notes.append(f"{repeated} images of {images.name} occur more than once, perhaps in training and test")
+    notes += divisions.notes()
     if left:
         notes.append(f"stopped before {left} draws of ID sets; call again to go on")
     return notes
-
-
-def _sets(pairs: Sequence[Pair]) -> list[ImageSet]:
-    return list({images.name: images for pair in pairs for images in (pair.id_set, pair.ood_set)}.values())

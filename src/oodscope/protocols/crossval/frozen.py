@@ -67,12 +67,10 @@ class FrozenEmbeddings:
     ) -> None:
         self.classifier, self.recipe = classifier, recipe or HeadRecipe()
         self.at_once = at_once
+        # with its index, as tensors say it: "cuda" and "cuda:0" would pass for two devices
+        self.device = torch.empty(0, device=classifier.device).device
         self._store, self._batch_size = store or ActivationStore(), batch_size
         self._embedded: dict[str, Embedded] = {}
-
-    @property
-    def device(self) -> torch.device:
-        return self.classifier.device
 
     def describe(self) -> dict[str, Any]:
         return {

@@ -10,7 +10,7 @@ from oodscope.base.errors import DataError, UnknownNameError
 from oodscope.data.corpora import get_corpus, pretraining_overlap
 from oodscope.data.imageset import ImageSet
 from oodscope.models import Classifier
-from oodscope.protocols.crossval.pair import Pair
+from oodscope.protocols.crossval.pair import Pair, distinct_sets
 
 
 def find_leaks(classifier: Classifier, pairs: Sequence[Pair]) -> list[str]:
@@ -20,7 +20,7 @@ def find_leaks(classifier: Classifier, pairs: Sequence[Pair]) -> list[str]:
     that are mere numbers tell nothing. ``classifier.pretrained_on`` is compared with the ID side: outliers of a
     corpus are exposure (``find_pair_exposure``), not a leak.
     """
-    folded = _distinct(images for pair in pairs for images in _sides(pair))
+    folded = distinct_sets(pairs)
     names = [images.name for images in folded]
     for given in classifier.trained_on:
         if isinstance(given, str) and given not in names:
@@ -31,7 +31,7 @@ def find_leaks(classifier: Classifier, pairs: Sequence[Pair]) -> list[str]:
         for images in folded
         if (said := _shared(given, images))
     ]
-    for images in _distinct(pair.id_set for pair in pairs):
+    for images in {pair.id_set.name: pair.id_set for pair in pairs}.values():
         closed = [name for name in classifier.pretrained_on if not get_corpus(name).open_ended]
         if said := pretraining_overlap(closed, images.name):
             leaks.append(f"{classifier.name} knows the classes of {images.name} ({said})")
@@ -52,18 +52,13 @@ def find_pair_exposure(classifier: Classifier, pairs: Sequence[Pair]) -> dict[st
     """What is known of each pair whose outliers, or whose ID classes, lie in the network's pretraining."""
     found = {}
     for pair in pairs:
-        parts = [(images.name, pretraining_overlap(classifier.pretrained_on, images.name)) for images in _sides(pair)]
+        parts = [
+            (images.name, pretraining_overlap(classifier.pretrained_on, images.name))
+            for images in (pair.id_set, pair.ood_set)
+        ]
         if said := "; ".join(f"{name}: {what}" for name, what in parts if what):
             found[pair.name] = said
     return found
-
-
-def _sides(pair: Pair) -> tuple[ImageSet, ImageSet]:
-    return pair.id_set, pair.ood_set
-
-
-def _distinct(sets: Iterable[ImageSet]) -> list[ImageSet]:
-    return list({images.name: images for images in sets}.values())
 
 
 def _shared(given: ImageSet | str, images: ImageSet) -> str:

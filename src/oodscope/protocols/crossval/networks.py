@@ -21,6 +21,9 @@ from oodscope.protocols.crossval.draws import Rows, TrainingRows
 from oodscope.protocols.crossval.trainer import FoldModel
 from oodscope.training import FineTune, OutlierExposure, Recipe, train
 
+EXPOSED = 5
+"""Epochs with outliers, as in the paper; fewer where the training itself has fewer."""
+
 
 @dataclass(frozen=True, eq=False)
 class NetworkModel:
@@ -61,7 +64,7 @@ class NetworkTrainer(ABC):
         batch_size: int,
     ) -> None:
         self.name, self.recipe, self.preprocess = name, recipe, preprocess
-        self.exposure = exposure or OutlierExposure.after(recipe)
+        self.exposure = exposure or OutlierExposure.after(recipe, epochs=min(EXPOSED, recipe.epochs))
         self.device, self._batch_size = device, batch_size
 
     @abstractmethod

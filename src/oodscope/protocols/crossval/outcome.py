@@ -15,7 +15,7 @@ from oodscope.detectors import Detector
 from oodscope.detectors.base import parameters_json
 from oodscope.protocols.crossval.journal import Cells
 from oodscope.protocols.crossval.leaks import find_pair_exposure
-from oodscope.protocols.crossval.pair import Pair
+from oodscope.protocols.crossval.pair import Pair, distinct_sets
 from oodscope.protocols.crossval.plan import CrossValidationPlan
 from oodscope.protocols.crossval.trainer import Trainer
 from oodscope.protocols.crossval.units import Unit
@@ -70,7 +70,7 @@ def record_of(
     for pair in pairs:
         for role, images in (("id", pair.id_set), ("ood", pair.ood_set)):
             roles.setdefault(images.name, []).append(role)
-    sets = {images.name: images for pair in pairs for images in (pair.id_set, pair.ood_set)}
+    sets = {images.name: images for images in distinct_sets(pairs)}
     held = [[name, images.fingerprint] for name, images in sets.items()]
     now = datetime.now(UTC)
     return RunRecord(
@@ -115,8 +115,6 @@ def metadata_of(
         "notes": notes,
         "exposure": {} if network is None else find_pair_exposure(network, pairs),
         "sets": {
-            images.name: {"images": len(images), "classes": len(images.class_names)}
-            for pair in pairs
-            for images in (pair.id_set, pair.ood_set)
+            images.name: {"images": len(images), "classes": len(images.class_names)} for images in distinct_sets(pairs)
         },
     }

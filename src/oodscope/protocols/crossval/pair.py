@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oodscope.base.errors import DataError, did_you_mean
+from oodscope.base.errors import DataError
 from oodscope.data.imageset import UNLABELLED, ImageSet
 from oodscope.data.selection import restrict
 
@@ -31,35 +31,19 @@ class Pair:
         """``ID/OOD``, as tables say it."""
         return f"{self.id_set.name}/{self.ood_set.name}"
 
-    def check(self) -> None:
-        """Refuse what no folds can be drawn from, and images on both sides."""
-        for images in (self.id_set, self.ood_set):
-            if self.level is not None and self.level not in images.hierarchy:
-                known = list(images.hierarchy)
-                raise DataError(
-                    f"set {images.name!r} has no level {self.level!r} in its hierarchy."
-                    f"{did_you_mean(self.level, known)} It has: {', '.join(known) or 'none'}"
-                )
-        if len(np.unique(self.id_set.labels)) < 2:
-            raise DataError(f"set {self.id_set.name!r} shows one class only; a classifier needs at least two")
-        known_digests = set(self.id_set.digests())
-        names = self.ood_set.sample_ids()
-        both = [name for name, digest in zip(names, self.ood_set.digests()) if digest in known_digests]
-        if both:
-            raise DataError(
-                f"pair {self.name!r}: {len(both)} image{'s' * (len(both) > 1)} of {self.ood_set.name!r} "
-                f"also in {self.id_set.name!r} ({', '.join(both[:3])}{', ...' * (len(both) > 3)}); an image cannot be "
-                "known and unknown at once, so remove them from one of the two"
-            )
+
+def distinct_sets(pairs: Sequence[Pair]) -> list[ImageSet]:
+    """Every set of some pairs once."""
+    return list({images.name: images for pair in pairs for images in (pair.id_set, pair.ood_set)}.values())
 
 
-def checked_pairs(pairs: Sequence[Pair]) -> list[Pair]:
-    """The pairs with labels that count the classes that occur, each checked; no two may have one name."""
+def compact_pairs(pairs: Sequence[Pair]) -> list[Pair]:
+    """The pairs with labels that count the classes that occur; no two pairs or sets may have one name."""
     if not pairs:
         raise DataError("no pair to cross-validate: name an ID set and at least one OOD set")
     compact: dict[tuple[str, str], ImageSet] = {}
     for images in (images for pair in pairs for images in (pair.id_set, pair.ood_set)):
-        compact.setdefault((images.name, images.fingerprint), in_own_classes(images))
+        compact.setdefault((images.name, images.fingerprint), _in_own_classes(images))
     names = [name for name, _ in compact]
     for name in names:
         if names.count(name) > 1:
@@ -68,21 +52,17 @@ def checked_pairs(pairs: Sequence[Pair]) -> list[Pair]:
     def found(images: ImageSet) -> ImageSet:
         return compact[images.name, images.fingerprint]
 
-    checked = [Pair(found(pair.id_set), found(pair.ood_set), pair.level) for pair in pairs]
-    for pair in checked:
-        if [other.name for other in checked].count(pair.name) > 1:
+    made = [Pair(found(pair.id_set), found(pair.ood_set), pair.level) for pair in pairs]
+    for pair in made:
+        if [other.name for other in made].count(pair.name) > 1:
             raise DataError(f"pair {pair.name!r} is named twice")
-        pair.check()
-    return checked
+    return made
 
 
-def in_own_classes(images: ImageSet) -> ImageSet:
+def _in_own_classes(images: ImageSet) -> ImageSet:
     """The same images with labels 0, 1, ... of the classes that occur: a head has no use for others."""
-    if missing := int((images.labels == UNLABELLED).sum()):
-        raise DataError(
-            f"set {images.name!r}: {missing} of {len(images)} images have no class; folds are drawn by class"
-        )
     present = np.unique(images.labels)
-    if len(present) == len(images.class_names):
+    if UNLABELLED in present or len(present) == len(images.class_names):
+        # images without a class are refused, in words, where folds are drawn
         return images
     return restrict(images, [images.class_names[label] for label in present])

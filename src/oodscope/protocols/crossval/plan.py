@@ -1,11 +1,12 @@
 """CrossValidationPlan: how often to draw, train and judge, as a configuration."""
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
 from oodscope.base.config import StrictModel
 from oodscope.base.errors import DetectorError
+from oodscope.data.folds import FoldPlan
 from oodscope.detectors import Detector, create_detector
 
 PAPER_DETECTORS = ("ebo", "fdbd", "gen", "klm", "knn", "mds", "nnguide", "relation")
@@ -31,6 +32,8 @@ class CrossValidationPlan(StrictModel):
     outlier_exposure : whether every model is fine-tuned on the OOD training classes and judged again.
     val_share : share of the ID training images, of each class, that is held out: it stops the training, fits
         detectors that want held-out images and gives the threshold of ``accuracy_at_90_id_kept``.
+    duplicates : what to do with equal images that could be trained on and tested: ``error`` stops, ``drop`` leaves out
+        all but the first (an ID image before an OOD image) and notes how many.
     seed : of all draws.
     """
 
@@ -41,7 +44,14 @@ class CrossValidationPlan(StrictModel):
     detectors: tuple[str | dict[str, dict[str, Any]], ...] = Field(default=PAPER_DETECTORS, min_length=1)
     outlier_exposure: bool = True
     val_share: float = Field(default=0.2, gt=0, lt=1)
+    duplicates: Literal["error", "drop"] = "error"
     seed: int = Field(default=0, ge=0)
+
+    def fold_plan(self, level: str | None) -> FoldPlan:
+        """How a pair is folded, whose OOD classes are dealt within the strata of ``level`` if it names one."""
+        return FoldPlan(
+            folds=self.folds, seed=self.seed, val_share=self.val_share, level=level, duplicates=self.duplicates
+        )
 
     def make_detectors(self) -> list[Detector]:
         """The detectors, not fitted; no two may have one name in tables."""
