@@ -5,40 +5,51 @@ import json
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Any
+from types import ModuleType
+from typing import Any, TypeVar
 
 import oodscope.detectors
+import oodscope.generation.variations
 from oodscope.base.config import read_yaml
 from oodscope.base.files import write_text
 from oodscope.data.corruptions import CORRUPTIONS
 from oodscope.data.manifest import Manifest
 from oodscope.detectors import Detector, LogitScore, Rectifier
+from oodscope.generation.variations import Variation
 from oodscope.models.zoo import MODELS
+
+T = TypeVar("T")
 
 _ROOT = Path(oodscope.detectors.__file__).parent.parent
 
 
 def build_catalog() -> dict[str, dict[str, dict[str, Any]]]:
-    """Every detector, benchmark, model and corruption of the package, described by themselves."""
+    """Every detector, benchmark, model, corruption and variation of the package, described by themselves."""
     return {
         "detectors": _detectors(),
         "benchmarks": _benchmarks(),
         "models": _models(),
         "corruptions": _corruptions(),
+        "variations": _variations(),
     }
 
 
 def _detectors() -> dict[str, dict[str, Any]]:
+    return {cls.name: _detector(cls) for cls in _named(oodscope.detectors, Detector)}  # type: ignore[type-abstract]
+
+
+def _named(package: ModuleType, base: type[T]) -> list[type[T]]:
+    """The classes of a package that derive from ``base`` and have a name of their own, by name."""
     found = {}
-    for module in iter_modules([str(_ROOT / "detectors")]):
-        home = f"oodscope.detectors.{module.name}"
-        for cls in vars(import_module(home)).values():
-            if inspect.isclass(cls) and issubclass(cls, Detector) and cls.__module__ == home and "name" in vars(cls):
-                found[cls.name] = _detector(cls, home)
-    return dict(sorted(found.items()))
+    for module in iter_modules(package.__path__, f"{package.__name__}."):
+        for cls in vars(import_module(module.name)).values():
+            own = inspect.isclass(cls) and cls.__module__ == module.name
+            if own and issubclass(cls, base) and isinstance(vars(cls).get("name"), str):
+                found[vars(cls)["name"]] = cls
+    return [cls for _, cls in sorted(found.items())]
 
 
-def _detector(cls: type[Detector], home: str) -> dict[str, Any]:
+def _detector(cls: type[Detector]) -> dict[str, Any]:
     kind = "logit score" if issubclass(cls, LogitScore) else "rectifier" if issubclass(cls, Rectifier) else "detector"
     return {
         "kind": kind,
@@ -49,7 +60,19 @@ def _detector(cls: type[Detector], home: str) -> dict[str, Any]:
         "grid": {key: list(values) for key, values in cls.grid.items()},
         "paper": f"{cls.paper.authors}, {cls.paper.venue}",
         "title": cls.paper.title,
-        "target": f"{home}:{cls.__name__}",
+        "target": f"{cls.__module__}:{cls.__name__}",
+    }
+
+
+def _variations() -> dict[str, dict[str, Any]]:
+    return {
+        cls.name: {
+            "summary": (inspect.getdoc(cls) or "").partition("\n")[0],
+            "varies_images": cls.conditional,
+            "differentiable": cls.differentiable,
+            "target": f"{cls.__module__}:{cls.__name__}",
+        }
+        for cls in _named(oodscope.generation.variations, Variation)  # type: ignore[type-abstract]
     }
 
 

@@ -16,13 +16,14 @@ class Kind(StrEnum):
     BENCHMARKS = "benchmarks"
     MODELS = "models"
     CORRUPTIONS = "corruptions"
+    VARIATIONS = "variations"
 
 
 def listing(
     kind: Annotated[Kind, typer.Argument(help="What to list.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """List the detectors, benchmarks, models or corruptions that exist, installed plugins included."""
+    """List the detectors, benchmarks, models, corruptions or variations that exist, installed plugins included."""
     offered = {name: {"target": target, "summary": f"plugin {target}"} for name, target in plugins(kind).items()}
     entries: dict[str, dict[str, Any]] = {**catalog(kind), **offered}
     if as_json:

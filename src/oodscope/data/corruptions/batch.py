@@ -1,8 +1,6 @@
 """Corrupt a batch of images, on whatever device it lies."""
 
 import math
-from collections.abc import Callable
-from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -71,11 +69,9 @@ def _corrupt(
     from oodscope.data.corruptions.levels import as_unit, cut
     from oodscope.data.corruptions.randomness import Draws
 
-    module, _, function = info.target.partition(":")
-    apply: Callable[..., Tensor] = getattr(import_module(f"oodscope.data.corruptions.{module}"), function)
     constants = LADDERS[name].at(scale_for(*images.shape[2:]), severity)
     draws = Draws(seed, name, torch.from_numpy(keys).to(images.device))
-    result = apply(
+    result = info.load()(
         as_unit(images), draws, **{each: torch.from_numpy(value).to(images.device) for each, value in constants.items()}
     )
     if images.dtype != torch.uint8:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from oodscope.data.corruptions import separable
 from oodscope.data.corruptions.randomness import Draws
-from oodscope.data.corruptions.severities import WORST, ZOOMS, Scale, scale_for
+from oodscope.data.corruptions.severities import LADDERS, WORST, ZOOMS, Scale, scale_for
 
 _GRID = 8
 """Half the side of the grid that a disk is drawn on, unless its radius is larger."""
@@ -16,7 +16,8 @@ _GRID = 8
 
 def gaussian_blur(x: Tensor, draws: Draws, *, sigma: Tensor) -> Tensor:
     """A Gaussian filter, cut at four deviations; beyond the edge lies its last pixel."""
-    return separable.blur(x, sigma)
+    largest = max(LADDERS["gaussian_blur"].rungs(scale_for(*x.shape[2:]))["sigma"])
+    return separable.blur(x, sigma, largest=largest)
 
 
 def defocus_blur(x: Tensor, draws: Draws, *, radius: Tensor, alias: Tensor) -> Tensor:

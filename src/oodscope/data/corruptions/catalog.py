@@ -1,8 +1,14 @@
 """The corruptions by name: which family, whether comparable with the published sets, where the code is."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from oodscope.base.errors import UnknownNameError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -27,6 +33,12 @@ class Corruption:
     comparable: bool = True
     differentiable: bool = True
     continuous: bool = True
+
+    def load(self) -> "Callable[..., Tensor]":
+        """The function itself: of images, draws and constants."""
+        module, _, function = self.target.partition(":")
+        loaded: Callable[..., Tensor] = getattr(import_module(f"oodscope.data.corruptions.{module}"), function)
+        return loaded
 
 
 CORRUPTIONS = {

@@ -27,8 +27,7 @@ class Draws:
     """
 
     def __init__(self, seed: int, corruption: str, keys: Tensor) -> None:
-        digest = hashlib.blake2b(f"{seed} {corruption}".encode(), digest_size=8).digest()
-        self._streams = _mix(_mix(keys * _GOLDEN) + int.from_bytes(digest, "big", signed=True))
+        self._streams = _mix(_mix(keys * _GOLDEN) + _number(f"{seed} {corruption}"))
 
     def uniform(self, purpose: str, *shape: int) -> Tensor:
         """float64 ``[N, *shape]``, strictly between 0 and 1."""
@@ -41,10 +40,26 @@ class Draws:
         return quantiles
 
     def _bits(self, purpose: str, shape: tuple[int, ...]) -> Tensor:
-        name = int.from_bytes(hashlib.blake2b(purpose.encode(), digest_size=8).digest(), "big", signed=True)
-        start = _mix(self._streams + name)
+        start = _mix(self._streams + _number(purpose))
         counter = torch.arange(1, math.prod(shape) + 1, device=start.device) * _GOLDEN
         return _mix(start[:, None] + counter).view(-1, *shape)
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]  # a graph holds the number, not the hash
+def _number(text: str) -> int:
+    """A signed 64-bit number for a text."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big", signed=True)
+
+
+def content_keys(images: Tensor) -> Tensor:
+    """int64 ``[N]``: a key for each float image ``[N, C, H, W]`` in [0, 1], made of its 256 levels.
+
+    An image then draws the same numbers in whichever batch it stands. Images that came from bytes keep their levels in
+    bfloat16 and float16, and so their keys.
+    """
+    levels = (images.float() * 255).round().long().flatten(1)
+    places = _mix(torch.arange(1, levels.shape[1] + 1, device=images.device) * _GOLDEN)
+    return (levels * places).sum(dim=1)
 
 
 def _mix(z: Tensor) -> Tensor:

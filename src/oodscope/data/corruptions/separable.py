@@ -35,16 +35,19 @@ def mirror(position: Tensor, side: int) -> Tensor:
     return torch.minimum(folded, 2 * side - 2 - folded)
 
 
-def gaussian(sigma: Tensor, side: int, fold: Fold = nearest, truncate: float = 4.0) -> Tensor:
+def gaussian(
+    sigma: Tensor, side: int, fold: Fold = nearest, truncate: float = 4.0, largest: float | None = None
+) -> Tensor:
     r"""The matrices of a Gaussian filter with weights :math:`\propto e^{-d^2 / 2\sigma^2}` up to ``truncate * sigma``.
 
     Parameters
     ----------
     sigma : one per image; 0 is the identity.
     fold : what lies beyond the edge.
+    largest : a bound of ``sigma``; without one the device is asked, which stops it.
     """
     radius = (truncate * sigma + 0.5).floor()
-    reach = int(radius.max())
+    reach = int(radius.max() if largest is None else truncate * largest + 0.5)
     offset = torch.arange(-reach, reach + 1, device=sigma.device)
     weight = torch.exp(-0.5 * (offset / sigma.clamp(min=1e-9)[:, None]) ** 2) * (offset.abs() <= radius[:, None])
     weight = weight / weight.sum(dim=1, keepdim=True)
@@ -54,9 +57,9 @@ def gaussian(sigma: Tensor, side: int, fold: Fold = nearest, truncate: float = 4
     return matrix.scatter_add_(2, source.expand(shape), weight[:, None].expand(shape))
 
 
-def blur(x: Tensor, sigma: Tensor, fold: Fold = nearest, truncate: float = 4.0) -> Tensor:
+def blur(x: Tensor, sigma: Tensor, fold: Fold = nearest, truncate: float = 4.0, largest: float | None = None) -> Tensor:
     """Each image of ``x [N, C, H, W]`` under its own Gaussian filter."""
-    return apply(lambda side: gaussian(sigma, side, fold, truncate), x)
+    return apply(lambda side: gaussian(sigma, side, fold, truncate, largest), x)
 
 
 def zoom(factor: Tensor, side: int) -> Tensor:

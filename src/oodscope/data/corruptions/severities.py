@@ -43,15 +43,22 @@ class Ladder:
     imagenet: Rows
     steps: tuple[str, ...] = ()
 
+    def rungs(self, scale: Scale) -> dict[str, tuple[float, ...]]:
+        """Each constant at severity 0, 1, ... 5."""
+        rows: Rows = getattr(self, scale)
+        starts = zip(self.names, self.identity, rows[0], strict=True)
+        return {
+            name: (first if start is None else start, *(row[number] for row in rows))
+            for number, (name, start, first) in enumerate(starts)
+        }
+
     def at(self, scale: Scale, severity: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
         """The constants at each severity, linear between the published ones."""
-        rows: Rows = getattr(self, scale)
         below = np.minimum(np.floor(severity), WORST - 1).astype(np.int64)
         share = severity - below
         found = {}
-        for number, name in enumerate(self.names):
-            start = self.identity[number]
-            rungs = np.array([rows[0][number] if start is None else start, *(row[number] for row in rows)], np.float64)
+        for name, values in self.rungs(scale).items():
+            rungs = np.array(values, np.float64)
             if name in self.steps:
                 found[name] = rungs[np.floor(severity + 0.5).astype(np.int64)]
             else:

@@ -1,7 +1,6 @@
 r"""Variation: a map from parameters to images, one parameter vector per image."""
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -16,10 +15,10 @@ class Variation(ABC):
     the parameters where the map has them (``differentiable``).
     """
 
-    name: ClassVar[str]
-    conditional: ClassVar[bool] = True
+    name: str
+    conditional: bool = True
     """Whether it varies source images; a generator makes its own."""
-    differentiable: ClassVar[bool] = True
+    differentiable: bool = True
 
     @property
     @abstractmethod
@@ -48,7 +47,7 @@ class Variation(ABC):
 
     def natural(self, points: Tensor) -> Tensor:
         """The same parameters ``[N, len(parameters)]`` in the units that ``parameters`` names."""
-        return points
+        return points[:, : len(self.parameters)]
 
     def to(self, device: torch.device | str) -> "Variation":
         """The same variation with whatever it holds on a device."""
