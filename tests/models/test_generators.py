@@ -69,6 +69,12 @@ def test_modulated_convolution_is_one_kernel_per_image(kernel, demodulate, up):
     np.testing.assert_allclose(made, slow, rtol=0, atol=1e-10)
 
 
+def test_before_training_a_style_of_zeros_changes_nothing():
+    conv, images = ModulatedConv(3, 4, 5, kernel=1, demodulate=False), torch.randn(2, 3, 4, 4)
+    expected = torch.einsum("oi,nihw->nohw", conv.weight[:, :, 0, 0] / math.sqrt(3), images)
+    torch.testing.assert_close(conv(images, torch.zeros(2, 5)), expected)
+
+
 @pytest.mark.parametrize("up", [False, True])
 def test_demodulation_brings_white_noise_back_to_unit_variance(up):
     torch.manual_seed(2)
