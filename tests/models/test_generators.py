@@ -69,6 +69,12 @@ def test_modulated_convolution_is_one_kernel_per_image(kernel, demodulate, up):
     np.testing.assert_allclose(made, slow, rtol=0, atol=1e-10)
 
 
+def test_before_training_a_style_of_zeros_changes_nothing():
+    conv, images = ModulatedConv(3, 4, 5, kernel=1, demodulate=False), torch.randn(2, 3, 4, 4)
+    expected = torch.einsum("oi,nihw->nohw", conv.weight[:, :, 0, 0] / math.sqrt(3), images)
+    torch.testing.assert_close(conv(images, torch.zeros(2, 5)), expected)
+
+
 @pytest.mark.parametrize("up", [False, True])
 def test_demodulation_brings_white_noise_back_to_unit_variance(up):
     torch.manual_seed(2)
@@ -139,6 +145,19 @@ def test_truncation_goes_from_one_image_to_all(small):
     assert torch.equal(small(latents, truncation=1.0), small(latents))
     spread = [float(small(latents, truncation=share).std(0).mean()) for share in (0.2, 0.5, 1.0)]
     assert spread == sorted(spread) and spread[0] > 0.01
+
+
+@torch.no_grad()
+def test_styles_by_hand(small):
+    latent = torch.randn(6)
+    values = latent.numpy() / np.linalg.norm(latent.numpy()) * math.sqrt(6)
+    assert len(small.mapping) == 2
+    for layer in small.mapping:
+        layer.bias.normal_(std=100)
+        assert 50 < float(layer.weight.std()) < 200, "stored a hundred times as large, it learns a hundredth as fast"
+        values = 0.01 * (layer.weight.numpy() @ values / math.sqrt(len(values)) + layer.bias.numpy())
+        values = math.sqrt(2) * np.where(values > 0, values, 0.2 * values)
+    assert small.styles(latent[None])[0].numpy() == pytest.approx(values, abs=1e-5)
 
 
 def test_mean_style_is_the_mean_of_styles(small):
