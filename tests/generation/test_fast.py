@@ -135,6 +135,17 @@ def test_a_network_that_cannot_lose_its_head_runs_uncompiled(images):
     assert close(quick, exact)
 
 
+def test_a_network_that_cannot_be_copied_runs_uncompiled(images):
+    class Single(Doubled):
+        def __deepcopy__(self, memo):
+            raise TypeError("there is only one of me")
+
+    torch.manual_seed(0)
+    clf = oods.Classifier(enlivened(Single(), 20), SIDE, device="cpu", name="single")
+    fast, quick, exact = compare(Scorer(clf, oods.create_detector("ebo")), "linf", images)
+    assert fast.notes == ("single runs uncompiled: its head could not be taken off",) and close(quick, exact)
+
+
 def test_a_given_head_and_no_head_at_all(images):
     torch.manual_seed(0)
     tower = nn.Sequential(nn.Conv2d(3, 5, 3), nn.ReLU(), nn.AdaptiveMaxPool2d(1), nn.Flatten())

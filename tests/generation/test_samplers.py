@@ -235,7 +235,9 @@ def test_one_run_serves_several_budgets(name):
         if budget < sampler.evaluations:
             continue
         alone = search(bumpy, Pixels(2), sampler, budget, chains=30)
-        assert torch.equal(ladder.at_budget[place], alone.at_budget[0])
+        assert torch.equal(ladder.at_budget[place], alone.at_budget[0]) and torch.equal(
+            alone.searched, alone.at_budget[0]
+        )
     assert torch.equal(ladder.points, alone.points) and torch.equal(ladder.last, alone.last)
 
 
