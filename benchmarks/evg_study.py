@@ -67,7 +67,7 @@ class Study:
     variations: dict[str, Variation]
     deadline: float
     done: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
-    failed: dict[str, str] = field(default_factory=dict)
+    failed: dict[tuple[str, str], str] = field(default_factory=dict)
     timings: list[tuple[str, str, str, int, int, float, float]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -76,7 +76,7 @@ class Study:
 
     def search(self, part: Part, detector: str, variation: str) -> None:
         """One search, timed; a failure is kept and told."""
-        if detector in self.failed or time.time() > self.deadline:
+        if (part.name, detector) in self.failed or time.time() > self.deadline:
             return
         began = time.perf_counter()
         try:
@@ -85,9 +85,9 @@ class Study:
             searched = time.perf_counter() - began
             part.plan.white_box(attacked, variation, self.variations[variation], self.pool)
         except Exception as error:
-            self.failed[detector] = f"{variation}: {type(error).__name__}: {str(error)[:200]}"
+            self.failed[part.name, detector] = f"{variation}: {type(error).__name__}: {str(error)[:200]}"
             traceback.print_exc()
-            print(f"FAILED {part.name} {detector} {variation}: {self.failed[detector]}", flush=True)
+            print(f"FAILED {part.name}, {detector}: {self.failed[part.name, detector]}", flush=True)
             return
         self.done.setdefault(part.name, set()).add((detector, variation))
         total = time.perf_counter() - began
@@ -110,9 +110,10 @@ class Study:
     def complete(self, part: Part) -> tuple[list[str], list[str]]:
         """Detectors and variations of which every pair was searched."""
         done = self.done.get(part.name, set())
-        counts = {name: sum(pair[1] == name for pair in done) for name in part.variations}
+        sound = [each for each in part.detectors if (part.name, each) not in self.failed]
+        counts = {name: sum((each, name) in done for each in sound) for name in part.variations}
         variations = [name for name in part.variations if counts[name] and counts[name] == max(counts.values())]
-        detectors = [each for each in part.detectors if all((each, name) in done for name in variations)]
+        detectors = [each for each in sound if all((each, name) in done for name in variations)]
         return (detectors, variations) if variations else ([], [])
 
     def report(self, part: Part, output: Path) -> None:
@@ -179,9 +180,12 @@ def parts_of(options: argparse.Namespace, names: tuple[str, ...]) -> list[Part]:
     few = tuple(name for name in FEW if name in names) or names[:1]
     varied = tuple(name for name in VARIED if name != "gan" or options.generator is not None)
     long = replace(plan, budget=20 * options.budget, chains=options.chains // 2, folder=options.work / "long")
+    large = replace(plan, chains=5 * options.chains)
+    if options.chains % 1000:  # only whole blocks are a part of a larger search
+        large = replace(large, folder=options.work / "large")
     return [
         Part("all", names, tuple(name for name in varied if name in options.stage), plan),
-        Part("large", few, varied if "large" in options.stage else (), replace(plan, chains=5 * options.chains)),
+        Part("large", few, varied if "large" in options.stage else (), large),
         Part("linf", few, ("linf",) if "linf" in options.stage else (), plan),
         Part("long", few[:1], ("linf",) if "long" in options.stage else (), long),
     ]
@@ -237,8 +241,8 @@ def main() -> int:
     for part in parts:
         if part.variations:
             study.report(part, options.output)
-    for detector, reason in study.failed.items():
-        print(f"failed: {detector}: {reason}")
+    for (part_name, detector), reason in study.failed.items():
+        print(f"failed: {part_name}, {detector}: {reason}")
     print(f"ended after {time.time() - began:.0f} s", flush=True)
     return 1 if study.failed else 0
 
