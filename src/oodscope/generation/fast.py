@@ -49,10 +49,11 @@ class FastPipeline:
         """Scores of as many points as there are, at most ``batch``."""
         rows = len(points)
         varied = self._vary(_filled(points, self.batch), None if images is None else _filled(images, self.batch))
+        found = None if self._trunk is None else self._network(varied)[:rows]
         with quick_products(points.device):
-            if self._trunk is None:
+            if self._trunk is None or found is None:
                 return self._under_autocast.score_tensor(varied)[:rows]
-            return self.scorer.detector.score_batch(_batch(self._network(varied)[:rows], self._trunk))
+            return self.scorer.detector.score_batch(_batch(found, self._trunk))
 
     @property
     def notes(self) -> tuple[str, ...]:

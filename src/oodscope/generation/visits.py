@@ -45,16 +45,16 @@ class Visits:
     def see(self, points: Tensor, scores: Tensor) -> None:
         """Remember evaluated states, ``[R * chains, D]`` where each chain has R replicas."""
         chains = len(self.lowest)
-        self._broken_at = torch.where(
-            ~scores.view(-1, chains).isfinite().all(dim=0) & (self._broken_at < 0), self.count, self._broken_at
-        )
+        broken = ~scores.view(-1, chains).isfinite().all(dim=0)
+        # masked_fill, because torch.where sends its number to the device and waits for it
+        self._broken_at = self._broken_at.masked_fill(broken & (self._broken_at < 0), self.count)
         if len(scores) > chains:
             scores, replica = scores.view(-1, chains).min(dim=0)
             points = points.view(-1, *self.points.shape)[replica, torch.arange(chains, device=points.device)]
         lower = scores < self.lowest
         self.lowest = torch.where(lower, scores, self.lowest)
         self.points = torch.where(lower.unsqueeze(1), points, self.points)
-        self.improved_at = torch.where(lower, self.count, self.improved_at)
+        self.improved_at = self.improved_at.masked_fill(lower, self.count)
 
     def at_budgets(self) -> Tensor:
         """``[B, chains]`` running minima, each over at most as many evaluations as the budget allows."""
