@@ -3,9 +3,9 @@ r"""Two detectors that are not classifiers: an autoencoder's error and a flow's 
     OODSCOPE_DATA=path/to/packs python benchmarks/density_models.py [--train cifar10_train.npz] --output FOLDER
 
 Both are known to fail on SVHN: its digits are smoother than CIFAR-10's photographs, so they are reconstructed better
-and get a higher likelihood (Nalisnick et al., "Do Deep Generative Models Know What They Don't Know?", ICLR 2019). Prints
-bits per dimension of CIFAR-10 test images, AUROC against SVHN, and the speed of scoring. Without --train, the first
-half of the CIFAR-10 test images is learnt from and the other half judged on.
+and get a higher likelihood (Nalisnick et al., "Do Deep Generative Models Know What They Don't Know?", ICLR 2019).
+Prints bits per dimension of CIFAR-10 test images, AUROC against SVHN, and the speed of scoring. Without --train, the
+first half of the CIFAR-10 test images is learnt from and the other half judged on.
 """
 
 import argparse
@@ -30,6 +30,7 @@ from openood_cifar import pack
 
 PACKS = ("cifar10_test", "svhn_test_10k")
 LEVELS = 256
+RATE = 1e-3
 
 
 class Autoencoder(nn.Module):
@@ -195,22 +196,21 @@ def _descend(
     seconds: float,
     device: torch.device,
     batch: int,
-    rate: float,
     seed: int,
+    steps: int | None,
 ) -> None:
-    """Adam with a rate that rises in the first twentieth of the time and falls to zero at the end of it."""
+    """Adam with a rate that rises in the first twentieth of the time (or steps) and falls to zero at the end of it."""
     pixels = torch.from_numpy(images).permute(0, 3, 1, 2).contiguous().to(device)
     draws = torch.Generator(device).manual_seed(seed)
-    optimizer = torch.optim.Adam(model.parameters(), lr=rate, betas=(0.9, 0.99))
-    started, step, spent = time.perf_counter(), 0, 0.0
-    while spent < seconds:
+    optimizer = torch.optim.Adam(model.parameters(), lr=RATE, betas=(0.9, 0.99))
+    started, step, spent, share = time.perf_counter(), 0, 0.0, 0.0
+    while share < 1:
         rows = torch.randint(len(pixels), (batch,), generator=draws, device=device)
         flipped = torch.rand(batch, 1, 1, 1, generator=draws, device=device) < 0.5
         shown = pixels[rows].float() / 255
         shown = torch.where(flipped, shown.flip(3), shown)
-        share = spent / seconds
         for group in optimizer.param_groups:
-            group["lr"] = rate * min(1.0, 20 * share + 1e-3) * (1 + math.cos(math.pi * share)) / 2
+            group["lr"] = RATE * min(1.0, 20 * share + 1e-3) * (1 + math.cos(math.pi * share)) / 2
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
             lost = loss(shown).mean()
         optimizer.zero_grad()
@@ -219,28 +219,47 @@ def _descend(
         optimizer.step()
         step += 1
         spent = time.perf_counter() - started
+        share = spent / seconds if steps is None else step / steps
         if step % 500 == 0:
             print(f"{type(model).__name__}: step {step}, {spent:.0f} s, loss {float(lost):.4f}", flush=True)
     print(f"{type(model).__name__}: {step} steps of {batch} in {spent:.0f} s", flush=True)
 
 
 def train_autoencoder(
-    images: np.ndarray, seconds: float, device: str | torch.device = "auto", *, seed: int = 0, **settings: int
+    images: np.ndarray,
+    seconds: float,
+    device: str | torch.device = "auto",
+    *,
+    seed: int = 0,
+    steps: int | None = None,
+    **settings: int,
 ) -> Autoencoder:
-    """An autoencoder of uint8 images ``[N, H, W, C]``, in evaluation mode on the device."""
+    """An autoencoder of uint8 images ``[N, H, W, C]``, in evaluation mode on the device.
+
+    ``steps`` end it in the place of seconds, if given.
+    """
     place = choose_device(device)
     torch.manual_seed(seed)
     model = Autoencoder(images.shape[3], images.shape[1], **settings).to(place).to(memory_format=torch.channels_last)
     _descend(
-        model.train(), model, images, seconds, place, batch=256 if place.type == "cuda" else 32, rate=1e-3, seed=seed
+        model.train(), model, images, seconds, place, batch=256 if place.type == "cuda" else 32, seed=seed, steps=steps
     )
     return model.eval().requires_grad_(False)
 
 
 def train_flow(
-    images: np.ndarray, seconds: float, device: str | torch.device = "auto", *, seed: int = 0, **settings: int
+    images: np.ndarray,
+    seconds: float,
+    device: str | torch.device = "auto",
+    *,
+    seed: int = 0,
+    steps: int | None = None,
+    **settings: int,
 ) -> Flow:
-    """A flow of uint8 images ``[N, H, W, C]``, in evaluation mode on the device."""
+    """A flow of uint8 images ``[N, H, W, C]``, in evaluation mode on the device.
+
+    ``steps`` end it in the place of seconds, if given.
+    """
     place = choose_device(device)
     torch.manual_seed(seed)
     model = Flow(images.shape[3], images.shape[1], **settings).to(place)
@@ -248,7 +267,7 @@ def train_flow(
     with torch.no_grad():
         model.noisy(first, settle=True)
     _descend(
-        model, model.noisy, images, seconds, place, batch=256 if place.type == "cuda" else 16, rate=1e-3, seed=seed
+        model, model.noisy, images, seconds, place, batch=256 if place.type == "cuda" else 16, seed=seed, steps=steps
     )
     return model.eval().requires_grad_(False)
 

@@ -98,7 +98,7 @@ def train_gan(
     def look(generator: StyleGenerator) -> None:
         write_grid(_drawn(generator, latents), folder / GRID)
 
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[place.index] if place.type == "cuda" else []):
         torch.manual_seed(recipe.seed)
         loop = GanLoop(recipe, pixels.pixels, shape, checkpoints, place, look)
     with progress.stage(f"train gan on {images.name}", recipe.steps) as advance:

@@ -26,7 +26,7 @@ _OVERSHOOT = 0.25
 
 
 class GanVariation(Variation):
-    r"""Images :math:`g(z)` of a generator, :math:`z` on a sphere or in a box.
+    """What a generator draws from latents on a sphere or in a box.
 
     The unconditional variation of evaluation via generation: there the generator is trained on the outliers (``oodscope
     generate gan``) and the latents lie on the unit sphere of 64 dimensions. Pixels are brought to [0, 1] and clamped.

@@ -38,7 +38,7 @@ class ModulatedConv(nn.Module):
         weight = self.weight * self.scale
         # squares of styles lose too much in bfloat16, and these products are small
         with torch.autocast(images.device.type, enabled=False):
-            scales = self.affine(styles.float())
+            scales = self.affine(styles)
             if self.demodulate:
                 norms = torch.rsqrt(scales.square() @ weight.square().sum((2, 3)).T + 1e-8)
         images = images * scales.to(images.dtype)[:, :, None, None]

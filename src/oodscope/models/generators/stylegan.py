@@ -98,7 +98,7 @@ class StyleGenerator(nn.Module):
     def styles(self, latents: Tensor) -> Tensor:
         """The style of each latent ``[N, latent]``."""
         with torch.autocast(latents.device.type, enabled=False):
-            values = normalize(latents.float(), dim=1) * math.sqrt(latents.shape[1])
+            values = normalize(latents.to(self.constant.dtype), dim=1) * math.sqrt(latents.shape[1])
             for layer in self.mapping:
                 values = leaky(layer(values))
         return values
