@@ -9,12 +9,12 @@ generator, 5,000-9,999 are attacked. ID validation and test are OpenOOD's split 
 9,000). Stages, in this order unless --stage names others:
 
     affine, color, affine+color, gan   all detectors, 1,000 chains of 2,000 evaluations
-    large                              four detectors, the same variations, 5,000 chains; the first 1,000 are those above
+    large                              four detectors, the same variations, 5,000 chains, the first 1,000 as above
     linf                               four detectors, l-inf ball of radius .01, zeroth order at equal evaluations
-    long                               one detector, l-inf with the paper's 20,000 steps (40,000 evaluations), 500 chains
+    long                               one detector, l-inf, the paper's 20,000 steps (40,000 evaluations), 500 chains
 
-Every search is kept in --work and never repeated; --stop-after ends the searching and writes what is there. A detector that
-fails is reported and left out.
+Every search is kept in --work and never repeated; --stop-after ends the searching and writes what is there. A detector
+that fails is reported and left out.
 """
 
 import argparse
@@ -97,7 +97,8 @@ class Study:
         clean = "" if found.clean is None else f", median clean {float(found.clean.median()):.4g}"
         print(
             f"{part.name:>5} {detector:>12} {variation:<13} {len(found):>5} x {part.plan.budget:<6} {searched:7.1f} s "
-            f"(+ {total - searched:.1f} white box), {speed:,.0f}/s, median found {float(found.scores.median()):.4g}{clean}",
+            f"(+ {total - searched:.1f} white box), {speed:,.0f}/s, "
+            f"median found {float(found.scores.median()):.4g}{clean}",
             flush=True,
         )
 
@@ -139,7 +140,9 @@ class Study:
         shutil.rmtree(folder, ignore_errors=True)
         attack.save(folder)
         oods.write_attack(attack, folder)
-        print(f"\n## {part.name} ({time.perf_counter() - began:.0f} s)\n\n{(folder / 'table.md').read_text()}", flush=True)
+        print(
+            f"\n## {part.name} ({time.perf_counter() - began:.0f} s)\n\n{(folder / 'table.md').read_text()}", flush=True
+        )
 
 
 def open_benchmark(folder: Path, train: Path | None, limit: int | None) -> tuple[oods.Benchmark, oods.ImageSet]:
@@ -149,7 +152,9 @@ def open_benchmark(folder: Path, train: Path | None, limit: int | None) -> tuple
     if train is None and limit is not None:  # to try the script out; the numbers mean nothing
         learnt = whole.take(np.arange(limit), "id_train")
     else:
-        place = train or next(home / "cifar10_train.npz" for home in (folder, ARTIFACTS) if (home / "cifar10_train.npz").exists())
+        place = train or next(
+            home / "cifar10_train.npz" for home in (folder, ARTIFACTS) if (home / "cifar10_train.npz").exists()
+        )
         learnt = pack(folder, place.stem, place.resolve().parent)
     part = slice(limit)
     bench = oods.Benchmark(
@@ -164,15 +169,22 @@ def open_benchmark(folder: Path, train: Path | None, limit: int | None) -> tuple
     return bench, digits.take(np.arange(TRAINED_THE_GAN, len(digits)), "svhn")
 
 
-def fitted(classifier: oods.Classifier, bench: oods.Benchmark, names: Sequence[str], work: Path) -> dict[str, TensorScorer]:
-    """Scorers, fitted once: a search that goes on must meet the very detector that it began with."""
-    saved = {name: work / "detectors" / f"{name}.safetensors" for name in names}
-    missing = [name for name in names if not saved[name].exists()]
-    if missing:
-        store = oods.ActivationStore(work / "activations")
-        for name, scorer in oods.fit_scorers(classifier, bench, missing, store=store, progress=oods.ConsoleProgress()).items():
-            scorer.detector.save(saved[name])
-    return {name: oods.Scorer(classifier, oods.load_detector(saved[name])) for name in names}
+def fitted(
+    classifier: oods.Classifier, bench: oods.Benchmark, names: Sequence[str], work: Path
+) -> tuple[dict[str, TensorScorer], dict[str, str]]:
+    """Scorers, fitted once, and why others could not be: a resumed search must meet the detector that it began with."""
+    store, scorers, failed = oods.ActivationStore(work / "activations"), {}, {}
+    for name in names:
+        saved = work / "detectors" / f"{name}.safetensors"
+        try:
+            if not saved.exists():
+                made = oods.fit_scorers(classifier, bench, [name], store=store, progress=oods.ConsoleProgress())
+                made[name].detector.save(saved)
+            scorers[name] = oods.Scorer(classifier, oods.load_detector(saved))
+        except oods.OodscopeError as error:
+            failed[name] = str(error)
+            print(f"FAILED to fit {name}: {error}", flush=True)
+    return scorers, failed
 
 
 def parts_of(options: argparse.Namespace, names: tuple[str, ...]) -> list[Part]:
@@ -218,7 +230,7 @@ def main() -> int:
     folder = Path(os.environ["OODSCOPE_DATA"]).resolve()
     bench, outliers = open_benchmark(folder, options.cifar10_train, options.limit)
     classifier = open_classifier(folder, "cifar10", options.device)
-    scorers = fitted(classifier, bench, options.detectors.split(","), options.work)
+    scorers, unfit = fitted(classifier, bench, options.detectors.split(","), options.work)
     for path in options.density:
         model = load_density(path)
         make = autoencoder_scorer if isinstance(model, Autoencoder) else flow_scorer
@@ -227,6 +239,7 @@ def main() -> int:
     if options.generator is not None:
         variations["gan"] = GanVariation(load_generator(options.generator))
     study = Study(scorers, bench, outliers, variations, began + options.stop_after)
+    study.failed |= {("fit", name): reason for name, reason in unfit.items()}
     print(f"ready after {time.time() - began:.0f} s: {len(scorers)} detectors on {classifier.device}", flush=True)
     parts = parts_of(options, tuple(scorers))
     for part in parts:

@@ -64,7 +64,11 @@ def column(attack, detector, unit):
 class TestNumbers:
     def test_from_the_stored_scores_alone(self, attack):
         scores = attack.result.scores
-        assert measure(scores).to_dataframe().equals(attack.result.measurements.filter(protocol="adversarial").to_dataframe())
+        assert (
+            measure(scores)
+            .to_dataframe()
+            .equals(attack.result.measurements.filter(protocol="adversarial").to_dataframe())
+        )
         for detector in scores.detectors:
             id_test = scores.scores(detector, role="id_test")
             for unit in ("clean", *VARIED, "gan"):
@@ -215,7 +219,11 @@ class TestGoesOn:
         assert first.result.to_dataframe()[columns].equals(again.result.to_dataframe()[columns])
 
     def test_another_detector_of_the_same_name_is_noticed(self, tmp_path):
-        run({"mean": oods.FunctionScorer(lambda images: images.mean(dim=(1, 2, 3)))}, {"shift": Shift()}, folder=tmp_path)
+        run(
+            {"mean": oods.FunctionScorer(lambda images: images.mean(dim=(1, 2, 3)))},
+            {"shift": Shift()},
+            folder=tmp_path,
+        )
         other = oods.FunctionScorer(lambda images: images.amax(dim=(1, 2, 3)))
         with pytest.raises(DetectorError, match="belongs to an attack on another detector"):
             run({"mean": other}, {"shift": Shift()}, folder=tmp_path)

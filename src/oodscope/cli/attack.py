@@ -32,12 +32,15 @@ def attack(
     root: Annotated[
         Path | None, typer.Option(help="Folder of public datasets; $OODSCOPE_ROOT, or the cache, unless given.")
     ] = None,
-    on: Annotated[str, typer.Option(help="The set of outliers to vary; the benchmark's first far set, else near.")] = "",
+    on: Annotated[
+        str, typer.Option(help="The set of outliers to vary; the benchmark's first far set, else near.")
+    ] = "",
     variations: Annotated[
         str, typer.Option(help="Names of 'list variations', separated by commas; a+b composes; gan=FILE a generator.")
     ] = "affine,color,affine+color",
     budget: Annotated[
-        str, typer.Option(help="quick (200 chains of 200 evaluations), paper (5,000 of 2,000), or evaluations per chain.")
+        str,
+        typer.Option(help="quick (200 chains of 200 evaluations), paper (5,000 of 2,000), or evaluations per chain."),
     ] = "paper",
     chains: Annotated[int | None, typer.Option(help="Source images to attack, instead of the budget's.", min=1)] = None,
     runs: Annotated[int, typer.Option(help="Equal runs of chains that MinRank is averaged over.", min=1)] = 5,

@@ -109,9 +109,7 @@ def attack_table(attack: Attack) -> AttackTable:
     flags = {(each.detector, each.variation): each.flags for each in attack.searches}
     clean = {name: found[name, "auroc", groups[0]].value for name in attack.detectors}
     order = sorted(attack.detectors, key=lambda name: (-clean[name], name))
-    ends = {
-        column: [pick(found[name, *column].value for name in order) for pick in (max, min)] for column in columns
-    }
+    ends = {column: [pick(found[name, *column].value for name in order) for pick in (max, min)] for column in columns}
 
     def doubts(name: str, group: str) -> tuple[str, ...]:
         # the worst of all variations is as settled as the least settled of them
@@ -125,9 +123,8 @@ def attack_table(attack: Attack) -> AttackTable:
         return AttackCell(row, spread, doubts(name, group), best, worst)
 
     notes = (
-        f"AUROC in percent, larger = the detector holds; MinRank of {about['outliers']} among "
-        f"{rows[0].n_id:,} ID test images, mean over {about['runs']} runs of {about['chains'] // about['runs']:,} chains "
-        "± standard error.",
+        f"AUROC in percent, larger = the detector holds; MinRank of {about['outliers']} among {rows[0].n_id:,} ID test "
+        f"images, mean over {about['runs']} runs of {about['chains'] // about['runs']:,} chains ± standard error.",
         f"Every search: {about['chains']:,} chains of {about['budget']:,} evaluations. "
         "* : reasons to think that the search stopped too early; the truth may be lower.",
     )

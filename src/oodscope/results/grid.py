@@ -6,7 +6,6 @@ from oodscope.metrics import Unit
 from oodscope.results.measurement import MEAN, Tuning
 from oodscope.results.wording import CLOSE, EXPOSED, TRACKS, shown, span
 
-
 GROUPS = ("near", "far", "csid", "id", "all", "label_shift", "input_shift")
 """Groups that sets belong to by their role; any other is a variation that one set was attacked by."""
 

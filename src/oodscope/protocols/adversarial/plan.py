@@ -21,8 +21,8 @@ from oodscope.generation.variations import LInf, Variation
 from oodscope.protocols.adversarial.attacked import Attacked
 
 PRESETS = {"quick": (200, 200), "paper": (2000, 5000)}
-"""Evaluations per chain, and chains. The paper gives its l-infinity baseline 20,000 steps of two evaluations; here every
-variation has the same budget."""
+"""Evaluations per chain, and chains. The paper gives its l-infinity baseline 20,000 steps of two evaluations; here
+every variation has the same budget."""
 
 EnergyName = Literal["standardised", "rank_probit"]
 

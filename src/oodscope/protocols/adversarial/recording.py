@@ -89,7 +89,9 @@ def record(
         oodscope_version=version("oodscope"),
         benchmark=scores.metadata["benchmark"],
         benchmark_version=scores.metadata["benchmark_version"],
-        sets={each.name: SetRecord(role=role, n=len(each), fingerprint=each.fingerprint) for role, each in sets.items()},
+        sets={
+            each.name: SetRecord(role=role, n=len(each), fingerprint=each.fingerprint) for role, each in sets.items()
+        },
         model=model,
         model_fingerprint=weights,
         transform=transform,

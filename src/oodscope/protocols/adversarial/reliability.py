@@ -60,7 +60,9 @@ def diagnose(
             flags.append(f"{100 * acceptance:.1f} % of the moves were accepted; try {advice}")
     gain = None
     if white is not None:
-        gain, noise = _gain(outlier_ranks(id_test, found.scores[: len(white.scores)]), outlier_ranks(id_test, white.scores))
+        gain, noise = _gain(
+            outlier_ranks(id_test, found.scores[: len(white.scores)]), outlier_ranks(id_test, white.scores)
+        )
         if gain > max(noise, NOTICEABLE):
             flags.append(
                 f"{white.budgets[-1]} steps with gradients bring the AUROC of the first {len(white.scores)} chains "
