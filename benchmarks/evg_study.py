@@ -9,12 +9,12 @@ generator, 5,000-9,999 are attacked. ID validation and test are OpenOOD's split 
 9,000). Stages, in this order unless --stage names others:
 
     affine, color, affine+color, gan   all detectors, 1,000 chains of 2,000 evaluations
-    large                              four detectors, the same variations, 5,000 chains; the first 1,000 are those above
+    large                              four detectors, the same variations, 5,000 chains, the first 1,000 as above
     linf                               four detectors, l-inf ball of radius .01, zeroth order at equal evaluations
-    long                               one detector, l-inf with the paper's 20,000 steps (40,000 evaluations), 500 chains
+    long                               one detector, l-inf, the paper's 20,000 steps (40,000 evaluations), 500 chains
 
-Every search is kept in --work and never repeated; --stop-after ends the searching and writes what is there. A detector that
-fails is reported and left out.
+Every search is kept in --work and never repeated; --stop-after ends the searching and writes what is there. A detector
+that fails is reported and left out.
 """
 
 import argparse
@@ -67,7 +67,7 @@ class Study:
     variations: dict[str, Variation]
     deadline: float
     done: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
-    failed: dict[str, str] = field(default_factory=dict)
+    failed: dict[tuple[str, str], str] = field(default_factory=dict)
     timings: list[tuple[str, str, str, int, int, float, float]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -76,7 +76,7 @@ class Study:
 
     def search(self, part: Part, detector: str, variation: str) -> None:
         """One search, timed; a failure is kept and told."""
-        if detector in self.failed or time.time() > self.deadline:
+        if (part.name, detector) in self.failed or time.time() > self.deadline:
             return
         began = time.perf_counter()
         try:
@@ -85,9 +85,9 @@ class Study:
             searched = time.perf_counter() - began
             part.plan.white_box(attacked, variation, self.variations[variation], self.pool)
         except Exception as error:
-            self.failed[detector] = f"{variation}: {type(error).__name__}: {str(error)[:200]}"
+            self.failed[part.name, detector] = f"{variation}: {type(error).__name__}: {str(error)[:200]}"
             traceback.print_exc()
-            print(f"FAILED {part.name} {detector} {variation}: {self.failed[detector]}", flush=True)
+            print(f"FAILED {part.name}, {detector}: {self.failed[part.name, detector]}", flush=True)
             return
         self.done.setdefault(part.name, set()).add((detector, variation))
         total = time.perf_counter() - began
@@ -97,7 +97,8 @@ class Study:
         clean = "" if found.clean is None else f", median clean {float(found.clean.median()):.4g}"
         print(
             f"{part.name:>5} {detector:>12} {variation:<13} {len(found):>5} x {part.plan.budget:<6} {searched:7.1f} s "
-            f"(+ {total - searched:.1f} white box), {speed:,.0f}/s, median found {float(found.scores.median()):.4g}{clean}",
+            f"(+ {total - searched:.1f} white box), {speed:,.0f}/s, "
+            f"median found {float(found.scores.median()):.4g}{clean}",
             flush=True,
         )
 
@@ -110,9 +111,10 @@ class Study:
     def complete(self, part: Part) -> tuple[list[str], list[str]]:
         """Detectors and variations of which every pair was searched."""
         done = self.done.get(part.name, set())
-        counts = {name: sum(pair[1] == name for pair in done) for name in part.variations}
+        sound = [each for each in part.detectors if (part.name, each) not in self.failed]
+        counts = {name: sum((each, name) in done for each in sound) for name in part.variations}
         variations = [name for name in part.variations if counts[name] and counts[name] == max(counts.values())]
-        detectors = [each for each in part.detectors if all((each, name) in done for name in variations)]
+        detectors = [each for each in sound if all((each, name) in done for name in variations)]
         return (detectors, variations) if variations else ([], [])
 
     def report(self, part: Part, output: Path) -> None:
@@ -138,7 +140,9 @@ class Study:
         shutil.rmtree(folder, ignore_errors=True)
         attack.save(folder)
         oods.write_attack(attack, folder)
-        print(f"\n## {part.name} ({time.perf_counter() - began:.0f} s)\n\n{(folder / 'table.md').read_text()}", flush=True)
+        print(
+            f"\n## {part.name} ({time.perf_counter() - began:.0f} s)\n\n{(folder / 'table.md').read_text()}", flush=True
+        )
 
 
 def open_benchmark(folder: Path, train: Path | None, limit: int | None) -> tuple[oods.Benchmark, oods.ImageSet]:
@@ -148,7 +152,9 @@ def open_benchmark(folder: Path, train: Path | None, limit: int | None) -> tuple
     if train is None and limit is not None:  # to try the script out; the numbers mean nothing
         learnt = whole.take(np.arange(limit), "id_train")
     else:
-        place = train or next(home / "cifar10_train.npz" for home in (folder, ARTIFACTS) if (home / "cifar10_train.npz").exists())
+        place = train or next(
+            home / "cifar10_train.npz" for home in (folder, ARTIFACTS) if (home / "cifar10_train.npz").exists()
+        )
         learnt = pack(folder, place.stem, place.resolve().parent)
     part = slice(limit)
     bench = oods.Benchmark(
@@ -163,15 +169,22 @@ def open_benchmark(folder: Path, train: Path | None, limit: int | None) -> tuple
     return bench, digits.take(np.arange(TRAINED_THE_GAN, len(digits)), "svhn")
 
 
-def fitted(classifier: oods.Classifier, bench: oods.Benchmark, names: Sequence[str], work: Path) -> dict[str, TensorScorer]:
-    """Scorers, fitted once: a search that goes on must meet the very detector that it began with."""
-    saved = {name: work / "detectors" / f"{name}.safetensors" for name in names}
-    missing = [name for name in names if not saved[name].exists()]
-    if missing:
-        store = oods.ActivationStore(work / "activations")
-        for name, scorer in oods.fit_scorers(classifier, bench, missing, store=store, progress=oods.ConsoleProgress()).items():
-            scorer.detector.save(saved[name])
-    return {name: oods.Scorer(classifier, oods.load_detector(saved[name])) for name in names}
+def fitted(
+    classifier: oods.Classifier, bench: oods.Benchmark, names: Sequence[str], work: Path
+) -> tuple[dict[str, TensorScorer], dict[str, str]]:
+    """Scorers, fitted once, and why others could not be: a resumed search must meet the detector that it began with."""
+    store, scorers, failed = oods.ActivationStore(work / "activations"), {}, {}
+    for name in names:
+        saved = work / "detectors" / f"{name}.safetensors"
+        try:
+            if not saved.exists():
+                made = oods.fit_scorers(classifier, bench, [name], store=store, progress=oods.ConsoleProgress())
+                made[name].detector.save(saved)
+            scorers[name] = oods.Scorer(classifier, oods.load_detector(saved))
+        except oods.OodscopeError as error:
+            failed[name] = str(error)
+            print(f"FAILED to fit {name}: {error}", flush=True)
+    return scorers, failed
 
 
 def parts_of(options: argparse.Namespace, names: tuple[str, ...]) -> list[Part]:
@@ -179,9 +192,12 @@ def parts_of(options: argparse.Namespace, names: tuple[str, ...]) -> list[Part]:
     few = tuple(name for name in FEW if name in names) or names[:1]
     varied = tuple(name for name in VARIED if name != "gan" or options.generator is not None)
     long = replace(plan, budget=20 * options.budget, chains=options.chains // 2, folder=options.work / "long")
+    large = replace(plan, chains=5 * options.chains)
+    if options.chains % 1000:  # only whole blocks are a part of a larger search
+        large = replace(large, folder=options.work / "large")
     return [
         Part("all", names, tuple(name for name in varied if name in options.stage), plan),
-        Part("large", few, varied if "large" in options.stage else (), replace(plan, chains=5 * options.chains)),
+        Part("large", few, varied if "large" in options.stage else (), large),
         Part("linf", few, ("linf",) if "linf" in options.stage else (), plan),
         Part("long", few[:1], ("linf",) if "long" in options.stage else (), long),
     ]
@@ -214,7 +230,7 @@ def main() -> int:
     folder = Path(os.environ["OODSCOPE_DATA"]).resolve()
     bench, outliers = open_benchmark(folder, options.cifar10_train, options.limit)
     classifier = open_classifier(folder, "cifar10", options.device)
-    scorers = fitted(classifier, bench, options.detectors.split(","), options.work)
+    scorers, unfit = fitted(classifier, bench, options.detectors.split(","), options.work)
     for path in options.density:
         model = load_density(path)
         make = autoencoder_scorer if isinstance(model, Autoencoder) else flow_scorer
@@ -223,6 +239,7 @@ def main() -> int:
     if options.generator is not None:
         variations["gan"] = GanVariation(load_generator(options.generator))
     study = Study(scorers, bench, outliers, variations, began + options.stop_after)
+    study.failed |= {("fit", name): reason for name, reason in unfit.items()}
     print(f"ready after {time.time() - began:.0f} s: {len(scorers)} detectors on {classifier.device}", flush=True)
     parts = parts_of(options, tuple(scorers))
     for part in parts:
@@ -237,8 +254,8 @@ def main() -> int:
     for part in parts:
         if part.variations:
             study.report(part, options.output)
-    for detector, reason in study.failed.items():
-        print(f"failed: {detector}: {reason}")
+    for (part_name, detector), reason in study.failed.items():
+        print(f"failed: {part_name}, {detector}: {reason}")
     print(f"ended after {time.time() - began:.0f} s", flush=True)
     return 1 if study.failed else 0
 

@@ -46,7 +46,7 @@ def demo(
         show((result, folder), as_json=as_json)
         return
     few = job.model_copy(update={"detectors": ATTACKED})
-    found, place = execute_attack(few, AttackSettings(**ATTACK), ConsoleProgress())
+    found, place = execute_attack(few, AttackSettings.model_validate(ATTACK), ConsoleProgress())
     page = place.relative_to(output) / "report.html"
     write_report(result, folder / "report.html", links={"Worst outliers": f"../{page.as_posix()}"})
     show((result, folder), (found.result, place), as_json=as_json)

@@ -37,7 +37,9 @@ def execute_and_show(job: Job, progress: Progress, as_json: bool) -> None:
 def show(*done: tuple[Result, Path], as_json: bool) -> None:
     """Tables and paths for people, or one JSON object for machines: the first run, with an attack that followed."""
     if as_json:
-        told = content(*done[0]) | {"attack": content(*each) for each in done[1:]}
+        told = content(*done[0])
+        if len(done) > 1:
+            told["attack"] = content(*done[1])
         sys.stdout.write(json.dumps(told) + "\n")
         return
     console = Console()

@@ -28,7 +28,7 @@ ATTACK_METRICS: dict[str, AttackMetric] = {
     "min_rank": AttackMetric(
         "MinRank",
         True,
-        "ID test images that look more in-distribution than the most in-looking outlier, mean over runs of equal length",
+        "ID test images that look more in-distribution than the most in-looking outlier, mean over equal runs",
         "count",
     ),
     "min_rank_se": AttackMetric(
@@ -48,7 +48,7 @@ ATTACK_METRICS: dict[str, AttackMetric] = {
     "white_box_gain": AttackMetric(
         "White-box gain",
         False,
-        "how much lower a short search with gradients brings the AUROC of the same source images (negative: not at all)",
+        "how much lower a short search with gradients brings the AUROC of the same images (negative: not at all)",
     ),
     "unreliable": AttackMetric("Unreliable", False, "reasons to think that the search stopped too early", "count"),
 }

@@ -87,7 +87,7 @@ class Attack:
     ----------
     result : every number as measurements (protocols ``adversarial``, ``adversarial_budget``, ``adversarial_transfer``
         and ``adversarial_search``), and the scores they were computed from: rows of unit ``clean`` hold the source
-        images, rows of another unit the worst that the variation of that name found against the detector of each column.
+        images, rows of another unit the worst that the variation of that name found against each column's detector.
     searches : what each search found, detector by detector.
     """
 
@@ -137,7 +137,7 @@ def _searches(folder: Path) -> Iterator[SearchedPair]:
     try:
         records = json.loads((folder / _RECORD).read_text(encoding="utf-8"))
         for record in records:
-            arrays = load_file(folder / _FOLDER / record.pop("file"))
+            arrays: dict[str, Any] = load_file(folder / _FOLDER / record.pop("file"))
             found = arrays.pop("found")
             record |= {"parameters": tuple(record["parameters"]), "flags": tuple(record["flags"])}
             yield SearchedPair(**record, found=found, worst=WorstImages(**{"sources": None, **arrays}))

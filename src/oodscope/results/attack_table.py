@@ -123,9 +123,8 @@ def attack_table(attack: Attack) -> AttackTable:
         return AttackCell(row, spread, doubts(name, group), best, worst)
 
     notes = (
-        f"AUROC in percent, larger = the detector holds; MinRank of {about['outliers']} among "
-        f"{rows[0].n_id:,} ID test images, mean over {about['runs']} runs of {about['chains'] // about['runs']:,} chains "
-        "± standard error.",
+        f"AUROC in percent, larger = the detector holds; MinRank of {about['outliers']} among {rows[0].n_id:,} ID test "
+        f"images, mean over {about['runs']} runs of {about['chains'] // about['runs']:,} chains ± standard error.",
         f"Every search: {about['chains']:,} chains of {about['budget']:,} evaluations. "
         "* : reasons to think that the search stopped too early; the truth may be lower.",
     )

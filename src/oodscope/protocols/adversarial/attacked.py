@@ -21,7 +21,7 @@ from oodscope.models.borrowing import full_precision
 from oodscope.protocols.adversarial.frame import Frame
 
 _LOOKS, _SAME = 16, 1e-2
-"""Images that remembered scores are checked on, and how far they may be off, in standard deviations of ID validation."""
+"""Images that remembered scores are checked on, and how far they may be off, in deviations of ID validation."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Attacked:
 
     def standardised(self, scores: FloatArray) -> FloatArray:
         """Scores in the unit of an attack: 0 is the mean of ID validation, 1 their standard deviation."""
-        return (scores - self.id_val.mean()) / max(float(self.id_val.std()), 1e-12)
+        return np.asarray((scores - self.id_val.mean()) / max(float(self.id_val.std()), 1e-12))
 
     def score(self, batches: Iterable[Tensor]) -> FloatArray:
         """What it says of pixels; NaN and infinity are refused by name."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -98,7 +99,7 @@ def named_variations(
         raise OodscopeError("no variation to attack with; name some, such as affine and color")
     if not isinstance(variations, Mapping):
         channels, height, width = images.shape[1:]
-        shape = {"image_shape": (channels, height, width), "partners": partners}
+        shape: dict[str, Any] = {"image_shape": (channels, height, width), "partners": partners}
         made = [create_variation(each, **shape) if isinstance(each, str) else each for each in variations]
         variations = {each.name: each for each in made}
         if len(variations) < len(made):

@@ -36,10 +36,9 @@ def _rows(scores: ScoreTable, detector: str) -> Iterator[Measurement]:
         place = {"set": about["outliers"], "group": group, "n_id": ranks.n_id, "n_ood": len(outliers)}
         interval = source_interval(ranks, LEVEL, seed=shared["seed"], ood_set=about["outliers"])
         yield Measurement(**shared, **place, metric="auroc", value=ranks.auroc, **ends(interval))
-        for metric, value, interval in _min_rank(ranks, about["runs"]):
-            yield Measurement(
-                **shared, **place, metric=metric, value=value, **({} if interval is None else ends(interval))
-            )
+        for metric, value, spread in _min_rank(ranks, about["runs"]):
+            noise = {} if spread is None else ends(spread)
+            yield Measurement(**shared, **place, metric=metric, value=value, **noise)
 
 
 def _min_rank(ranks: OutlierRanks, runs: int) -> Iterator[tuple[str, float, Interval | None]]:

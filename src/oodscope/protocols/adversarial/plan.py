@@ -21,13 +21,13 @@ from oodscope.generation.variations import LInf, Variation
 from oodscope.protocols.adversarial.attacked import Attacked
 
 PRESETS = {"quick": (200, 200), "paper": (2000, 5000)}
-"""Evaluations per chain, and chains. The paper gives its l-infinity baseline 20,000 steps of two evaluations; here every
-variation has the same budget."""
+"""Evaluations per chain, and chains. The paper gives its l-infinity baseline 20,000 steps of two evaluations; here
+every variation has the same budget."""
 
 EnergyName = Literal["standardised", "rank_probit"]
 
 WHITE_STEPS = 50
-"""Of the gradient search that looks over the shoulder of the other one."""
+"""At most, of the gradient search that looks over the shoulder of the other one."""
 
 BLOCK, POOL = 1000, 5000
 """Chains that are searched together and share a stream of random numbers, and source images that a search is described
@@ -126,7 +126,7 @@ class Plan:
                 attacked.scorer,
                 variation,
                 ProjectedGradient(),
-                WHITE_STEPS,
+                min(WHITE_STEPS, self.budget),
                 pool[:chains] if variation.conditional else None,
                 chains=chains,
                 energy=self.energy_of(attacked),

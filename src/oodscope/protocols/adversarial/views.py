@@ -22,7 +22,7 @@ def budget_rows(scores: ScoreTable, courses: Sequence[Course]) -> Measurements:
         for name, found in course.found.items():
             for budget, lowest in zip(found.budgets, np.asarray(found.at_budget, dtype=np.float64)):
                 ranks = outlier_ranks(id_test, lowest)
-                place = {"set": str(budget), "group": name, "n_id": ranks.n_id, "n_ood": len(lowest)}
+                place: dict[str, Any] = {"set": str(budget), "group": name, "n_id": ranks.n_id, "n_ood": len(lowest)}
                 place |= _shared(scores, course, BUDGET)
                 least = float(course.attacked.standardised(lowest).min())
                 rows.append(Measurement(**place, metric="auroc", value=ranks.auroc))
@@ -60,7 +60,7 @@ def transfer_rows(
             if judge == course.attacked.name:
                 ranks = outlier_ranks(course.attacked.id_test, outliers)
                 interval = source_interval(ranks, LEVEL, seed=scores.metadata["seed"], ood_set=against)
-                place = {"set": against, "group": name, "n_id": ranks.n_id, "n_ood": len(outliers)}
+                place: dict[str, Any] = {"set": against, "group": name, "n_id": ranks.n_id, "n_ood": len(outliers)}
                 shared = _shared(scores, course, TRANSFER)
                 yield Measurement(**shared, **place, metric="auroc", value=ranks.auroc, **ends(interval))
 
