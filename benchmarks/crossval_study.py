@@ -15,6 +15,7 @@ import json
 import os
 import tempfile
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,11 @@ from oodscope.data.classnames import overlapping_classes
 from oodscope.data.folds import hierarchical_choice
 from oodscope.data.selection import join, restrict
 from oodscope.execution.console import ConsoleProgress
+from oodscope.metrics import DUAL_METRICS
 from oodscope.protocols.crossval import CrossValidationPlan, FrozenEmbeddings, Pair, cross_validate
 from oodscope.report.crossval import write_crossval
+from oodscope.results import CrossValidationTable
+from oodscope.results.crossval_study import study_metric
 from oodscope.training.heads import HeadRecipe
 
 BACKBONES = ("efficientnet-lite0", "resnet18-cifar10", "resnet18-cifar100")
@@ -66,13 +70,14 @@ def efficientnet(side: int, device: str) -> oods.Classifier:
     return oods.Classifier(Resized(model, side), transform, device=device, name=name, pretrained_on=["imagenet1k"])
 
 
-def open_classifier(backbone: str, folder: Path, side: int, device: str) -> oods.Classifier:
+def open_classifier(backbone: str, folder: Path, side: int, device: str, cifar10_train: Path | None) -> oods.Classifier:
     """The network that embeds."""
     if backbone == "efficientnet-lite0":
         return efficientnet(side, device)
     dataset = backbone.removeprefix("resnet18-")
     classifier = resnet18(folder, dataset, CIFAR10 if dataset == "cifar10" else CIFAR100, device)
-    classifier.trained_on = (dataset,)
+    train = cifar10_train if dataset == "cifar10" else folder / "cifar100_train_25k.npz"
+    classifier.trained_on = (dataset,) if train is None else (pack(train, folder, f"{dataset}_train"),)
     return classifier
 
 
@@ -191,6 +196,77 @@ def growth(trainer: FrozenEmbeddings, pairs: list[Pair], until: float) -> dict[s
     return found
 
 
+def page(folder: Path, leaky: list[Path], machine: str) -> str:
+    """The results page, from what finished runs left in their folders."""
+    table, timing = CrossValidationTable.load(folder), json.loads((folder / "timing.json").read_text())
+    plan = table.metadata["plan"]
+    sizes = ", ".join(f"{name} {each['images']:,}" for name, each in table.metadata["sets"].items())
+    drawn = f"{plan['repetitions']} cross-validations of {plan['folds']} folds and {plan['hold_outs']} hold-outs"
+    parts = [
+        "# Dual cross-validation on real images\n",
+        "**Question.** Does dual cross-validation (DCV-ROOD, arXiv 2509.05778) find the differences between detectors that\n"
+        "a hundred hold-outs show, and what does it cost?\n",
+        "**Command.** `OODSCOPE_DATA=path/to/packs python benchmarks/crossval_study.py OUTPUT`, then `--write`\n",
+        f"**Machine.** {machine}\n",
+        f"**Date.** {datetime.now(UTC):%Y-%m-%d}\n",
+        f"Two-layer heads on frozen embeddings of {table.metadata['trainer']['model']}; {drawn}. Images: {sizes}.\n",
+        "Images that occur twice, and OOD classes with the name of an ID class, were dropped (Tiny ImageNet: OpenOOD's\n"
+        "list). Exposure: "
+        + ("; ".join(f"{k} ({v})" for k, v in table.metadata["exposure"].items()) or "none")
+        + ".\n",
+        "## Hit and error rates\n",
+        rate_table(table),
+        "\n## Truth: AUROC in percent, mean of the hold-outs\n",
+        truth_table(table),
+        "\n## Time\n",
+        time_table(timing),
+    ]
+    for each in leaky:
+        spoiled = CrossValidationTable.load(each)
+        parts += [
+            f"\n## A warning: {spoiled.metadata['trainer']['model']}\n",
+            *(f"LEAK: {leak}." for leak in spoiled.metadata["leak"]),
+            "\nThe same study with embeddings that have seen the folded images. Its numbers are no evidence.\n",
+            rate_table(spoiled) + "\n",
+            truth_table(spoiled),
+        ]
+    return "\n".join(parts) + "\n"
+
+
+def rate_table(table: CrossValidationTable) -> str:
+    """Of each metric that the paper prints: out of how many pairs, and what the repetitions find of them."""
+    lines = ["| metric | alpha | hit rate | error rate | same direction |", "|---|---|---|---|---|"]
+    for metric, known in DUAL_METRICS.items():
+        study = study_metric(table, metric)
+        if known.printed_as and study.has_truth and study.has_folds and study.testable:
+            for alpha in (0.1, 0.05):
+                rates, ways = study.rates(alpha), study.directions(alpha)
+                lines.append(f"| `{metric}` | {alpha} | {rates.hits} | {rates.errors} | {100 * ways.share:.1f} % |")
+    return "\n".join(lines)
+
+
+def truth_table(table: CrossValidationTable) -> str:
+    """AUROC of each cell and detector."""
+    study = study_metric(table, "auroc")
+    lines = ["| training | pair | " + " | ".join(study.detectors) + " |", "|---|---|" + "---:|" * len(study.detectors)]
+    for column, cell in enumerate(study.cells):
+        cells = " | ".join(f"{100 * value:.2f}" for value in study.estimate[:, column])
+        lines.append(f"| {cell.training.replace('_', ' ')} | {cell.pair} | {cells} |")
+    return "\n".join(lines)
+
+
+def time_table(timing: dict[str, Any]) -> str:
+    """Seconds by stage, and how they grow."""
+    named = {key.removesuffix("_seconds"): value for key, value in timing.items() if key.endswith("_seconds")}
+    lines = ["| stage | seconds |", "|---|---:|", *(f"| {name} | {value:.1f} |" for name, value in named.items())]
+    for what, rows in timing.get("growth", {}).items():
+        lines += ["", f"| {what} | ID images | train | expose | score | all |", "|---:|---:|---:|---:|---:|---:|"]
+        for row in rows:
+            seconds = " | ".join(f"{row[f'{key}_seconds']:.1f}" for key in ("train", "expose", "score"))
+            lines.append(f"| {row[what]} | {row['id_images']:,} | {seconds} | {row['seconds']:.1f} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("output", type=Path)
@@ -208,7 +284,14 @@ def main() -> None:
     parser.add_argument("--stop-after", type=float, help="seconds after which no new draw is begun")
     parser.add_argument("--no-growth", action="store_true")
     parser.add_argument("--device", default="auto")
+    parser.add_argument("--work", type=Path, help="folder of the records to go on from; OUTPUT unless given")
+    parser.add_argument("--write", type=Path, help="write the results page of a finished OUTPUT instead of running")
+    parser.add_argument("--leaky", type=Path, nargs="*", default=[], help="OUTPUTs of leaky backbones, for the page")
+    parser.add_argument("--machine", default="2 cores, CPU")
     options = parser.parse_args()
+    if options.write is not None:
+        options.write.write_text(page(options.output, options.leaky, options.machine))
+        return
     begun = time.perf_counter()
     # what an accelerator leaves to the host is thousands of small decompositions, for which threads only wait
     threadpool_limits(1, user_api="blas")
@@ -217,7 +300,7 @@ def main() -> None:
     pairs = make_pairs(folder, options.cifar10_train, options.per_class)
     if options.only:
         pairs = [pair for pair in pairs if pair.name in options.only]
-    classifier = open_classifier(options.backbone, folder, options.side, options.device)
+    classifier = open_classifier(options.backbone, folder, options.side, options.device, options.cifar10_train)
     stages: dict[str, Any] = {"load_seconds": time.perf_counter() - begun}
     for pair in pairs:
         print(f"{pair.name}: {len(pair.id_set)} ID images, {len(pair.ood_set)} OOD images", flush=True)
@@ -238,22 +321,25 @@ def main() -> None:
         plan,
         pairs,
         trainer,
-        folder=options.output,
+        folder=options.work or options.output,
         allow_leak=options.backbone != "efficientnet-lite0",
         stop_after=left,
         progress=ConsoleProgress(),
     )
     for note in outcome.record.notes:
         print(f"note: {note}")
+    outcome.table.save(options.output)
     stages |= outcome.record.costs | {"device": outcome.record.device, "backbone": classifier.name}
     save_timing(options.output, stages)
     if outcome.unfinished:
         print(f"{outcome.unfinished} units left; run again to go on")
     reporting = time.perf_counter()
-    files = write_crossval(outcome.table, options.output)
+    try:
+        print(f"page: {write_crossval(outcome.table, options.output)[0]}", flush=True)
+    except oods.OodscopeError as error:
+        print(f"no page yet: {error}")
     stages["report_seconds"] = time.perf_counter() - reporting
     save_timing(options.output, stages)
-    print(f"page: {files}", flush=True)
     if not options.no_growth and not outcome.unfinished and "cifar100/svhn" in [pair.name for pair in pairs]:
         until = float("inf") if options.stop_after is None else begun + options.stop_after
         stages["growth"] = growth(trainer, pairs, until)

@@ -19,6 +19,7 @@ from oodscope.base.errors import DataError, DetectorError, OodscopeError, Storag
 from oodscope.data.folds import FoldPlan, fold_sets
 from oodscope.detectors import create_detector
 from oodscope.protocols.crossval import (
+    PAPER_DETECTORS,
     CrossValidationPlan,
     FineTuning,
     FrozenEmbeddings,
@@ -381,6 +382,11 @@ def test_duplicates_may_be_dropped_and_are_counted(tmp_path):
     assert "2 of 62 images of 'mixed' left out" in " ".join(outcome.record.notes)
 
 
+def test_a_plan_without_draws_is_an_oversight(tmp_path):
+    with pytest.raises(DataError, match="the plan draws nothing"):
+        run(tmp_path, PLAN.model_copy(update={"repetitions": 0, "hold_outs": 0}))
+
+
 def test_detectors_are_checked_first(tmp_path):
     with pytest.raises(UnknownNameError, match="Did you mean"):
         run(tmp_path, PLAN.model_copy(update={"detectors": ("mdss",)}))
@@ -404,3 +410,22 @@ def test_relation_without_looking_says_the_same(monkeypatch):
     monkeypatch.setattr(relation, "may_look", lambda values: False)
     monkeypatch.setattr(relation, "BANK", 700)
     assert torch.allclose(fitted.score(test), looked, rtol=1e-5)
+
+
+@pytest.mark.gpu
+def test_an_accelerator_finds_the_same(tmp_path):
+    plan = CrossValidationPlan(
+        folds=3,
+        repetitions=1,
+        hold_outs=1,
+        detectors=({"knn": {"k": 5}}, *PAPER_DETECTORS[:4], "mds", "nnguide", "relation"),
+    )
+    tables = {
+        device: cross_validate(
+            plan, pairs(), FrozenEmbeddings(classifier(device=device), HEADS, at_once=3), folder=tmp_path / device
+        ).table
+        for device in ("cpu", "cuda")
+    }
+    for metric in ("auroc", "aupr_in", "accuracy_at_90_id_kept"):
+        assert np.abs(tables["cpu"].folds(metric) - tables["cuda"].folds(metric)).max() < 0.02
+    assert tables["cpu"].metadata["detectors"] == tables["cuda"].metadata["detectors"]

@@ -6,6 +6,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from oodscope.base.errors import DataError
 from oodscope.base.files import write_text
 from oodscope.detectors import Detector
 from oodscope.detectors.base import parameters_json
@@ -60,6 +61,8 @@ def cross_validate(
     leaks = _leaks(trainer, pairs, allow_leak)
     journal = Journal(Path(folder), _identity(plan, pairs, trainer, detectors))
     batches = batches_of_units(plan, pairs, trainer.at_once)
+    if not batches:
+        raise DataError("the plan draws nothing: ask for repetitions, hold_outs (--truth) or a variance_design")
     missing = [unit for batch in batches for unit in batch if journal.read(unit.name) is None]
     opening = perf_counter()
     if missing:
