@@ -252,6 +252,9 @@ def test_the_file_tells_the_whole_story(tmp_path):
     assert {"torch", "oodscope"} <= told["versions"].keys()
     assert Image.open(tmp_path / "samples.png").size == (8 * 18 + 2, 8 * 18 + 2)
     json.dumps(told)
+    styles = done.generator.styles(torch.randn(4000, 4)).detach()
+    assert float(styles.mean(0).norm()) > 0.01, "else the next line says nothing"
+    torch.testing.assert_close(done.generator.mean_style, styles.mean(0), rtol=0, atol=0.1 * float(styles.std(0).max()))
 
 
 @pytest.mark.parametrize("change", [{"augment": 0.0}, {"augment": 1.0}, {"flip": True}, {"seed": 1}, {"r1": 0.0}])
