@@ -65,7 +65,7 @@ class Ball(Variation):
     name = "ball"
 
     def __init__(self, radius, pixels=192):
-        self.radius, self._pixels = radius, pixels
+        self.epsilon, self._pixels = radius, pixels
 
     @property
     def domain(self):
@@ -80,10 +80,10 @@ class Ball(Variation):
         return ()
 
     def __call__(self, points, images=None):
-        return (images + (2 * points - 1).view_as(images) * self.radius).clamp(0, 1)
+        return (images + (2 * points - 1).view_as(images) * self.epsilon).clamp(0, 1)
 
     def describe(self):
-        return {"name": self.name, "radius": self.radius}
+        return {"name": self.name, "radius": self.epsilon}
 
 
 def energy(function):

@@ -76,7 +76,8 @@ class Chains:
         visits = Visits(chains, domain.dimension, self.budgets, device)
         energy_of = self.energy.on(device) if self.energy else torch.clone
         pipeline = self._ready(start, source)
-        target = Target(pipeline, source, energy_of, domain, noise, visits, replicas=self.sampler.replicas)
+        radius = getattr(self.variation, "epsilon", 0.5)
+        target = Target(pipeline, source, energy_of, domain, noise, visits, self.sampler.replicas, radius)
         steps = self.budgets[-1] // self.sampler.evaluations
         with torch.no_grad(), progress.stage(f"search block {number}", steps) as advance:
             state = self.sampler.begin(target, start)

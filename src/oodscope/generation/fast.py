@@ -99,10 +99,12 @@ def _trunk(scorer: Scorer) -> Trunk | None:
     """The network up to its head, if the detector needs no more and a few noise images prove it."""
     if scorer.detector.probes:
         return None
-    trunk = Trunk(scorer.classifier)
+    try:
+        trunk = Trunk(scorer.classifier)
+    except (RuntimeError, TypeError, ValueError, AttributeError):  # some networks refuse to be copied
+        return None
     pixels = scorer.pixels
-    shape = (len(pixels.scale), *pixels.size)
-    noise = noise_like(torch.zeros(1, *shape)).to(scorer.device)
+    noise = noise_like(torch.zeros(1, len(pixels.scale), *pixels.size)).to(scorer.device)
     return trunk if trunk.agrees(noise) else None
 
 

@@ -27,6 +27,7 @@ class Target:
     noise : the block's random numbers.
     visits : the block's memory.
     replicas : points per chain in one evaluation; row ``r * chains + i`` is replica r of chain i.
+    radius : half the width of the unit cube in pixels, where the variation is an l-inf ball; otherwise 1/2.
     """
 
     def __init__(
@@ -38,14 +39,16 @@ class Target:
         noise: Noise,
         visits: Visits,
         replicas: int = 1,
+        radius: float = 0.5,
     ) -> None:
         self.chains = len(visits.lowest)
         self.domain = domain
         self.noise = noise
         self.replicas = replicas
-        self.image_shape = None if images is None else tuple(images.shape[1:])
+        self.radius = radius
+        self.images = images
         self._pipeline = pipeline
-        self._images = images if images is None or replicas == 1 else images.repeat(replicas, 1, 1, 1)
+        self._repeated = images if images is None or replicas == 1 else images.repeat(replicas, 1, 1, 1)
         self._energy_of = energy_of
         self._visits = visits
 
@@ -73,4 +76,4 @@ class Target:
 
     def _scores(self, points: Tensor) -> Tensor:
         self._visits.spend(len(points) // self.chains)
-        return self._pipeline(points, self._images)
+        return self._pipeline(points, self._repeated)

@@ -40,14 +40,14 @@ class Square(Sampler):
             raise OodscopeError(f"{self.name}: share is a part of the image, not {self.share}")
 
     def begin(self, target: Target, start: Tensor) -> State:
-        shape = target.image_shape
-        if not isinstance(target.domain, Box) or shape is None or math.prod(shape) != target.domain.dimension:
+        images = target.images
+        if not isinstance(target.domain, Box) or images is None or images[0].numel() != target.domain.dimension:
             raise OodscopeError(f"{self.name}: needs a variation with one parameter per pixel, such as linf")
         return super().begin(target, start)
 
     def move(self, target: Target, state: State, number: int) -> None:
-        assert target.image_shape is not None, "checked at the beginning"
-        channels, height, width = target.image_shape
+        assert target.images is not None, "checked at the beginning"
+        channels, height, width = target.images.shape[1:]
         if number == 0:
             stripes = (target.noise.uniform(target.chains, channels, 1, width) < 0.5).float()
             points = stripes.expand(-1, -1, height, -1).reshape(state.points.shape)
