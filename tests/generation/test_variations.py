@@ -105,7 +105,7 @@ def test_nothing_is_asked_of_the_device_nor_sent_to_it(name, monkeypatch):
     assert varied.shape == images.shape
 
 
-@pytest.mark.parametrize("name", ["affine+color", "linf", "blend", "corruption:fog"])
+@pytest.mark.parametrize("name", ["affine+color", "linf", "blend", "corruption:impulse_noise"])
 def test_one_graph_without_breaks(name):
     variation, images = made(name), pictures()
     points = drawn(variation)
