@@ -15,7 +15,7 @@ from torch import nn
 import oodscope.generation.gan.loop as loop
 from oodscope import ImageSet
 from oodscope.base.errors import DataError, OodscopeError, StorageError
-from oodscope.generation.gan import GanRecipe, Variety, measure_variety, train_gan
+from oodscope.generation.gan import GanRecipe, Variety, measure_variety, train_gan, write_grid
 from oodscope.generation.gan.average import Average
 from oodscope.generation.gan.losses import discriminator_loss, generator_loss, gradient_penalty
 from oodscope.generation.gan.views import covered, recoloured, shifted, view
@@ -295,6 +295,15 @@ def test_a_diverged_training_stops_with_advice(tmp_path):
     with pytest.raises(OodscopeError, match="diverged before step 7: .* Lower learning_rate"):
         train(tmp_path, TINY.model_copy(update={"learning_rate": 1e30}))
     assert not (tmp_path / "generator.safetensors").exists()
+
+
+def test_a_grid_is_read_row_by_row(tmp_path):
+    levels = torch.tensor([0.0, 0.2, 0.4]).view(3, 1, 1, 1).expand(3, 3, 4, 4)
+    write_grid(levels, tmp_path / "grid.png", columns=2, zoom=3)
+    sheet = np.asarray(Image.open(tmp_path / "grid.png"))
+    assert sheet.shape == (2 * 14 + 2, 2 * 14 + 2, 3)
+    first, second, third, none = sheet[2:14, 2:14], sheet[2:14, 16:28], sheet[16:28, 2:14], sheet[16:28, 16:28]
+    assert [set(tile.flatten().tolist()) for tile in (first, second, third, none)] == [{0}, {51}, {102}, {255}]
 
 
 def test_too_few_images(tmp_path):

@@ -147,6 +147,19 @@ def test_truncation_goes_from_one_image_to_all(small):
     assert spread == sorted(spread) and spread[0] > 0.01
 
 
+@torch.no_grad()
+def test_styles_by_hand(small):
+    latent = torch.randn(6)
+    values = latent.numpy() / np.linalg.norm(latent.numpy()) * math.sqrt(6)
+    assert len(small.mapping) == 2
+    for layer in small.mapping:
+        layer.bias.normal_(std=100)
+        assert 50 < float(layer.weight.std()) < 200, "stored a hundred times as large, it learns a hundredth as fast"
+        values = 0.01 * (layer.weight.numpy() @ values / math.sqrt(len(values)) + layer.bias.numpy())
+        values = math.sqrt(2) * np.where(values > 0, values, 0.2 * values)
+    assert small.styles(latent[None])[0].numpy() == pytest.approx(values, abs=1e-5)
+
+
 def test_mean_style_is_the_mean_of_styles(small):
     latents = torch.randn(50, 6)
     small.settle_mean_style(latents)
