@@ -5,16 +5,16 @@ import pytest
 import torch
 
 import oodscope as oods
-from oodscope.base.errors import DataError, DetectorError, OodscopeError, StorageError, UnknownNameError
+from oodscope.base.errors import DataError, DetectorError, OodscopeError, UnknownNameError
 from oodscope.generation.samplers import MetropolisHastings
-from oodscope.generation.variations import GanVariation, Variation
+from oodscope.generation.variations import GanVariation, create_variation
 from oodscope.protocols.adversarial import Plan
 from oodscope.protocols.adversarial.measuring import measure
 from oodscope.results.attack import Attack
 from oodscope.results.attack_table import attack_table
 
 from ..generation.toys import Shift
-from ..tiny import benchmark, classifier, imageset, noise
+from ..tiny import benchmark, classifier, imageset, network, noise
 
 NAMES = ["msp", "knn"]
 VARIED = ["affine", "color"]
@@ -43,13 +43,7 @@ def run(scorers, variations=VARIED, outliers=None, **options):
 @pytest.fixture(scope="module")
 def attack(scorers):
     gan = GanVariation(Generator(), dimension=12)
-    return run(scorers, {name: oods_variation(name) for name in VARIED} | {"gan": gan})
-
-
-def oods_variation(name):
-    from oodscope.generation.variations import create_variation
-
-    return create_variation(name, image_shape=(3, 8, 8))
+    return run(scorers, {name: create_variation(name, image_shape=(3, 8, 8)) for name in VARIED} | {"gan": gan})
 
 
 def slow_auroc(id_scores, outliers):
@@ -267,9 +261,10 @@ class TestRefused:
             ({"variations": "affine"}, OodscopeError, r"a list of names.*got 'affine'"),
             ({"variations": ["affine", "affine"]}, OodscopeError, "two variations have one name"),
             ({"variations": {"clean": Shift()}}, OodscopeError, "cannot be called 'clean'"),
-            ({"budget": 0}, OodscopeError, "a budget of at least 1, not 0"),
-            ({"chains": 0}, OodscopeError, "a chains of at least 1|chains"),
+            ({"budget": 0}, OodscopeError, "a budget of at least 1 evaluation per chain, not 0"),
+            ({"chains": 0}, OodscopeError, "at least 1 chain, not 0"),
             ({"runs": 0}, OodscopeError, "at least 1 run, not 0"),
+            ({"boundary": "clip"}, UnknownNameError, "unknown boundary 'clip'"),
             ({"energy": "standardized"}, UnknownNameError, "Did you mean 'standardised'"),
         ],
     )
@@ -284,8 +279,6 @@ class TestRefused:
             run(scorers, outliers=noise("id_val", 10, 3))
 
     def test_networks_of_different_sizes(self, scorers, tmp_path):
-        from ..tiny import network
-
         large = oods.Classifier(network(), oods.Preprocess(size=16), device="cpu")
         other = oods.Scorer(large, oods.create_detector("msp"))
         with pytest.raises(DetectorError, match=r"one size; these differ: msp \[3, 8, 8\], large \[3, 16, 16\]"):
@@ -324,7 +317,3 @@ class Still(Shift):
 
     def __call__(self, points, images=None):
         return images + 0 * points[:, :, None, None]
-
-
-assert issubclass(Still, Variation)
-assert StorageError

@@ -13,11 +13,11 @@ from oodscope.data import Benchmark, ImageSet
 from oodscope.detectors import DETECTORS, Detector, create_detector
 from oodscope.execution import Progress
 from oodscope.generation.samplers import create_sampler
-from oodscope.generation.variations import GanVariation, Variation
+from oodscope.generation.variations import VARIATIONS, GanVariation, Variation
 from oodscope.models import Classifier
 from oodscope.models.generators import load_generator
 from oodscope.protocols import applicable, attack, fit_scorers
-from oodscope.protocols.adversarial.plan import PRESETS
+from oodscope.protocols.adversarial.plan import PRESETS, Plan
 from oodscope.report import write_attack
 from oodscope.results import ResultStore
 from oodscope.results.attack import Attack
@@ -54,7 +54,9 @@ class AttackSettings(StrictModel):
         """What ``attack`` is called with, beside sets and scorers."""
         evaluations, chains = self.effort
         options: dict[str, Any] = {"budget": evaluations, "chains": chains, "runs": self.runs, "energy": self.energy}
-        settings = {"boundary": self.boundary} if self.boundary else {}
+        settings: dict[str, Any] = {"boundary": self.boundary} if self.boundary else {}
+        plan: dict[str, Any] = {"energy": self.energy, **settings}
+        Plan(evaluations, chains, **plan)  # says what is wrong now, not after a training
         if self.sampler:
             return options | {"sampler": create_sampler(self.sampler, **settings)}
         return options | settings
@@ -63,6 +65,8 @@ class AttackSettings(StrictModel):
         """Names as they are; ``gan=FILE`` as the variation of the generator in the file."""
         if not self.variations:
             raise OodscopeError("no variation to attack with; name some, such as --variations affine,color")
+        for name in (part.strip() for each in self.variations if not each.startswith(GAN) for part in each.split("+")):
+            VARIATIONS.get(name.partition(":")[0])
         return [
             GanVariation(load_generator(Path(name.removeprefix(GAN)))) if name.startswith(GAN) else name
             for name in self.variations

@@ -60,11 +60,14 @@ class Plan:
     folder: Path | None = None
 
     def __post_init__(self) -> None:
-        for name, value in (("budget", self.budget), ("chains", self.chains)):
-            if value < 1:
-                raise OodscopeError(f"an attack needs a {name} of at least 1, not {value}")
+        if self.budget < 1:
+            raise OodscopeError(f"an attack needs a budget of at least 1 evaluation per chain, not {self.budget}")
+        if self.chains < 1:
+            raise OodscopeError(f"an attack needs at least 1 chain, not {self.chains}")
         if self.energy not in get_args(EnergyName):
             raise UnknownNameError("energy", self.energy, get_args(EnergyName))
+        if self.boundary not in get_args(Boundary):
+            raise UnknownNameError("boundary", self.boundary, get_args(Boundary))
 
     @property
     def budgets(self) -> tuple[int, ...]:

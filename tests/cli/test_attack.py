@@ -1,0 +1,97 @@
+"""``oodscope attack``: from options to a page; resumed, refused."""
+
+import json
+
+import numpy as np
+import pytest
+from safetensors.torch import save_file
+
+from oodscope import create_model
+from oodscope.cli.attacking import AttackSettings
+from oodscope.models.generators import GeneratorShape, StyleGenerator, save_generator
+from oodscope.results.attack import Attack
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory):
+    """A user's files: images, a network, a generator."""
+    folder, rng = tmp_path_factory.mktemp("files"), np.random.default_rng(0)
+    for name in ("train", "val", "test", "odd"):
+        pixels = rng.integers(0, 256, size=(12, 28, 28, 3)).astype(np.uint8)
+        np.savez(folder / f"{name}.npz", images=pixels, labels=np.arange(12) % 3)
+    model, _ = create_model("small_cnn", num_classes=3)
+    save_file(model.state_dict(), folder / "net.safetensors")
+    generator = StyleGenerator(GeneratorShape(size=28, latent=8, width=4))
+    save_generator(generator, folder / "gan.safetensors", {})
+    return folder
+
+
+def command(places, *more, **changes):
+    options = {
+        "--model": "small_cnn", "--weights": places / "net.safetensors", "--id-train": places / "train.npz",
+        "--id-val": places / "val.npz", "--id-test": places / "test.npz", "--far": f"odd={places / 'odd.npz'}",
+        "--transform": "{size: 28}", "--detectors": "msp", "--variations": "affine,color", "--budget": "4",
+        "--chains": "6", "--runs": "2", "--device": "cpu", "--output": "out", **changes,
+    }  # fmt: skip
+    chosen = [part for key, value in options.items() if value is not None for part in (key, value)]
+    return ("attack", *chosen, *more)
+
+
+def test_an_attack_from_places(oodscope, places, tmp_path):
+    gan = f"affine,color,gan={places / 'gan.safetensors'}"
+    outcome = oodscope(*command(places, **{"--detectors": "msp,ebo", "--variations": gan}))
+    assert outcome.status == 0, outcome
+    assert "protocol adversarial" in outcome.out
+    assert "MinRank" in outcome.out
+    assert "ebo, color: search block 0" in outcome.err
+    (folder,) = (tmp_path / "out" / "attacks").iterdir()
+    assert {"run.json", "report.html", "table.csv", "table.md", "table.tex", "attack.json"} <= {
+        file.name for file in folder.iterdir()
+    }
+    assert Attack.load(folder).variations == ["affine", "color", "gan"]
+    again = oodscope(*command(places, "--json", **{"--detectors": "msp,ebo", "--variations": gan}))
+    assert "search block" not in again.err
+    assert json.loads(again.out)["run"]["protocols"] == ["adversarial"]
+    table = oodscope("table", folder, "--format", "markdown", "--metric", "min_rank")
+    assert "| odd, clean |" in table.out
+    assert "| odd, gan |" in table.out
+    assert "in percent" not in table.out
+    stored = oodscope(
+        "table", "--store", "out/results.sqlite", "--protocol", "adversarial_transfer", "--format", "latex"
+    )
+    assert "\\toprule" in stored.out
+
+
+def test_presets():
+    assert AttackSettings(budget="quick").effort == (200, 200)
+    assert AttackSettings().effort == AttackSettings(budget="paper").effort == (2000, 5000)
+    assert AttackSettings(budget="750", chains=30).effort == (750, 30)
+    clamped = AttackSettings(sampler="mh", boundary="clamp").options()["sampler"]
+    assert clamped.boundary == "clamp"
+    assert AttackSettings(boundary="clamp").options()["boundary"] == "clamp"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"--budget": "quik"}, "budget 'quik' is neither a preset (quick, paper) nor a positive number. Did you"),
+        ({"--budget": "-3"}, "nor a positive number"),
+        ({"--variations": "afine"}, "unknown variation 'afine'. Did you mean 'affine'"),
+        ({"--variations": ","}, "no variation to attack with"),
+        ({"--variations": "gan=nowhere.safetensors"}, "nowhere.safetensors"),
+        ({"--detectors": "mahalanobis"}, "unknown detector 'mahalanobis'"),
+        ({"--sampler": "mhh"}, "unknown sampler 'mhh'. Did you mean 'mh'"),
+        ({"--boundary": "clip"}, "unknown boundary 'clip'"),
+        ({"--energy": "rank"}, "unknown energy 'rank'"),
+        ({"--on": "od"}, "unknown set of outliers 'od'. Did you mean 'odd'"),
+        ({"--id-val": None}, "has no id_val; an attack standardises scores on it"),
+        ({"--far": None}, "no outliers to judge on"),
+    ],
+)
+def test_mistakes_are_one_line(oodscope, places, change, words):
+    outcome = oodscope(*command(places, **change))
+    assert outcome.status == 1, outcome
+    lines = [line for line in outcome.err.splitlines() if line.startswith("oodscope: ")]
+    assert len(lines) == 1
+    assert words in lines[0]
+    assert "Traceback" not in outcome.err
