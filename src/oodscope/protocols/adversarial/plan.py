@@ -80,7 +80,7 @@ class Plan:
         if self.sampler is not None:
             return self.sampler
         if isinstance(variation, LInf):
-            return ZerothOrder(radius=variation.epsilon)
+            return ZerothOrder()
         return MetropolisHastings(boundary=self.boundary)
 
     def energy_of(self, attacked: Attacked) -> Energy:
