@@ -192,6 +192,7 @@ def parts_of(options: argparse.Namespace, names: tuple[str, ...]) -> list[Part]:
     few = tuple(name for name in FEW if name in names) or names[:1]
     varied = tuple(name for name in VARIED if name != "gan" or options.generator is not None)
     long = replace(plan, budget=20 * options.budget, chains=options.chains // 2, folder=options.work / "long")
+    single = tuple(name for name in varied if "+" not in name)
     large = replace(plan, chains=5 * options.chains)
     if options.chains % 1000:  # only whole blocks are a part of a larger search
         large = replace(large, folder=options.work / "large")
