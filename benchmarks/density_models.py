@@ -274,12 +274,22 @@ def train_flow(
 
 def autoencoder_scorer(model: Autoencoder, device: str | torch.device = "cpu") -> FunctionScorer:
     """Reconstruction error as a score."""
-    return FunctionScorer(model.to(device), device)
+    return FunctionScorer(_quick(model, device), device)
 
 
 def flow_scorer(model: Flow, device: str | torch.device = "cpu") -> FunctionScorer:
     """Negative log-likelihood, in bits per dimension, as a score."""
-    return FunctionScorer(model.to(device), device)
+    return FunctionScorer(_quick(model, device), device)
+
+
+def _quick(model: nn.Module, device: str | torch.device) -> Callable[[Tensor], Tensor]:
+    """The model on the device; on a GPU compiled and in TF32, for a search asks it millions of times."""
+    model = model.to(device)
+    if torch.device(device).type != "cuda":
+        return model
+    torch.set_float32_matmul_precision("high")
+    compiled: Callable[[Tensor], Tensor] = torch.compile(model, dynamic=False)
+    return compiled
 
 
 def save_density(model: Autoencoder | Flow, path: Path) -> None:

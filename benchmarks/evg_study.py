@@ -198,9 +198,7 @@ def parts_of(options: argparse.Namespace, names: tuple[str, ...]) -> list[Part]:
         large = replace(large, folder=options.work / "large")
     return [
         Part("all", names, tuple(name for name in varied if name in options.stage), plan),
-        Part(
-            "large", few, tuple(each for each in varied if "+" not in each) if "large" in options.stage else (), large
-        ),
+        Part("large", few, single if "large" in options.stage else (), large),
         Part("linf", few, ("linf",) if "linf" in options.stage else (), plan),
         Part("long", few[:1], ("linf",) if "long" in options.stage else (), long),
     ]
