@@ -133,6 +133,9 @@ def test_every_draw_trains_with_a_seed_of_its_own(tmp_path):
     seeds = trainer.calls("train")[0][2]
     assert len(set(seeds)) == len(seeds) == 5
     assert trainer.calls("train")[1][2] == seeds
+    # each network is asked for its own draw: training, validation and test images, plain and for both pairs
+    asked = [call[1] for call in trainer.calls("score") if call[2] == "known"]
+    assert {seed: asked.count(seed) for seed in seeds} == dict.fromkeys(seeds, 9)
 
 
 def test_the_crossed_design_crosses(tmp_path):
