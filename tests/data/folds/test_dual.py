@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from oodscope.base.errors import DataError
 from oodscope.data import DualFold, dual_folds
 from oodscope.data.folds import dual_hold_out
+from oodscope.data.folds.draws import Draw
 from tests.data.folds.problems import dual_problems, per_fold, spread
 
 FIELDS = ("id_train", "id_val", "id_test", "ood_train", "ood_test")
@@ -126,6 +127,18 @@ class TestDraws:
         drawn += [dual_hold_out(labels, classes, **draw) for draw in draws]
         for name in FIELDS:
             assert len({tuple(getattr(fold, name)) for fold in drawn}) == len(drawn)
+
+    def test_every_part_has_a_stream_of_its_own(self):
+        streams = [
+            Draw(seed, repetition, kind).stream(part, fold)
+            for seed in (0, 1)
+            for repetition in (0, 1)
+            for kind in ("folds", "hold_out")
+            for part in ("id", "ood", "val")
+            for fold in (0, 1)
+        ]
+        assert len({int(stream.integers(2**63)) for stream in streams}) == len(streams)
+        assert Draw(0, 0, shuffle=False).stream("id") is None
 
     def test_known_folds_do_not_depend_on_the_outliers(self):
         labels = np.repeat(np.arange(4), 11)

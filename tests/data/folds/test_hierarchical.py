@@ -174,6 +174,11 @@ class TestFolds:
         assert (made.coverage.sum(axis=0) == 4 * classes).all()
         assert ((made.coverage > 0).sum(axis=1) == min(classes, 5)).all()
 
+    def test_validation_takes_its_share_of_a_class_of_many_subclasses(self):
+        labels, deepest = np.repeat([0, 1], 50), np.arange(100) // 2
+        for fold in hierarchical_folds(labels, list("abab"), list("stst"), id_deepest=deepest, folds=2).folds:
+            assert np.bincount(labels[fold.id_val]).tolist() == [5, 5]
+
     def test_any_two_strata_may_meet_in_a_fold(self):
         """Dealt in a fixed order, every fifth stratum would always be tested with the first."""
         strata = np.arange(20)

@@ -111,6 +111,13 @@ class TestDuplicates:
             assert sorted([*fold.id_train, *fold.id_val, *fold.id_test]) == [0, *range(2, 24)]
             assert np.bincount(id_set.labels[fold.id_test]).max() <= 2
 
+    def test_so_do_outliers_after_a_dropped_one(self):
+        ood_set = with_copies(outliers(), known(), [3]).take([17, *range(17)])
+        folded = fold_sets(known(), ood_set, FoldPlan(duplicates="drop"))
+        for fold in [*folded.folds(), folded.hold_out()]:
+            assert sorted([*fold.ood_train, *fold.ood_test]) == list(range(1, 18))
+            assert set(ood_set.labels[fold.ood_train]).isdisjoint(ood_set.labels[fold.ood_test])
+
     def test_an_outlier_of_two_classes_stops_and_copies_within_a_class_do_not(self):
         ood_set = outliers()
         with pytest.raises(DataError, match="1 in the OOD set 'strange'"):
