@@ -18,6 +18,8 @@ CLASSES, WIDTH = 4, 10
 CPU = torch.device("cpu")
 RECIPE = HeadRecipe(hidden=7, learning_rate=0.03, batch_size=32, epochs=7, patience=2, oe_epochs=3, oe_share=0.2)
 
+CHANGES = [{}, {"dropout": 0.0}, {"balanced": False}, {"patience": 0}, {"patience": 1}, {"batch_size": 1000}]
+
 
 def world(count=400, seed=0, spread=2.0):
     """Embeddings of a mixture, scaled and shifted as no network would; and outliers between the classes."""
@@ -66,7 +68,7 @@ def exposures(tasks, heads):
     return [task._replace(outliers=rows, start=head) for task, rows, head in zip(tasks, outliers, heads)]
 
 
-@pytest.mark.parametrize("change", [{}, {"dropout": 0.0}, {"balanced": False}, {"patience": 0}, {"batch_size": 1000}])
+@pytest.mark.parametrize("change", CHANGES, ids=str)
 def test_a_plain_loop_finds_the_same_weights(change):
     recipe = RECIPE.model_copy(update=change)
     tasks = folds(3)

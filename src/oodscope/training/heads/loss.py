@@ -7,13 +7,15 @@ from torch import Tensor
 
 
 def class_weights(labels: Tensor, valid: Tensor, num_classes: int, *, balanced: bool) -> Tensor:
-    r"""``[T, C]``: :math:`n / (K n_c)` over the K classes that a task's training rows show; ones if not balanced."""
+    """``[T, C]``: one over the number of a task's training rows of each class; ones if not balanced.
+
+    Only ratios count, because the loss divides by the sum of the weights.
+    """
     if not balanced:
         return torch.ones(len(labels), num_classes, device=labels.device)
     counts = torch.zeros(len(labels), num_classes, device=labels.device)
     counts.scatter_add_(1, labels, valid.to(counts.dtype))
-    shown = (counts > 0).sum(dim=1, keepdim=True)
-    return torch.where(counts > 0, counts.sum(dim=1, keepdim=True) / (shown * counts), 0.0)
+    return torch.where(counts > 0, 1 / counts, 0.0)
 
 
 def weighted_cross_entropy(logits: Tensor, labels: Tensor, valid: Tensor, weights: Tensor) -> Tensor:
