@@ -57,6 +57,11 @@ def test_many_signed_rank_tests_are_the_single_ones(seed, cells, tied):
     assert found.tolist() == [signed_rank(row, 0 * row) for row in differences]
 
 
+def test_a_cell_without_a_difference_is_left_out():
+    differences = np.r_[0.0, np.arange(1.0, 12.0)]
+    assert signed_ranks(differences[None])[0] == signed_ranks(differences[None, 1:])[0] == 2 / 2**11
+
+
 @pytest.mark.parametrize("test", ["wilcoxon", "mannwhitney"])
 def test_all_pairs_are_tested_as_single_ones(test):
     table = study(0)
@@ -151,7 +156,7 @@ def test_counts_and_directions():
     )
     same = PairTests(truth.p, truth.direction)
     turned = PairTests(truth.p, -truth.direction)
-    silent = PairTests(np.ones((3, 3)), truth.direction)
+    silent = PairTests(np.ones((3, 3)), -truth.direction)
     counts = significance_counts([same, turned, silent, same], 0.05)
     assert counts.tolist() == [[0, 3, 0], [3, 0, 3], [0, 3, 0]]
     assert significance_counts([same], 0.01).tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 0]]

@@ -95,6 +95,13 @@ def test_the_line_between_vertices_is_never_below_the_vertex(id_test, ood_test):
             assert line == pytest.approx(vertex, abs=1e-12)
 
 
+def test_a_slanted_step_after_a_passed_negative():
+    # 40 OOD, 10 ID: one OOD passes, then 5 OOD and 4 ID are tied; 5 % is 2 OOD, a fifth of the way up
+    ood_test, id_test = np.r_[0.0, np.ones(5), np.full(34, 9.0)], np.r_[np.ones(4), np.full(6, 5.0)]
+    assert dual_metrics(id_test, ood_test, [0.0])["tpr5_id_positive"] == pytest.approx(0.2 * 4 / 10)
+    assert Ranking(id_test, ood_test).tpr_at_fpr(0.05, positive="id") == 0
+
+
 def test_calling_everything_id_reaches_the_f1_of_the_paper():
     # .8889 at 80 % ID: the smallest F1 of its hierarchical pair is .8894
     useless = dual_metrics(np.zeros(80), np.zeros(20), [0.0])

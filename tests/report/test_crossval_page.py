@@ -83,6 +83,22 @@ def test_tables_5_and_6_are_the_tests(written, study):
             assert int(counted[a][b + 1]) == sign * study.counts(0.05)[a, b]
 
 
+def bold(written, name):
+    """Which entries of a Markdown table are bold."""
+    text = (written[0].parent / "tables" / f"{name}.md").read_text(encoding="utf-8")
+    lines = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("|")][2:]
+    return np.array([[entry.startswith("**") for entry in line] for line in lines])
+
+
+def test_bold_is_the_best_of_a_row_and_what_survives_holm(written, study):
+    expected = study.truth.max(axis=0)[:, None] == study.truth.T
+    np.testing.assert_array_equal(bold(written, "auroc/truth")[:, 3:], expected)
+    survives = study.truth_tests.holm() <= 0.05
+    assert (survives != (study.truth_tests.p <= 0.05)).any()
+    np.testing.assert_array_equal(bold(written, "auroc/p-values")[:, 1:], survives)
+    np.testing.assert_array_equal(bold(written, "auroc/counts-0.1")[:, 1:], study.truth_tests.p <= 0.1)
+
+
 def test_tables_7_to_9_are_the_rates(written, study):
     for alpha in ALPHAS:
         _, rows = sheet(written, f"rates-{alpha:g}")

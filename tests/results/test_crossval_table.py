@@ -48,6 +48,11 @@ def test_views_are_the_rows(table):
     assert len(crossed) == 3 * 3 * 2 * 2 * 4 and set(crossed["training_seed"]) == {0, 1}
 
 
+def test_outlier_exposure_comes_last_whatever_came_first(table):
+    turned = CrossValidationTable(table.frame[::-1])
+    assert [cell.training for cell in turned.cells] == ["plain"] * 2 + ["outlier_exposure"] * 2
+
+
 def test_it_survives_its_file(table, tmp_path):
     path = table.save(tmp_path / "study")
     assert path.name == "crossval.parquet"
