@@ -204,14 +204,14 @@ def page(folder: Path, leaky: list[Path], machine: str) -> str:
     drawn = f"{plan['repetitions']} cross-validations of {plan['folds']} folds and {plan['hold_outs']} hold-outs"
     parts = [
         "# Dual cross-validation on real images\n",
-        "**Question.** Does dual cross-validation (DCV-ROOD, arXiv 2509.05778) find the differences between detectors that\n"
-        "a hundred hold-outs show, and what does it cost?\n",
+        "**Question.** Does dual cross-validation (DCV-ROOD, arXiv 2509.05778) find the differences between detectors\n"
+        "that a hundred hold-outs show, and what does it cost?\n",
         "**Command.** `OODSCOPE_DATA=path/to/packs python benchmarks/crossval_study.py OUTPUT`, then `--write`\n",
         f"**Machine.** {machine}\n",
         f"**Date.** {datetime.now(UTC):%Y-%m-%d}\n",
         f"Two-layer heads on frozen embeddings of {table.metadata['trainer']['model']}; {drawn}. Images: {sizes}.\n",
-        "Images that occur twice, and OOD classes with the name of an ID class, were dropped (Tiny ImageNet: OpenOOD's\n"
-        "list). Exposure: "
+        "Images that occur twice, and OOD classes with the name of an ID class, were dropped (Tiny ImageNet: also\n"
+        "those of OpenOOD's list). Exposure: "
         + ("; ".join(f"{k} ({v})" for k, v in table.metadata["exposure"].items()) or "none")
         + ".\n",
         "## Hit and error rates\n",

@@ -47,6 +47,12 @@ if TYPE_CHECKING:
     from oodscope.protocols import compare as compare
     from oodscope.protocols import fit_scorers as fit_scorers
     from oodscope.report import write_attack as write_attack
+    from oodscope.protocols.crossval import CrossValidationPlan as CrossValidationPlan
+    from oodscope.protocols.crossval import FineTuning as FineTuning
+    from oodscope.protocols.crossval import FrozenEmbeddings as FrozenEmbeddings
+    from oodscope.protocols.crossval import FullTraining as FullTraining
+    from oodscope.protocols.crossval import Pair as Pair
+    from oodscope.protocols.crossval import cross_validate as cross_validate
     from oodscope.report import write_audit as write_audit
     from oodscope.report import write_report as write_report
     from oodscope.results import Result as Result
@@ -65,16 +71,21 @@ _HOMES = {
     "Classifier": "models",
     "ConsoleProgress": "execution.console",
     "CrossEntropy": "training",
+    "CrossValidationPlan": "protocols.crossval",
     "Detector": "detectors",
     "DualKFold": "data.folds",
     "FineTune": "training",
+    "FineTuning": "protocols.crossval",
     "FoldPlan": "data",
+    "FrozenEmbeddings": "protocols.crossval",
+    "FullTraining": "protocols.crossval",
     "FunctionScorer": "detectors",
     "HierarchicalKFold": "data.folds",
     "HumanCentric": "protocols",
     "ImageSet": "data",
     "OodscopeError": "base.errors",
     "OutlierExposure": "training",
+    "Pair": "protocols.crossval",
     "Preprocess": "data",
     "Result": "results",
     "ResultStore": "results",
@@ -87,6 +98,7 @@ _HOMES = {
     "corrupt_batch": "data",
     "create_detector": "detectors",
     "create_model": "models",
+    "cross_validate": "protocols.crossval",
     "evaluate": "api",
     "fit_scorer": "detectors",
     "fold_sets": "data",

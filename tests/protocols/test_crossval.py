@@ -76,10 +76,13 @@ def test_a_cell_is_what_a_slow_reader_of_the_paper_computes(tmp_path):
             fitted = create_detector(name).fit(parts["train"], parts["val"])
             scores = torch.cat([fitted.score(parts["id"]), fitted.score(parts["ood"])])
             truth = np.repeat([0, 1], [len(fold.id_test), len(fold.ood_test)])
-            here = (frame["repetition"] == 1) & (frame["fold"] == 2) & (frame["metric"] == "auroc")
-            chosen = frame[here & (frame["training"] == training) & (frame["detector"] == name)]
-            assert chosen["value"].item() == pytest.approx(roc_auc_score(truth, scores), abs=1e-12)
-            assert (chosen["n_id"].item(), chosen["n_ood"].item()) == (len(fold.id_test), len(fold.ood_test))
+            here = (frame["repetition"] == 1) & (frame["fold"] == 2) & (frame["training"] == training)
+            cell = frame[here & (frame["detector"] == name)].set_index("metric")
+            assert cell["value"]["auroc"] == pytest.approx(roc_auc_score(truth, scores), abs=1e-12)
+            threshold = np.quantile(fitted.score(parts["val"]).numpy(), 0.9)
+            right = ((scores.numpy() > threshold) == truth).mean()
+            assert cell["value"]["accuracy_at_90_id_kept"] == pytest.approx(right, abs=1e-12)
+            assert (cell["n_id"]["auroc"], cell["n_ood"]["auroc"]) == (len(fold.id_test), len(fold.ood_test))
 
 
 def test_every_draw_has_every_cell(tmp_path):
@@ -133,6 +136,9 @@ def test_every_draw_trains_with_a_seed_of_its_own(tmp_path):
     seeds = trainer.calls("train")[0][2]
     assert len(set(seeds)) == len(seeds) == 5
     assert trainer.calls("train")[1][2] == seeds
+    # each network is asked for its own draw: training, validation and test images, plain and for both pairs
+    asked = [call[1] for call in trainer.calls("score") if call[2] == "known"]
+    assert {seed: asked.count(seed) for seed in seeds} == dict.fromkeys(seeds, 9)
 
 
 def test_the_crossed_design_crosses(tmp_path):
@@ -191,6 +197,17 @@ def test_lost_and_rotten_records_are_made_again(tmp_path):
     assert run(tmp_path, trainer=trainer).table.frame.equals(first.table.frame)
     seeds = {call[1] for call in trainer.calls("score")}
     assert len(seeds) == len({path.name.rpartition("-")[0] for path in cells[:3]})
+
+
+def test_a_record_of_another_plan_does_not_count(tmp_path):
+    run(tmp_path / "first")
+    other = PLAN.model_copy(update={"seed": 1})
+    before = run(tmp_path / "second", other).table.frame
+    stray = next((tmp_path / "first" / "cells").iterdir())
+    (tmp_path / "second" / "cells" / stray.name).write_bytes(stray.read_bytes())
+    trainer = RecordingTrainer()
+    assert run(tmp_path / "second", other, trainer).table.frame.equals(before)
+    assert trainer.calls("train")
 
 
 def test_time_that_is_up_leaves_whole_draws(tmp_path):
@@ -413,6 +430,7 @@ def test_relation_without_looking_says_the_same(monkeypatch):
 
 
 @pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 def test_an_accelerator_finds_the_same(tmp_path):
     plan = CrossValidationPlan(
         folds=3,
