@@ -143,6 +143,17 @@ class TestNumbers:
         assert gan.worst.sources is None
         assert gan.found.shape == (20, 0)
 
+    def test_the_ball_is_searched_by_descent(self, scorers):
+        """Random steps of all pixels at once lead nowhere; they may still be asked for."""
+        attack = run({"msp": scorers["msp"]}, ["linf"], budget=6)
+        pair = attack.search("msp", "linf")
+        assert pair.settings["sampler"]["name"] == "zeroth_order"
+        change = pair.worst.images.astype(int) - pair.worst.sources.astype(int)
+        assert np.abs(change).max() <= 3  # .01 of 255, and a rounding
+        assert not attack.result.measurements.filter(metric="acceptance")
+        walked = run({"msp": scorers["msp"]}, ["linf"], budget=6, sampler=MetropolisHastings())
+        assert walked.search("msp", "linf").settings["sampler"]["name"] == "mh"
+
     def test_how_long_a_pass_takes(self, attack):
         for row in attack.result.measurements:
             assert row.microseconds_per_image > 0
