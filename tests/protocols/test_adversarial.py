@@ -1,5 +1,7 @@
 """Attacks on detectors: what is measured, what is flagged, what goes on after a kill, what is refused."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -168,6 +170,9 @@ class TestFlags:
         crawl = MetropolisHastings(step=0.002, temperature=1e-6)
         attack = run({"mean": scorers["mean"]}, {"shift": Shift()}, budget=30, sampler=crawl)
         assert "chains still fall" in self.flags(attack)
+        faster = MetropolisHastings(step=0.02, temperature=1e-6)
+        attack = run({"mean": scorers["mean"]}, {"shift": Shift()}, budget=22, sampler=faster)
+        assert re.search(r"AUROC still fell by [\d.]+ points between 10 and 22 evaluations", self.flags(attack))
         (row,) = attack.result.measurements.filter(protocol="adversarial_search", metric="last_gain")
         assert row.value > 0.9
 
