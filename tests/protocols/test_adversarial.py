@@ -117,7 +117,7 @@ class TestNumbers:
                 expected = (column(attack, detector, unit).min() - val.mean()) / val.std()
                 assert lowest[-1] == pytest.approx(expected, rel=1e-4, abs=1e-4)
 
-    def test_transfer(self, attack, scorers):
+    def test_transfer(self, attack):
         """Every detector on the images found against every other; against itself, the result of its own search."""
         rows = attack.result.measurements.filter(protocol="adversarial_transfer", group="affine")
         found = {(row.detector, row.set): row.value for row in rows}
@@ -127,10 +127,24 @@ class TestNumbers:
                 protocol="adversarial", detector=detector, group="affine", metric="auroc"
             )
             assert found[detector, detector] == pytest.approx(own[0].value, abs=1e-6)
-        # the ten worst images are kept: what another detector says of them can be looked up
-        worst = attack.search("knn", "affine").worst
-        pixels = torch.from_numpy(worst.images).permute(0, 3, 1, 2).float() / 255
-        assert scorers["knn"].score_tensor(pixels).numpy() == pytest.approx(worst.scores, abs=0.02)
+
+    def test_transfer_from_the_images_themselves(self, scorers):
+        """What the spread says of the images that were found against the mean, and the other way round."""
+        both = {
+            "mean": scorers["mean"],
+            "spread": oods.FunctionScorer(lambda images: (images > 0.5).float().mean(dim=(1, 2, 3))),
+        }
+        attack, bench = run(both, {"shift": Shift()}), benchmark()
+        pixels = torch.from_numpy(np.stack(bench.near[0].images(range(20)))).permute(0, 3, 1, 2) / 255
+        rows = attack.result.measurements.filter(protocol="adversarial_transfer")
+        for against in both:
+            points = torch.from_numpy(attack.search(against, "shift").found)
+            found = Shift()(points, pixels)
+            for judge in both:
+                scores = both[judge].score_tensor(found).double().numpy()
+                expected = slow_auroc(attack.result.scores.scores(judge, role="id_test"), scores)
+                (row,) = rows.filter(detector=judge, set=against)
+                assert row.value == pytest.approx(expected, abs=1e-3)
 
     def test_pictures_and_parameters(self, attack):
         pair = attack.search("msp", "affine")
@@ -138,6 +152,7 @@ class TestNumbers:
         assert pair.worst.scores.tolist() == sorted(scores)[:10]
         assert pair.worst.ranks.tolist() == [(id_test < score).sum() for score in pair.worst.scores]
         bench = benchmark()
+        assert pair.worst.images.shape == (10, 8, 8, 3)
         for source, chain in zip(pair.worst.sources, pair.worst.chains):
             assert (source == bench.near[0].images([chain])[0]).all()
         assert pair.found.shape == (20, len(pair.parameters)) == (20, 5)
