@@ -135,6 +135,21 @@ def test_a_network_that_cannot_lose_its_head_runs_uncompiled(images):
     assert close(quick, exact)
 
 
+class Watchful(Doubled):
+    """Does something else when its head is gone, without breaking."""
+
+    def forward(self, x):
+        features = self.conv(x).relu().mean(dim=(2, 3))
+        return self.head(features if isinstance(self.head, nn.Linear) else 2 * features)
+
+
+def test_a_network_that_changes_without_its_head_runs_uncompiled(images):
+    torch.manual_seed(0)
+    clf = oods.Classifier(enlivened(Watchful(), 20), SIDE, device="cpu", name="watchful")
+    fast, quick, exact = compare(Scorer(clf, oods.create_detector("ebo")), "linf", images)
+    assert fast.notes == ("watchful runs uncompiled: its head could not be taken off",) and close(quick, exact)
+
+
 def test_a_network_that_cannot_be_copied_runs_uncompiled(images):
     class Single(Doubled):
         def __deepcopy__(self, memo):

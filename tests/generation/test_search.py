@@ -102,6 +102,7 @@ class TestIdentity:
         found = search(FunctionScorer(flattering), Rising(), MH, 40, self.images)
         assert len(calls) == 45
         assert torch.equal(found.scores, found.clean) and (found.points == 0).all()
+        assert torch.equal(found.searched, found.clean) and found.improved_at.eq(0).all()
         assert (found.at_budget < found.clean - 4).all()
 
 
@@ -268,11 +269,12 @@ class TestBadInput:
         def breaking(z):
             calls.append(1)
             scores = z[:, 0].clone()
-            if len(calls) == 3 + 30 + 2 + 2 + 8:
+            # two checks, then a start, 30 steps and one more look at the best; then the second block's start
+            if len(calls) >= 34 + 1 + 9:
                 scores[7] = bad
             return scores
 
-        with pytest.raises(DetectorError, match="in 1 of 20 chains of this block \\(chain 27 at evaluation"):
+        with pytest.raises(DetectorError, match="in 1 of 20 chains of this block \\(chain 27 at evaluation 9\\)"):
             search(energy(breaking), Pixels(), MH, 30, chains=40, block=20)
 
     @pytest.mark.parametrize("wrong", [lambda x: x.flatten(1), lambda x: x.mean(), lambda x: 3.0])
