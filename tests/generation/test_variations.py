@@ -210,7 +210,8 @@ def test_all_levels_keep_their_address_in_short_floats():
     assert len(keys.unique()) == 256
     assert torch.equal(content_keys(levels.bfloat16()), keys)
     assert torch.equal(content_keys(levels.half()), keys)
-    assert not torch.equal(content_keys(levels.flip(0)), keys)
+    images = pictures(4)[2:]
+    assert (content_keys(images) != content_keys(images.flip(3))).all()
 
 
 def test_blend_mixes_in_the_chosen_partner():
