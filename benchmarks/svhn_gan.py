@@ -53,6 +53,7 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=256)
     parser.add_argument("--width", type=int, default=48)
     parser.add_argument("--r1", type=float, default=0.01)
+    parser.add_argument("--augment", type=float, default=0.5)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
@@ -65,6 +66,7 @@ def main() -> None:
         width=options.width,
         discriminator_width=max(1, options.width * 4 // 3),
         r1=options.r1,
+        augment=options.augment,
         seed=options.seed,
         precision="bf16-mixed" if device.type == "cuda" else "32-true",
     )

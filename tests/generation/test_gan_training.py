@@ -159,11 +159,19 @@ def test_the_cover_is_half_as_wide_as_the_image():
 
 def test_each_image_has_its_own_view_and_gradients_pass():
     images = torch.ones(6, 3, 16, 16, requires_grad=True)
-    shown = view(images, torch.Generator().manual_seed(0))
-    assert torch.equal(shown, view(images, torch.Generator().manual_seed(0)))
+    shown = view(images, torch.Generator().manual_seed(0), 1.0)
+    assert torch.equal(shown, view(images, torch.Generator().manual_seed(0), 1.0))
     assert len({round(float(each.detach().sum()), 3) for each in shown}) == 6
     shown.sum().backward()
     assert float(images.grad.abs().sum()) > 0
+
+
+def test_a_share_of_the_images_is_varied():
+    images = torch.rand(400, 3, 8, 8)
+    shown = view(images, torch.Generator().manual_seed(0), 0.3)
+    untouched = (shown == images).flatten(1).all(1).float().mean()
+    assert float(untouched) == pytest.approx(0.7, abs=0.08)
+    assert torch.equal(view(images, torch.Generator(), 0.0), images)
 
 
 def test_adam_is_slowed_for_the_lazy_penalty():
@@ -201,13 +209,15 @@ def test_the_penalty_is_taken_at_every_third_step_with_three_times_its_weight(tm
 def test_killed_in_the_middle_and_resumed_is_equal_to_the_bit(tmp_path, undisturbed, monkeypatch):
     monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
     monkeypatch.setattr(loop, "SAVING_SHARE", float("inf"))
+    monkeypatch.setattr(loop, "REPORT_STEPS", 3)
     with pytest.raises(KeyboardInterrupt):
-        train(tmp_path, progress=Stopper(4))
+        train(tmp_path, progress=Stopper(3))
     assert not (tmp_path / "generator.safetensors").exists() and (tmp_path / "samples.png").exists()
     rest = Stopper(None)
-    train(tmp_path, progress=rest)
-    assert rest.calls == [3, 1, 1, 1, 1], "the step whose report was interrupted is the only one lost"
+    resumed = train(tmp_path, progress=rest)
+    assert rest.calls == [2, 1, 1, 1, 1, 1], "the step whose report was interrupted is the only one lost"
     assert same(tmp_path, undisturbed)
+    assert resumed.history == train(tmp_path.with_name("whole")).history and len(resumed.history) == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["generator.safetensors", "samples.png"]
 
 
@@ -242,9 +252,12 @@ def test_the_file_tells_the_whole_story(tmp_path):
     assert {"torch", "oodscope"} <= told["versions"].keys()
     assert Image.open(tmp_path / "samples.png").size == (8 * 18 + 2, 8 * 18 + 2)
     json.dumps(told)
+    styles = done.generator.styles(torch.randn(4000, 4)).detach()
+    assert float(styles.mean(0).norm()) > 0.01, "else the next line says nothing"
+    torch.testing.assert_close(done.generator.mean_style, styles.mean(0), rtol=0, atol=0.1 * float(styles.std(0).max()))
 
 
-@pytest.mark.parametrize("change", [{"augment": False}, {"flip": True}, {"seed": 1}, {"r1": 0.0}])
+@pytest.mark.parametrize("change", [{"augment": 0.0}, {"augment": 1.0}, {"flip": True}, {"seed": 1}, {"r1": 0.0}])
 def test_every_setting_reaches_the_weights(tmp_path, undisturbed, change):
     train(tmp_path, TINY.model_copy(update=change))
     assert not same(tmp_path, undisturbed)

@@ -20,7 +20,7 @@ def gan(
     r1: Annotated[float, typer.Option(help="Weight of the gradient penalty; raise it where training is unstable.")] = (
         0.01
     ),
-    augment: Annotated[bool, typer.Option(help="Show the discriminator varied images; for small sets.")] = True,
+    augment: Annotated[float, typer.Option(help="Share of images that the discriminator sees varied.")] = 0.5,
     flip: Annotated[bool, typer.Option("--flip", help="Mirror every second image; not for digits or letters.")] = False,
     root: Annotated[
         Path | None, typer.Option(help="Folder of public datasets; $OODSCOPE_ROOT, or the cache, unless given.")

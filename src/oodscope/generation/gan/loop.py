@@ -131,7 +131,7 @@ class GanLoop:
         return drawn
 
     def _shown(self, images: Tensor, draws: torch.Generator) -> Tensor:
-        return view(images, draws) if self.recipe.augment else images
+        return view(images, draws, self.recipe.augment) if self.recipe.augment else images
 
     def _precision(self) -> torch.autocast:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.precision == "bf16-mixed")

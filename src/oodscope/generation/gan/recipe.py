@@ -23,8 +23,8 @@ class GanRecipe(StrictModel):
     r1_every : the penalty is taken every so many steps, that many times as strong.
     average_images : after so many images the averaged generator has half forgotten a weight; early on it forgets
         faster, after a twentieth of the images seen.
-    augment : show the discriminator shifted, recoloured and partly covered images, real and generated alike. Some
-        thousands of images are otherwise known to it by heart, and it stops teaching.
+    augment : the share of images, real and generated alike, that the discriminator sees shifted, recoloured and partly
+        covered; 0 for none. Some thousands of images are otherwise known to it by heart, and it stops teaching.
     flip : mirror every second real image; off, because mirrored digits and letters are other signs.
     latent : dimension of the sphere.
     width, discriminator_width : channels at full size; see ``GeneratorShape``.
@@ -39,7 +39,7 @@ class GanRecipe(StrictModel):
     r1: float = Field(default=0.01, ge=0)
     r1_every: int = Field(default=16, gt=0)
     average_images: int = Field(default=500_000, gt=0)
-    augment: bool = True
+    augment: float = Field(default=0.5, ge=0, le=1)
     flip: bool = False
     latent: int = Field(default=64, ge=2)
     width: int = Field(default=48, gt=0)

@@ -7,8 +7,8 @@ _SHIFT = 1 / 8
 _COVER = 1 / 2
 
 
-def view(images: Tensor, draws: torch.Generator) -> Tensor:
-    """Each image in other colours, shifted and partly covered, on its own terms; gradients pass through.
+def view(images: Tensor, draws: torch.Generator, share: float) -> Tensor:
+    """Some images in other colours, shifted and partly covered, each on its own terms; gradients pass through.
 
     If only real images were varied, the generator would learn the variations; as both are, it learns the images
     (Zhao et al., "Differentiable Augmentation for Data-Efficient GAN Training", NeurIPS 2020).
@@ -17,9 +17,12 @@ def view(images: Tensor, draws: torch.Generator) -> Tensor:
     ----------
     images : ``[N, C, H, W]``, black at -1 and white at 1.
     draws : on the images' device.
+    share : of the images that are varied. Below .8 or so the generator cannot take the variations for part of the
+        images (Karras et al., "Training Generative Adversarial Networks with Limited Data", NeurIPS 2020).
     """
-    chance = torch.rand(7, len(images), 1, 1, 1, generator=draws, device=images.device)
-    return covered(shifted(recoloured(images, *chance[:3]), *chance[3:5]), *chance[5:])
+    chance = torch.rand(8, len(images), 1, 1, 1, generator=draws, device=images.device)
+    varied = covered(shifted(recoloured(images, *chance[:3]), *chance[3:5]), *chance[5:7])
+    return torch.where(chance[7] < share, varied, images)
 
 
 def recoloured(images: Tensor, brightness: Tensor, saturation: Tensor, contrast: Tensor) -> Tensor:
