@@ -1,6 +1,8 @@
 """``oodscope attack``: from options to a page; resumed, refused."""
 
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -95,3 +97,16 @@ def test_mistakes_are_one_line(oodscope, places, change, words):
     assert len(lines) == 1
     assert words in lines[0]
     assert "Traceback" not in outcome.err
+
+
+def test_the_demo_ends_with_an_attack_that_its_report_links(oodscope, tmp_path, monkeypatch):
+    monkeypatch.setenv("OODSCOPE_CACHE", str(tmp_path / "cache"))
+    outcome = oodscope("demo", "--images-per-class", 5, "--epochs", 1, "--output", tmp_path / "out", "--json")
+    assert outcome.status == 0, outcome
+    told = json.loads(outcome.out)
+    folder = Path(told["attack"]["folder"])
+    assert {row["group"] for row in told["attack"]["measurements"]} == {"clean", "affine", "color", "any"}
+    report = Path(told["folder"]) / "report.html"
+    link = re.search(r'<a href="([^"]+)">Worst outliers', report.read_text())[1]
+    assert (report.parent / link).resolve() == folder / "report.html"
+    assert Attack.load(folder).detectors == ["msp", "knn", "vim"]

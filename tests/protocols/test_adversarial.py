@@ -1,5 +1,7 @@
 """Attacks on detectors: what is measured, what is flagged, what goes on after a kill, what is refused."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -115,7 +117,7 @@ class TestNumbers:
                 expected = (column(attack, detector, unit).min() - val.mean()) / val.std()
                 assert lowest[-1] == pytest.approx(expected, rel=1e-4, abs=1e-4)
 
-    def test_transfer(self, attack, scorers):
+    def test_transfer(self, attack):
         """Every detector on the images found against every other; against itself, the result of its own search."""
         rows = attack.result.measurements.filter(protocol="adversarial_transfer", group="affine")
         found = {(row.detector, row.set): row.value for row in rows}
@@ -125,10 +127,24 @@ class TestNumbers:
                 protocol="adversarial", detector=detector, group="affine", metric="auroc"
             )
             assert found[detector, detector] == pytest.approx(own[0].value, abs=1e-6)
-        # the ten worst images are kept: what another detector says of them can be looked up
-        worst = attack.search("knn", "affine").worst
-        pixels = torch.from_numpy(worst.images).permute(0, 3, 1, 2).float() / 255
-        assert scorers["knn"].score_tensor(pixels).numpy() == pytest.approx(worst.scores, abs=0.02)
+
+    def test_transfer_from_the_images_themselves(self, scorers):
+        """What the spread says of the images that were found against the mean, and the other way round."""
+        both = {
+            "mean": scorers["mean"],
+            "spread": oods.FunctionScorer(lambda images: (images > 0.5).float().mean(dim=(1, 2, 3))),
+        }
+        attack, bench = run(both, {"shift": Shift()}), benchmark()
+        pixels = torch.from_numpy(np.stack(bench.near[0].images(range(20)))).permute(0, 3, 1, 2) / 255
+        rows = attack.result.measurements.filter(protocol="adversarial_transfer")
+        for against in both:
+            points = torch.from_numpy(attack.search(against, "shift").found)
+            found = Shift()(points, pixels)
+            for judge in both:
+                scores = both[judge].score_tensor(found).double().numpy()
+                expected = slow_auroc(attack.result.scores.scores(judge, role="id_test"), scores)
+                (row,) = rows.filter(detector=judge, set=against)
+                assert row.value == pytest.approx(expected, abs=1e-3)
 
     def test_pictures_and_parameters(self, attack):
         pair = attack.search("msp", "affine")
@@ -136,12 +152,24 @@ class TestNumbers:
         assert pair.worst.scores.tolist() == sorted(scores)[:10]
         assert pair.worst.ranks.tolist() == [(id_test < score).sum() for score in pair.worst.scores]
         bench = benchmark()
+        assert pair.worst.images.shape == (10, 8, 8, 3)
         for source, chain in zip(pair.worst.sources, pair.worst.chains):
             assert (source == bench.near[0].images([chain])[0]).all()
         assert pair.found.shape == (20, len(pair.parameters)) == (20, 5)
         gan = attack.search("msp", "gan")
         assert gan.worst.sources is None
         assert gan.found.shape == (20, 0)
+
+    def test_the_ball_is_searched_by_descent(self, scorers):
+        """Random steps of all pixels at once lead nowhere; they may still be asked for."""
+        attack = run({"msp": scorers["msp"]}, ["linf"], budget=6)
+        pair = attack.search("msp", "linf")
+        assert pair.settings["sampler"]["name"] == "zeroth_order"
+        change = pair.worst.images.astype(int) - pair.worst.sources.astype(int)
+        assert np.abs(change).max() <= 3  # .01 of 255, and a rounding
+        assert not attack.result.measurements.filter(metric="acceptance")
+        walked = run({"msp": scorers["msp"]}, ["linf"], budget=6, sampler=MetropolisHastings())
+        assert walked.search("msp", "linf").settings["sampler"]["name"] == "mh"
 
     def test_how_long_a_pass_takes(self, attack):
         for row in attack.result.measurements:
@@ -157,6 +185,9 @@ class TestFlags:
         crawl = MetropolisHastings(step=0.002, temperature=1e-6)
         attack = run({"mean": scorers["mean"]}, {"shift": Shift()}, budget=30, sampler=crawl)
         assert "chains still fall" in self.flags(attack)
+        faster = MetropolisHastings(step=0.02, temperature=1e-6)
+        attack = run({"mean": scorers["mean"]}, {"shift": Shift()}, budget=22, sampler=faster)
+        assert re.search(r"AUROC still fell by [\d.]+ points between 10 and 22 evaluations", self.flags(attack))
         (row,) = attack.result.measurements.filter(protocol="adversarial_search", metric="last_gain")
         assert row.value > 0.9
 

@@ -79,9 +79,7 @@ class Plan:
         """How chains move through the parameters of a variation."""
         if self.sampler is not None:
             return self.sampler
-        if isinstance(variation, LInf):
-            return ZerothOrder()
-        return MetropolisHastings(boundary=self.boundary)
+        return ZerothOrder() if isinstance(variation, LInf) else MetropolisHastings(boundary=self.boundary)
 
     def energy_of(self, attacked: Attacked) -> Energy:
         """The scale on which a detector's differences count."""

@@ -8,6 +8,7 @@ import torch
 from oodscope.generation.found import Found
 from oodscope.generation.samplers import Sampler
 from oodscope.metrics import OutlierRanks, outlier_ranks, source_interval
+from oodscope.metrics.scores import FloatArray
 
 ACCEPTANCE = (0.05, 0.95)
 """Outside of these shares of accepted moves a chain hardly moves, or hardly cares where it is."""
@@ -38,9 +39,7 @@ class Diagnosis:
     flags: tuple[str, ...]
 
 
-def diagnose(
-    found: Found, sampler: Sampler, id_test: np.ndarray[tuple[int], np.dtype[np.float64]], white: Found | None
-) -> Diagnosis:
+def diagnose(found: Found, sampler: Sampler, id_test: FloatArray, white: Found | None) -> Diagnosis:
     """Judge one search by its own traces and, where there is one, by a gradient search on its first chains."""
     budget = found.budgets[-1]
     last_gain = float(torch.as_tensor(found.improved_at).double().median()) / budget
@@ -71,18 +70,19 @@ def diagnose(
     return Diagnosis(acceptance, last_gain, gain, tuple(flags))
 
 
-def _late_drop(found: Found, id_test: np.ndarray[tuple[int], np.dtype[np.float64]]) -> str | None:
-    """Whether the AUROC fell between the last two budgets by more than half the width of its interval."""
-    if len(found.budgets) < 2:
+def _late_drop(found: Found, id_test: FloatArray) -> str | None:
+    """Whether the AUROC fell over the last half of the budget by more than half the width of its interval."""
+    earlier = [row for row, budget in enumerate(found.budgets) if 2 * budget <= found.budgets[-1]]
+    if not earlier:
         return None
-    before, after = (outlier_ranks(id_test, np.asarray(found.at_budget[row])) for row in (-2, -1))
+    before, after = (outlier_ranks(id_test, np.asarray(found.at_budget[row])) for row in (earlier[-1], -1))
     interval = source_interval(after)
     drop = before.auroc - after.auroc
     if drop <= max((interval.high - interval.low) / 2, NOTICEABLE):
         return None
     return (
-        f"AUROC still fell by {100 * drop:.1f} points between {found.budgets[-2]:,} and {found.budgets[-1]:,} "
-        "evaluations, more than its interval reaches"
+        f"AUROC still fell by {100 * drop:.1f} points between {found.budgets[earlier[-1]]:,} and "
+        f"{found.budgets[-1]:,} evaluations, more than its interval reaches"
     )
 
 
