@@ -46,13 +46,13 @@ if TYPE_CHECKING:
     from oodscope.protocols import attack as attack
     from oodscope.protocols import compare as compare
     from oodscope.protocols import fit_scorers as fit_scorers
-    from oodscope.report import write_attack as write_attack
     from oodscope.protocols.crossval import CrossValidationPlan as CrossValidationPlan
     from oodscope.protocols.crossval import FineTuning as FineTuning
     from oodscope.protocols.crossval import FrozenEmbeddings as FrozenEmbeddings
     from oodscope.protocols.crossval import FullTraining as FullTraining
     from oodscope.protocols.crossval import Pair as Pair
     from oodscope.protocols.crossval import cross_validate as cross_validate
+    from oodscope.report import write_attack as write_attack
     from oodscope.report import write_audit as write_audit
     from oodscope.report import write_report as write_report
     from oodscope.results import Result as Result
