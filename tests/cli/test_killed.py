@@ -11,7 +11,7 @@ import pytest
 
 import oodscope as oods
 
-COMMAND = [sys.executable, "-m", "oodscope", "demo", "--images-per-class", "20", "--epochs", "4"]
+COMMAND = [sys.executable, "-m", "oodscope", "demo", "--no-attack", "--images-per-class", "20", "--epochs", "4"]
 
 
 def start(folder):
