@@ -5,7 +5,7 @@
 ResNet-18 with a 3x3 stem at 32 px, random weights unless given. Measured in one process, after compiling: the bare
 compiled bf16 forward pass and the uncompiled one on a batch that lies ready; forward and KNN (50,000 x 512 bank)
 without a search; Metropolis-Hastings steps (variation, preprocessing, network, detector, acceptance, running minimum)
-for affine, color and both, with a logit detector and with KNN. On CUDA every timed step loop runs under
+for affine, color, both and a generator, with a logit detector and with KNN. On CUDA every timed step loop runs under
 ``set_sync_debug_mode("error")``: a step that asks the device for anything stops the script. The last entry is a whole
 search, whose best states are scored again in float32. Prints one JSON object.
 """
@@ -30,8 +30,9 @@ from oodscope.generation.fast import FastPipeline, quick_products
 from oodscope.generation.noise import Noise
 from oodscope.generation.target import Target
 from oodscope.generation.trunk import Trunk
-from oodscope.generation.variations import Variation, create_variation
+from oodscope.generation.variations import GanVariation, Variation, create_variation
 from oodscope.generation.visits import Visits
+from oodscope.models.generators import GeneratorShape, StyleGenerator
 
 SHAPE = (3, 32, 32)
 WIDTH = 512
@@ -51,6 +52,12 @@ def knn(rows: int, device: torch.device) -> KNN:
     """A bank of made-up features: what it costs does not depend on what it holds."""
     features = torch.randn(rows, WIDTH, generator=torch.Generator().manual_seed(0)).relu()
     return KNN(k=min(50, rows)).to(device).fit(oods.Activations(features=features))
+
+
+def generator() -> GanVariation:
+    """The generator that ``oodscope generate gan`` trains, before its training: its speed is the same."""
+    torch.manual_seed(0)
+    return GanVariation(StyleGenerator(GeneratorShape()))
 
 
 class Meter:
@@ -95,9 +102,13 @@ def stepper(scorer: Scorer, variation: Variation, images: Tensor) -> tuple[Calla
     pipeline, sampler = FastPipeline(scorer, variation, chains), create_sampler("mh")
     visits = Visits(chains, domain.dimension, [10**9], device)
     energy_of = Standardised(0.0, 1.0).on(device)
-    target = Target(pipeline, images, energy_of, domain, Noise(0, 0, device), visits)
-    assert variation.identity is not None
-    state = sampler.begin(target, torch.tensor(variation.identity, device=device).repeat(chains, 1))
+    noise = Noise(0, 0, device)
+    target = Target(pipeline, images if variation.conditional else None, energy_of, domain, noise, visits)
+    if variation.identity is None:
+        start = domain.draw(chains, noise.generator)
+    else:
+        start = torch.tensor(variation.identity, device=device).repeat(chains, 1)
+    state = sampler.begin(target, start)
     visits.begin()
     numbers = iter(range(10**9))
     return lambda: sampler.move(target, state, next(numbers)), pipeline
@@ -147,8 +158,9 @@ def main() -> None:
 
             both = meter(forward_knn)
             add(batch, "forward + knn, no search", both)
-            for name in ("affine", "color", "affine+color") if largest else ("affine",):
-                variation = create_variation(name, image_shape=SHAPE).to(device)
+            for name in ("affine", "color", "affine+color", "gan") if largest else ("affine",):
+                made = generator() if name == "gan" else create_variation(name, image_shape=SHAPE)
+                variation = made.to(device)
                 for scorer, bound in (("ebo", bare), ("knn", both)):
                     step, pipeline = stepper(scorers[scorer], variation, images)
                     add(batch, f"search {name}, {scorer}", meter(step), bound, notes=pipeline.notes)

@@ -10,8 +10,9 @@ from oodscope.base.errors import DetectorError
 from oodscope.detectors import Scorer
 from oodscope.generation import Standardised, compiling, create_sampler, search
 from oodscope.generation.fast import FastPipeline
-from oodscope.generation.variations import create_variation
+from oodscope.generation.variations import GanVariation, create_variation
 from oodscope.models import Head
+from oodscope.models.generators import GeneratorShape, StyleGenerator
 
 from ..tiny import imageset
 
@@ -211,3 +212,20 @@ def test_a_gradient_search_goes_down_through_variation_and_network(scorer, image
         assert (found.scores < found.clean).all(), (name, variation)
     with pytest.raises(DetectorError, match="pgd follows gradients, and the score of .*gram has none"):
         search(scorer("gram"), vary, create_sampler("pgd"), 4, images)
+
+
+def test_a_generator_draws_in_bf16_and_is_scored_again_in_float32(scorer, forgotten):
+    torch.manual_seed(0)
+    gan = GanVariation(StyleGenerator(GeneratorShape(size=16, latent=8, width=8)))
+    made = scorer("ebo")
+    points = gan.domain.draw(6, torch.Generator().manual_seed(1))
+    fast = FastPipeline(made, gan, 8)
+    with torch.no_grad():
+        quick, exact = fast(points, None), made.score_tensor(gan(points))
+    assert fast.notes == ()
+    assert close(quick, exact)
+    with torch.no_grad():
+        drawn = fast._vary(points.repeat(2, 1)[:8], None)[:6]
+    assert (drawn - made.pixels(gan(points))).abs().max() > 0, "drawn in float32: the generator would be the bottleneck"
+    found = search(made, gan, create_sampler("mh"), 3, chains=6, fast=True)
+    assert torch.allclose(found.scores, made.score_tensor(gan(found.points)).double(), atol=1e-6)

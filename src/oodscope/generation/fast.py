@@ -10,6 +10,7 @@ from torch import Tensor
 from oodscope.activations import Activations
 from oodscope.detectors.scorer import Scorer
 from oodscope.generation.compiling import Compiled, kept
+from oodscope.generation.target import Pipeline
 from oodscope.generation.trunk import Trunk
 from oodscope.generation.variations.base import Variation
 from oodscope.models.noise import noise_like
@@ -33,15 +34,14 @@ class FastPipeline:
         self._trunk = _trunk(scorer)
         self._under_autocast = _under_autocast(scorer)
         place = [batch, str(scorer.device)]
+        vary = _quick(variation, scorer.device)
         if self._trunk is None:
-            self._vary = kept(
-                ["pixels", variation.describe(), *place], lambda: Compiled(variation.__call__, "variation")
-            )
+            self._vary = kept(["pixels", variation.describe(), *place], lambda: Compiled(vary, "variation"))
             return
         trunk, pixels, key = self._trunk.halve(), scorer.pixels, scorer.classifier.fingerprint
         self._vary = kept(
             ["prepared", variation.describe(), scorer.classifier.transform_key, *place],
-            lambda: Compiled(lambda points, images: pixels(variation(points, images)), "variation"),
+            lambda: Compiled(lambda points, images: pixels(vary(points, images)), "variation"),
         )
         self._network = kept(["network", key, *place], lambda: Compiled(trunk.__call__, "network"))
 
@@ -66,6 +66,18 @@ class FastPipeline:
         else:
             parts.append(f"{self.scorer.classifier.name} runs uncompiled: its head could not be taken off")
         return tuple(part for part in parts if part)
+
+
+def _quick(variation: Variation, device: torch.device) -> Pipeline:
+    """A generator multiplies in bf16, like the network; changes of given pixels stay as they are."""
+    if variation.conditional:
+        return variation.__call__
+
+    def draw(points: Tensor, images: Tensor | None) -> Tensor:
+        with torch.autocast(device.type, dtype=torch.bfloat16):
+            return variation(points, images)
+
+    return draw
 
 
 @contextmanager
