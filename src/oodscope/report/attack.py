@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from oodscope.base.files import write_text
@@ -13,6 +12,7 @@ from oodscope.base.hashing import canonical_json
 from oodscope.report.attack_figures import budget_curves, parameter_histogram
 from oodscope.report.figures import style_of
 from oodscope.report.pictures import SIDE, data_uri
+from oodscope.report.templating import page_environment
 from oodscope.results import Measurement, Measurements
 from oodscope.results.attack import BUDGET, CLEAN, PROTOCOL, SEARCH, TRANSFER, Attack, SearchedPair
 from oodscope.results.attack_table import attack_table
@@ -66,13 +66,7 @@ def write_attack(attack: Attack, folder: Path | str) -> Path:
 
 def render(attack: Attack) -> str:
     """The page as text."""
-    environment = Environment(
-        loader=PackageLoader("oodscope.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = page_environment()
     environment.filters["json"] = canonical_json
     table = attack_table(attack)
     order = [name for name, _ in table.rows]

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from oodscope.base.files import write_text
 from oodscope.data import Benchmark
 from oodscope.report.pictures import SIDE, data_uri
+from oodscope.report.templating import page_environment
 from oodscope.results.audit import VERDICTS, Audit, ImagePair
 
 _SHOWN = 60
@@ -44,13 +43,7 @@ def write_audit(audit: Audit, benchmark: Benchmark, folder: Path | str) -> Path:
     benchmark : the audited one, whose pictures the page shows.
     """
     path = audit.save(folder) / "audit.html"
-    environment = Environment(
-        loader=PackageLoader("oodscope.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = page_environment()
     page = environment.get_template("audit.html").render(
         audit=audit, verdicts=VERDICTS, galleries=list(_galleries(audit, benchmark)), side=SIDE
     )

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from oodscope.base.files import atomic_path, write_text
@@ -20,6 +19,7 @@ from oodscope.report.crossval_figures import (
 )
 from oodscope.report.figures import style_of
 from oodscope.report.svg import standalone
+from oodscope.report.templating import page_environment
 from oodscope.results import CrossValidationTable
 from oodscope.results.crossval_study import MetricStudy, study_metric, variance_table
 from oodscope.results.sheet import FORMATS, Sheet
@@ -171,13 +171,7 @@ def _frames(part: MetricPart) -> Iterator[tuple[str, pd.DataFrame]]:
 
 
 def _page(table: CrossValidationTable, parts: Sequence[MetricPart], overall: Sequence[Sheet]) -> str:
-    environment = Environment(
-        loader=PackageLoader("oodscope.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = page_environment()
     environment.filters["markup"] = lambda sheet: Markup(sheet.html())
     study = parts[0].study
     return environment.get_template("crossval.html").render(

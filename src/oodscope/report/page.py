@@ -8,13 +8,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from oodscope.base.files import write_text
 from oodscope.base.hashing import canonical_json
 from oodscope.report.headline import headlines
 from oodscope.report.panels import legend, panels
+from oodscope.report.templating import page_environment
 from oodscope.results import Grid, Result
 from oodscope.results import html as table_html
 from oodscope.results.arrange import WITHOUT_DETECTOR
@@ -53,13 +53,7 @@ def write_report(
 
 def render(result: Result, title: str, links: Mapping[str, str] = MappingProxyType({})) -> str:
     """The page as text."""
-    environment = Environment(
-        loader=PackageLoader("oodscope.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = page_environment()
     environment.filters |= {"json": canonical_json, "headlines": headlines, "settings": _settings}
     script = environment.get_template("sort.js").render()
     # a protocol may look at its scores in several ways, each under a name of its own
