@@ -1,21 +1,15 @@
 """A scorer in one file: safetensors for the numbers, JSON for the rest; never a pickle."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from pydantic import Field
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from oodscope.base.config import StrictModel, parse
-from oodscope.base.errors import DetectorError, StorageError
-from oodscope.base.files import atomic_path
-from oodscope.base.hashing import fingerprint
+from oodscope.base.errors import DetectorError
 from oodscope.data.preprocess import Preprocess
 from oodscope.detectors.saving import pack, unpack
 from oodscope.detectors.scorer import Scorer
@@ -25,9 +19,18 @@ from oodscope.models.evidence import deviation, uninformative
 from oodscope.models.fingerprint import weights_fingerprint
 from oodscope.models.noise import noise_images
 from oodscope.models.origin import ModelOrigin
+from oodscope.models.sealed import SealedFile
 from oodscope.models.storable import as_preprocess
 
 FORMAT = 1
+_FILE = SealedFile(
+    key="oodscope_scorer",
+    format=FORMAT,
+    kind="a readable .oodscope file",
+    writer="`oodscope fit` or Scorer.save",
+    advice="",
+    remedy="fit again",
+)
 _SIDE = 64
 SAME = 0.01
 """How far logits of noise may be off, of their spread: another device's rounding stays below, another network above."""
@@ -103,8 +106,7 @@ def save_scorer(scorer: Scorer, path: Path, include_weights: bool) -> None:
     text = record.model_dump_json()
     # tied weights share memory, which the format refuses
     tensors = {key: value.cpu().contiguous().clone() for key, value in tensors.items()}
-    with atomic_path(path) as temporary:
-        save_file(tensors, temporary, metadata={"oodscope_scorer": text, "checksum": _checksum(text, tensors)})
+    _FILE.write(path, text, tensors)
 
 
 def load(
@@ -145,26 +147,7 @@ def load(
 
 
 def _read(path: Path) -> tuple[ScorerRecord, dict[str, Tensor]]:
-    if not path.is_file():
-        raise StorageError(f"{path}: no such file")
-    try:
-        with safe_open(path, framework="pt") as content:
-            metadata = content.metadata() or {}
-            tensors = {key: content.get_tensor(key) for key in content.keys()}  # noqa: SIM118  # not a dict
-        text = metadata.get("oodscope_scorer", "null")
-        declared = json.loads(text)
-    except (OSError, SafetensorError, ValueError) as error:
-        raise StorageError(
-            f"{path}: not a readable .oodscope file: damaged, cut off, or another kind of file"
-        ) from error
-    if not isinstance(declared, dict):
-        raise StorageError(f"{path}: a safetensors file, but not one that `oodscope fit` or Scorer.save wrote")
-    if isinstance(declared.get("format"), int) and declared["format"] > FORMAT:
-        raise StorageError(
-            f"{path}: written by a newer oodscope (format {declared['format']}, this one reads {FORMAT})"
-        )
-    if metadata.get("checksum") != _checksum(text, tensors):
-        raise StorageError(f"{path}: damaged: its content does not match its checksum; copy it anew or fit again")
+    declared, tensors = _FILE.read(path)
     return parse(ScorerRecord, declared, str(path)), tensors
 
 
@@ -225,9 +208,3 @@ def _noise_logits(classifier: Classifier) -> Tensor:
 
 def _section(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
-
-
-def _checksum(text: str, tensors: dict[str, Tensor]) -> str:
-    """Of everything in the file: safetensors itself notices a missing end, but not a changed byte."""
-    flat = {key: value.reshape(-1).view(torch.uint8).numpy() for key, value in tensors.items()}
-    return fingerprint(text, sorted(tensors), *(np.ascontiguousarray(flat[key]) for key in sorted(flat)))

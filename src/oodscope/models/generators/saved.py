@@ -1,25 +1,27 @@
 """A trained generator in one file: safetensors for the weights, JSON for the rest; never a pickle."""
 
-import json
 from pathlib import Path
 from typing import Any
 
-import torch
 from pydantic import Field
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from oodscope.base.config import StrictModel, parse
-from oodscope.base.errors import ModelError, StorageError
-from oodscope.base.files import atomic_path
-from oodscope.base.hashing import fingerprint
+from oodscope.base.errors import ModelError
 from oodscope.models.checkpoint import load_weights
 from oodscope.models.generators.stylegan import GeneratorShape, StyleGenerator
 from oodscope.models.python_object import PREFIX, call_python
+from oodscope.models.sealed import SealedFile
 
 FORMAT = 1
-_KEY = "oodscope_generator"
+_FILE = SealedFile(
+    key="oodscope_generator",
+    format=FORMAT,
+    kind="a readable generator",
+    writer="`oodscope generate gan`",
+    advice="; a generator is a .safetensors file or python:PACKAGE.MODULE:FUNCTION",
+    remedy="train again",
+)
 
 
 class GeneratorRecord(StrictModel):
@@ -40,8 +42,7 @@ def save_generator(generator: StyleGenerator, path: Path, training: dict[str, An
     """Write ``generator`` whole or not at all."""
     tensors = {key: value.detach().cpu().contiguous().clone() for key, value in generator.state_dict().items()}
     text = GeneratorRecord(shape=generator.shape, training=training).model_dump_json()
-    with atomic_path(path) as temporary:
-        save_file(tensors, temporary, metadata={_KEY: text, "checksum": _checksum(text, tensors)})
+    _FILE.write(path, text, tensors)
 
 
 def load_generator(spec: str | Path) -> nn.Module:
@@ -69,31 +70,5 @@ def read_record(path: Path) -> GeneratorRecord:
 
 
 def _read(path: Path) -> tuple[GeneratorRecord, dict[str, Tensor]]:
-    if not path.is_file():
-        raise StorageError(
-            f"{path}: no such file; a generator is a .safetensors file or python:PACKAGE.MODULE:FUNCTION"
-        )
-    try:
-        with safe_open(path, framework="pt") as content:
-            metadata = content.metadata() or {}
-            tensors = {key: content.get_tensor(key) for key in content.keys()}  # noqa: SIM118  # not a dict
-        text = metadata.get(_KEY, "null")
-        declared = json.loads(text)
-    except (OSError, SafetensorError, ValueError) as error:
-        raise StorageError(f"{path}: not a readable generator: damaged, cut off, or another kind of file") from error
-    if not isinstance(declared, dict):
-        raise StorageError(f"{path}: a safetensors file, but not one that `oodscope generate gan` wrote")
-    if isinstance(declared.get("format"), int) and declared["format"] > FORMAT:
-        raise StorageError(
-            f"{path}: written by a newer oodscope (format {declared['format']}, this one reads {FORMAT})"
-        )
-    if metadata.get("checksum") != _checksum(text, tensors):
-        raise StorageError(f"{path}: damaged: its content does not match its checksum; copy it anew or train again")
+    declared, tensors = _FILE.read(path)
     return parse(GeneratorRecord, declared, str(path)), tensors
-
-
-def _checksum(text: str, tensors: dict[str, Tensor]) -> str:
-    """Of everything in the file: safetensors itself notices a missing end, but not a changed byte."""
-    return fingerprint(
-        text, sorted(tensors), *(tensors[key].reshape(-1).view(torch.uint8).numpy() for key in sorted(tensors))
-    )
