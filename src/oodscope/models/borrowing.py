@@ -39,15 +39,17 @@ def weights_at_rest(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def full_precision(device: torch.device) -> Iterator[None]:
-    """Products at full precision inside the block.
+    """Products at full precision inside the block, and equal products when asked again.
 
     On CUDA, convolutions use TF32 by default, whose eleven bits would hide whether a 1x1 convolution
-    really yields the logits; so would autocast on any device.
+    really yields the logits; so would autocast on any device. Without TF32, cuDNN may choose a transposed
+    convolution that sums in another order each time, and a scorer would look random that is not.
     """
     precision = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")
     try:
-        with torch.autocast(device.type, enabled=False), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+        exact = torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False)
+        with torch.autocast(device.type, enabled=False), exact:
             yield
     finally:
         torch.set_float32_matmul_precision(precision)
