@@ -1,4 +1,4 @@
-"""Tables 1 and 2 of "Raising the Bar on the Evaluation of Out-of-Distribution Detection" (arXiv 2209.11960), as printed.
+"""Tables 1 and 2 of "Raising the Bar on the Evaluation of Out-of-Distribution Detection" (arXiv 2209.11960).
 
 Of table 2 the text has one header too few: ImageNet-C has two columns (mean and largest ECE over the corruptions), and
 ImageNet-V2, which the text speaks of, has none.

@@ -79,8 +79,8 @@ def kendall_interval(
 
     Rows of one network err together, so if other networks are meant the networks are to be resampled. A row drawn
     twice is tied with its copy, which τ_b leaves out; so are pairs between the copies of a cluster. The interval is the
-    middle ``level`` of the replicates; those in which a column does not vary have no order and are left out. Where all rows agree (τ = 1) it is a point: no
-    resample can show a disagreement that the rows do not have.
+    middle ``level`` of the replicates; those in which a column does not vary have no order and are left out. Where all
+    rows agree (τ = 1) it is a point: no resample can show a disagreement that the rows do not have.
 
     Parameters
     ----------
