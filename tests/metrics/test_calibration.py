@@ -19,7 +19,6 @@ from oodscope.metrics import (
     reliability,
 )
 
-
 SIXTIETHS = st.integers(0, 60).map(lambda k: k / 60)
 """Confidences, many of them exactly at edges of 15 bins."""
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -11,6 +11,7 @@ from oodscope.metrics import kendall, radar_radii
 from tests.metrics.raising_the_bar import SETS, TABLE_1
 
 
+@settings(max_examples=40, deadline=None)
 @given(arrays(np.float64, (5, 3), elements=st.integers(0, 100).map(float)))
 def test_every_axis_reaches_from_a_tenth_to_eleven_tenths_in_its_order(table):
     radii = radar_radii(table)
