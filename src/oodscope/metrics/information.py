@@ -36,7 +36,7 @@ def mutual_information(probabilities: ArrayLike) -> FloatArray:
     mean = members.mean(axis=0)
     ratio = np.divide(members - mean, mean, out=np.zeros_like(members), where=mean > 0.0)
     divergences = np.sum(mean * (xlog1py(1.0 + ratio, ratio) - ratio), axis=2)
-    return np.asarray(np.maximum(divergences.mean(axis=0), 0.0))
+    return np.asarray(divergences.mean(axis=0))
 
 
 def most_information(members: int, classes: int) -> float:
