@@ -41,6 +41,18 @@ def test_of_equal_ends_the_smallest():
     assert overlap_window([0.11, 0.02], [0.9, 1.2]).low == 0.15
 
 
+def test_equal_ends_are_equal_in_spite_of_rounding():
+    """2/10 + 1/10 at the first end is 0.30000000000000004 in floating point, 0/10 + 3/10 at the third is 0.3."""
+    val, near = [0.01] * 8 + [0.12] * 2, [0.04] + [0.12] * 2 + [0.9] * 7
+    assert overlap_window(val, near).low == 0.05
+
+
+@pytest.mark.parametrize("end", [0.15, 0.6])
+def test_the_last_end_is_tried(end):
+    """0.15 / 0.05 is 2.9999999999999996 in floating point."""
+    assert overlap_window([end - 0.05], [end]).low == end
+
+
 def test_an_image_at_the_end_belongs_to_the_window():
     """A validation image at the end counts as wrong, a generated one as right."""
     assert overlap([0.1], [0.1], [0.1]).tolist() == [1.0]
