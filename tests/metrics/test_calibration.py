@@ -18,6 +18,7 @@ from oodscope.metrics import (
     percentile_interval,
     reliability,
 )
+from oodscope.metrics.calibration_interval import inverted_interval
 
 SIXTIETHS = st.integers(0, 60).map(lambda k: k / 60)
 """Confidences, many of them exactly at edges of 15 bins."""
@@ -195,6 +196,13 @@ class TestInterval:
     def test_nothing_to_resample_is_a_point(self, right):
         found = reliability(np.full(50, 0.7), np.full(50, right))
         assert (found.interval().low, found.interval().high) == pytest.approx((found.error, found.error))
+
+    def test_a_gap_counts_alike_on_either_side(self):
+        """Skewed noise, and the second gap turned round together with its replicates."""
+        gaps, turned = np.array([0.05, 0.03]), np.array([1.0, -1.0])
+        replicates = gaps + 0.02 * (np.random.default_rng(0).exponential(size=(500, 2)) - 1)
+        one, other = inverted_interval(gaps, replicates), inverted_interval(turned * gaps, turned * replicates)
+        assert (one.low, one.high) == pytest.approx((other.low, other.high), rel=1e-9)
 
     def test_equal_mass_has_one_too(self):
         confidence, _, correct = world(2000, 5, "all")
