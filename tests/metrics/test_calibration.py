@@ -204,6 +204,12 @@ class TestInterval:
         one, other = inverted_interval(gaps, replicates), inverted_interval(turned * gaps, turned * replicates)
         assert (one.low, one.high) == pytest.approx((other.low, other.high), rel=1e-9)
 
+    def test_a_gap_that_varies_by_rounding_alone_stays(self):
+        """The second gap may be noise, the first is certain: what is too much for the noise is not taken from it."""
+        noise = np.random.default_rng(0).normal(size=(500, 2)) * [1e-16, 0.005]
+        gaps = np.array([0.5, 0.005])
+        assert inverted_interval(gaps, gaps + noise).low == pytest.approx(0.5, abs=1e-12)
+
     def test_equal_mass_has_one_too(self):
         confidence, _, correct = world(2000, 5, "all")
         found = equal_mass_reliability(confidence, correct)
