@@ -13,8 +13,9 @@ from oodscope.data.imageset import ImageSet
 from oodscope.data.preprocess import Preprocess
 from oodscope.execution import SILENT, Progress
 from oodscope.generation.gan.grid import write_grid
-from oodscope.generation.gan.loop import GanLoop, Losses
+from oodscope.generation.gan.loop import GanLoop
 from oodscope.generation.gan.recipe import GanRecipe
+from oodscope.generation.gan.resumable import Losses
 from oodscope.generation.gan.variety import Variety, measure_variety
 from oodscope.models.generators import GeneratorShape, StyleGenerator, load_generator, read_record, save_generator
 from oodscope.models.generators.stylegan import sides
@@ -121,7 +122,7 @@ def _finish(loop: GanLoop, images: ImageSet, identity: dict[str, Any], folder: P
         "steps": loop.step,
         "seconds": loop.seconds,
         "variety": variety.model_dump(),
-        "history": [losses.model_dump() for losses in loop.history],
+        "history": [losses.model_dump(exclude_none=True) for losses in loop.history],
         "versions": versions(),
     }
     save_generator(generator, folder / FILE, training)

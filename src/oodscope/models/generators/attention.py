@@ -27,6 +27,6 @@ class SelfAttention(nn.Module):
         query = self.query(maps).flatten(2)
         key, value = (max_pool2d(layer(maps), 2).flatten(2) for layer in (self.key, self.value))
         weights = torch.softmax(query.transpose(1, 2) @ key, dim=2)
-        gathered = (value @ weights.to(value.dtype).transpose(1, 2)).unflatten(2, maps.shape[2:])
+        gathered = (value @ weights.to(value.dtype).transpose(1, 2)).reshape(len(maps), -1, *maps.shape[2:])
         spread: Tensor = self.out(gathered)
         return maps + self.strength.to(spread.dtype) * spread

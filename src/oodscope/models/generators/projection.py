@@ -27,11 +27,12 @@ class DownBlock(nn.Module):
         self.colours, self.down = colours, down
 
     def forward(self, maps: Tensor) -> Tensor:
-        inner: Tensor = self.second(relu(self.first(maps if self.colours else relu(maps))))
-        if not self.down:
-            return inner + self.skip(maps)
-        # the mean of four pixels and a convolution of one commute: a quarter of the work
-        return avg_pool2d(inner, 2) + self.skip(avg_pool2d(maps, 2))
+        inner = self.second(relu(self.first(maps if self.colours else relu(maps))))
+        if self.down:
+            # the mean of four pixels and a convolution of one commute: a quarter of the work
+            inner, maps = avg_pool2d(inner, 2), avg_pool2d(maps, 2)
+        summed: Tensor = inner + self.skip(maps)
+        return summed
 
 
 class ProjectionDiscriminator(nn.Module):
