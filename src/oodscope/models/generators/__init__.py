@@ -1,7 +1,7 @@
 """Generators: networks that draw images, the discriminators that train them, and their file."""
 
 from oodscope.models.generators.biggan import BigGanGenerator, BigGanShape
-from oodscope.models.generators.building import AnyGenerator, AnyShape, build_generator
+from oodscope.models.generators.building import AnyGenerator, AnyShape, LatentGenerator, build_generator
 from oodscope.models.generators.dcgan import DcganDiscriminator, DcganGenerator, DcganShape
 from oodscope.models.generators.discriminator import Discriminator
 from oodscope.models.generators.pix2pix import PatchDiscriminator, UnetGenerator, UnetShape
@@ -20,6 +20,7 @@ __all__ = [
     "Discriminator",
     "GeneratorRecord",
     "GeneratorShape",
+    "LatentGenerator",
     "PatchDiscriminator",
     "ProjectionDiscriminator",
     "StyleGenerator",

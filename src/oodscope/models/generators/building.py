@@ -10,6 +10,9 @@ AnyShape = GeneratorShape | DcganShape | BigGanShape | UnetShape
 
 AnyGenerator = StyleGenerator | DcganGenerator | BigGanGenerator | UnetGenerator
 
+LatentGenerator = DcganGenerator | BigGanGenerator
+"""Those that draw from Gaussian latents and, if they know any (``classes``), a class."""
+
 
 def build_generator(shape: AnyShape) -> AnyGenerator:
     """A generator with first weights from torch's global random numbers."""

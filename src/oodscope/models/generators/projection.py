@@ -72,7 +72,7 @@ class ProjectionDiscriminator(nn.Module):
             maps = self.attention(maps)
         for block in self.blocks:
             maps = block(maps)
-        return relu(maps).sum((2, 3)).float()
+        return relu(maps).float().sum((2, 3))
 
     def forward(self, images: Tensor, classes: Tensor) -> Tensor:
         """One logit per image ``[N, C, H, W]`` in [-1, 1], larger = more real."""
