@@ -1,7 +1,5 @@
 """Generated sets from plan to files: the order of the choice, every method, and the same images again."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -11,8 +9,18 @@ from oodscope import CrossEntropy
 from oodscope.base.errors import DataError, ModelError, OodscopeError, StorageError
 from oodscope.data import open_generated
 from oodscope.data.generated import read_generated
-from oodscope.generation.generated import Pool, SetPlan, make_set, select_near, select_shifted
-from oodscope.generation.generated.pool import frame_for, read_pool
+from oodscope.generation.generated import (
+    Pool,
+    SetPlan,
+    make_set,
+    plan_of,
+    remake_set,
+    select_near,
+    select_shifted,
+)
+from oodscope.generation.generated.pool import frame_of, read_pool
+from oodscope.generation.generated.remaking import difference
+from oodscope.generation.near import sample
 from oodscope.metrics.window import Window, overlap_window
 from oodscope.models.generators import GeneratorShape, StyleGenerator, save_generator
 from oodscope.training.augment import Augment
@@ -76,7 +84,7 @@ def test_pools_hold_what_will_be_stored():
     with pytest.raises(DataError, match="as many labels"):
         Pool.of(floats, torch.zeros(3))
     images = tiny.imageset("some", 20, 0)
-    pool = read_pool(images, frame_for(images))
+    pool = read_pool(images, frame_of(images))
     assert np.array_equal(pool.pixels.permute(0, 2, 3, 1).numpy(), np.stack(images.images(range(20))))
     assert pool.labels.tolist() == images.labels.tolist() and pool.rows.tolist() == list(range(20))
 
@@ -123,11 +131,15 @@ def test_recombination_without_a_generator(recombined):
 
 def test_a_set_is_made_again_from_its_recipe(recombined, tmp_path):
     folder, _ = recombined
-    record = read_generated(folder)
-    again = SetPlan.model_validate(json.loads((folder / "recipe.json").read_text())["recipe"]["plan"])
-    assert made(again, tmp_path / "again", tmp_path / "elsewhere").record == record
-    other = made(again.model_copy(update={"seed": 1}), tmp_path / "other", tmp_path / "elsewhere").record
-    assert {each.digest for each in other.files}.isdisjoint(each.digest for each in record.files)
+    train, val = tiny.imageset("id_train", 120, 1), tiny.imageset("id_val", 40, 2)
+    options = {"work": tmp_path / "elsewhere", "device": "cpu"}
+    assert remake_set(folder, train, val, tmp_path / "again", **options) == ""
+    assert read_generated(tmp_path / "again") == read_generated(folder)
+    other = made(plan_of(folder).model_copy(update={"seed": 1}), tmp_path / "other", tmp_path / "elsewhere").record
+    found = difference(read_generated(folder), other)
+    assert found.startswith("12 of 12 images differ; the recipes differ in plan")
+    with pytest.raises(DataError, match=r"recipe.json: made from other images as id_val \(id_val, 40 images\)"):
+        remake_set(folder, train, tiny.imageset("id_val", 40, 9), tmp_path / "no", **options)
 
 
 def test_information_is_that_of_the_stored_pixels(recombined):
@@ -161,11 +173,19 @@ def any_variety(monkeypatch):
     monkeypatch.setattr("oodscope.generation.gan.health.COLLAPSED", 0.0)
 
 
-def test_generators_fine_tuned_for_each_weight(tmp_path, work, any_variety):
+def test_generators_fine_tuned_for_each_weight(tmp_path, work, any_variety, monkeypatch):
+    seeds = []
+
+    def watched(generator, count, seed):
+        seeds.append(seed)
+        return sample(generator, count, seed)
+
+    monkeypatch.setattr("oodscope.generation.generated.pooling.sample", watched)
     near = {**GAN, "network": "dcgan", "fine_steps": 2, "latent": 4}
     record = made(plan(method="gan", near=near, lambdas=(0.5, 3.0), pool=21), tmp_path / "near", work).record
     assert set(record.recipe["generators"]) == {"0.5", "3"}
     assert record.recipe["pool"]["images"] == 22, "an equal share of each"
+    assert len(set(seeds)) == 2, "of other latents"
     assert open_generated(tmp_path / "near").labels.tolist() == [-1] * 12
 
 

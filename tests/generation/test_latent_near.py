@@ -1,5 +1,7 @@
 """Latent search for near outliers: its energy, that it falls, and that it repeats itself."""
 
+import json
+
 import pytest
 import torch
 from torch import nn
@@ -99,6 +101,35 @@ def test_rounds_are_kept_and_repeat_themselves(world, tmp_path):
     resumed, kept = latent_near(variation, perceptual, semantic, known, labels, 10, folder=tmp_path, **options)
     assert torch.equal(images, resumed) and torch.equal(classes, kept)
     assert set(classes.tolist()) <= {0, 1, 2, 3}
+
+
+def test_an_image_has_the_class_of_the_nearest_reference(world):
+    variation, perceptual, semantic, known, labels = world
+    pair = torch.tensor([0, 3])
+    images, classes = latent_near(variation, perceptual, semantic, known[pair], labels[pair], 12, budget=2, chains=12)
+    with torch.no_grad():
+        apart = [perceptual((known[row].float() / 255).expand_as(images), images) for row in (0, 3)]
+    expected = torch.where(apart[0] < apart[1], labels[0], labels[3])
+    assert torch.equal(classes, expected) and len(set(classes.tolist())) == 2
+
+
+def test_every_round_has_its_weight_references_and_seed(world, tmp_path, monkeypatch):
+    variation, perceptual, semantic, known, labels = world
+    seen = []
+
+    class Watched(NearEnergy):
+        def __init__(self, *args):
+            super().__init__(*args)
+            seen.append((self.lambda_semantic, self.lambda_perceptual, self.references))
+
+    monkeypatch.setattr("oodscope.generation.latent_near.NearEnergy", Watched)
+    options = {"lambdas": (1.0, 2.0), "lambda_perceptual": 0.5, "budget": 2, "chains": 2}
+    for seed in (0, 1):
+        folder = tmp_path / str(seed)
+        latent_near(variation, perceptual, semantic, known, labels, 6, seed=seed, folder=folder, **options)
+    assert [each[:2] for each in seen] == [(1.0, 0.5), (2.0, 0.5), (1.0, 0.5)] * 2
+    assert len({each[2].numpy().tobytes() for each in seen}) == 6 and all(len(each[2]) == 8 for each in seen)
+    assert len({json.loads(path.read_text())["seed"] for path in tmp_path.glob("*/*/search.json")}) == 6
 
 
 def test_the_grid_of_the_paper():

@@ -14,7 +14,7 @@ from oodscope.cli.idsets import open_id
 from oodscope.data.generated import check_free
 from oodscope.execution.console import ConsoleProgress
 from oodscope.generation.generated import SetPlan, make_set
-from oodscope.generation.generated.pool import frame_for
+from oodscope.generation.generated.pool import frame_of
 from oodscope.models.device import choose_device
 from oodscope.report.generated_set import write_set_page
 
@@ -58,7 +58,7 @@ def write_set(request: Request, **own: Any) -> None:
             "epochs": request.epochs,
             "warmup_epochs": min(1, request.epochs - 1),
             "seed": SEEDS * request.seed,
-            "augment": {"pad": frame_for(sets.train).size // 8, "flip": request.flip},
+            "augment": {"pad": frame_of(sets.train).size // 8, "flip": request.flip},
             "precision": precision(request.device),
         },
     }

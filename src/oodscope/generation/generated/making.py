@@ -13,7 +13,7 @@ from oodscope.data.imageset import UNLABELLED, ImageSet
 from oodscope.execution import SILENT, Progress
 from oodscope.generation.ensemble import train_ensemble
 from oodscope.generation.generated.plan import SetPlan
-from oodscope.generation.generated.pool import Pool, frame_for, read_pool
+from oodscope.generation.generated.pool import Pool, frame_of, read_pool
 from oodscope.generation.generated.pooling import Place, fill_pool
 from oodscope.generation.generated.selecting import Selected, select_near, select_shifted
 from oodscope.generation.semantic import EnsembleInformation
@@ -57,7 +57,7 @@ def make_set(
     check_free(folder)
     if (id_train.labels == UNLABELLED).any():
         raise DataError(f"set {id_train.name!r} has images without a class; an ensemble needs classes to learn")
-    frame, seed = frame_for(id_train), plan.ensemble.seed
+    frame, seed = frame_of(id_train), plan.ensemble.seed
     seeds = [seed + number for number in range(len(plan.architectures))]
     members = train_ensemble(
         plan.architectures,

@@ -8,7 +8,7 @@ from torch import Tensor
 from oodscope.base.errors import DataError
 from oodscope.data.imageset import UNLABELLED, ImageSet
 from oodscope.data.preprocess import Preprocess
-from oodscope.generation.gan.frame import frame_of
+from oodscope.generation.gan import frame
 from oodscope.training.pixels import Resident
 
 
@@ -49,9 +49,9 @@ class Pool:
         return len(self.pixels)
 
 
-def frame_for(images: ImageSet) -> Preprocess:
+def frame_of(images: ImageSet) -> Preprocess:
     """Side and channels in which images like these are generated, stored and judged."""
-    side, channels = frame_of(images, None)
+    side, channels = frame.frame_of(images, None)
     return Preprocess(size=side, mean=(0.5,) * channels, std=(0.5,) * channels)
 
 
