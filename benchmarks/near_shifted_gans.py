@@ -165,7 +165,11 @@ def near_table(made: Sequence[TrainedNear], found: World, output: Path, seed: in
         kept[f"{weight} information"] = told.astype(np.float32)
     write_grid(torch.cat(sheet), output / "sheet.png", columns=20)
     np.savez_compressed(output / "samples.npz", validation=known.astype(np.float32), **kept)
-    window = overlap_window(known, np.concatenate(pooled)) if pooled else None
+    try:
+        window = overlap_window(known, np.concatenate(pooled)) if pooled else None
+    except oods.OodscopeError as error:
+        window = None
+        print(f"no window: {error}")
     print(f"\nvalidation images: information {known.mean():.4f} (95 % below {np.quantile(known, 0.95):.4f})")
     print(f"window of the pooled samples: {window}\n")
     print(

@@ -191,7 +191,7 @@ def test_partners_have_the_class_of_the_drawn_image(plain, tmp_path):
     seen = []
 
     def look(first, second):
-        seen.append(first.detach().unflatten(2, (2, 4)).unflatten(4, (2, 4)).mean((1, 3, 5)).flatten(1).argmax(1))
+        seen.append(quarter(first))
         return distance(first, second)
 
     loop = NearLoop(
@@ -207,6 +207,60 @@ def test_partners_have_the_class_of_the_drawn_image(plain, tmp_path):
     assert torch.equal(seen[0], asked[2]), "the brightest quarter tells the class of a tiny image"
     assert loop.average.half_life == trained.recipe.average_images
     assert len(asked) == 2 + 1, "two steps of the discriminator, one of the generator"
+
+
+class Toy(nn.Module):
+    """A discriminator of one weight: ``judge(images, classes) * weight + constant(images)``."""
+
+    def __init__(self, judge, constant):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(()))
+        self.judge, self.constant = judge, constant
+
+    def forward(self, images, classes):
+        return self.judge(images, classes) * self.weight + self.constant(images)
+
+
+def played(toy, steps, **changes):
+    """A generator after some steps of the plain game against a toy."""
+    torch.manual_seed(0)
+    recipe = TINY.model_copy(update={"learning_rate": 3e-3, "batch_size": 16, **changes})
+    generator = BigGanGenerator(BigGanShape(size=8, classes=4, latent=4, width=4))
+    real = RealImages(IMAGES, 8, 3, CPU, conditional=True)
+    loop = NearLoop(recipe, generator, toy, real, None, steps, None, lambda generator: None)
+    loop.run(lambda finished: None, None)
+    return loop.settled()
+
+
+def test_the_discriminator_learns_what_is_real():
+    # drawn images are grey on average before training; real ones are darker
+    dark = Toy(lambda images, classes: -brightness(images), lambda images: 0 * brightness(images))
+    played(dark, 1)
+    assert float(dark.weight) > 1e-3
+    fits = Toy(lambda images, classes: (quarter(images) == classes).float(), lambda images: 0 * brightness(images))
+    played(fits, 1)
+    assert float(fits.weight) > 1e-3, "a real image comes with its own class"
+
+
+def quarter(images):
+    """The class of a tiny image, told by its brightest quarter."""
+    return images.detach().unflatten(2, (2, 4)).unflatten(4, (2, 4)).mean((1, 3, 5)).flatten(1).argmax(1)
+
+
+def test_the_generator_goes_where_the_discriminator_says_real():
+    drawn = [
+        sample(played(Toy(lambda images, classes: 0 * brightness(images), constant), 15), 64, 0)[0]
+        for constant in (brightness, lambda images: -brightness(images))
+    ]
+    assert float(drawn[0].mean()) > float(drawn[1].mean()) + 0.1
+
+
+def test_health_looks_within_classes(plain):
+    pixels = torch.from_numpy(np.stack(IMAGES.images(range(64)))).permute(0, 3, 1, 2).flatten(1) / 255
+    labels = torch.from_numpy(IMAGES.labels)
+    within = np.mean([float(torch.pdist(pixels[labels == each]).mean()) / 192**0.5 for each in range(4)])
+    assert plain[0].health.variety.real == pytest.approx(within, rel=0.1)
+    assert float(torch.pdist(pixels).mean()) / 192**0.5 > 1.4 * within
 
 
 def test_killed_and_resumed_is_equal_to_the_bit(plain, tuned, tmp_path, monkeypatch):

@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch import nn
 
 import oodscope.generation.gan.resumable as resumable
 from oodscope.base.errors import ModelError, StorageError
+from oodscope.generation.gan.real import RealImages
 from oodscope.generation.shifted import ShiftedObjective, ShiftedRecipe, shift, train_shifted
+from oodscope.generation.shifted.loop import ShiftedLoop
 from oodscope.generation.shifted.objective import mean_cross_entropy
 from oodscope.models.generators import UnetGenerator, UnetShape, load_generator
 from tests import tiny
@@ -86,6 +89,45 @@ def test_each_term_moves_images_its_way(tmp_path):
     told = after("told", 0.0, 0.0, 300.0, logits=red)
     redness = [float((told[:, 0] - told[:, 2])[labels == each].mean()) for each in (0, 1)]
     assert redness[1] > redness[0] + 0.05, "classes keep apart where the ensemble must name them"
+
+
+class Toy(nn.Module):
+    """A discriminator of one weight: ``judge(given, drawn) * weight + constant(drawn)``."""
+
+    def __init__(self, judge, constant):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(()))
+        self.judge, self.constant = judge, constant
+
+    def forward(self, given, drawn):
+        return self.judge(given, drawn) * self.weight + self.constant(drawn)
+
+
+def played(toy, steps):
+    """A generator after some steps of the plain game against a toy."""
+    torch.manual_seed(0)
+    recipe = TINY.model_copy(update={"steps": steps, "learning_rate": 3e-3, "batch_size": 16})
+    real = RealImages(IMAGES, 8, 3, torch.device("cpu"), conditional=True)
+    nothing = ShiftedObjective(distance, brightness, None, 0.0, 0.0, 0.0)
+    loop = ShiftedLoop(recipe, UnetShape(size=8, width=4), real, nothing, None, lambda generator: None)
+    loop.discriminator, loop.discriminator_adam = toy, loop._adam(toy)
+    loop.run(lambda finished: None, None)
+    return loop.generator.eval()
+
+
+def test_the_discriminator_learns_that_real_pairs_are_equal():
+    alike = Toy(lambda given, drawn: -distance(given, drawn), lambda drawn: 0 * brightness(drawn))
+    played(alike, 1)
+    assert float(alike.weight) > 1e-3
+
+
+def test_the_generator_goes_where_the_discriminator_says_real():
+    images = torch.rand(32, 3, 8, 8)
+    drawn = [
+        shift(played(Toy(lambda given, drawn: 0 * brightness(drawn), constant), 15), images, 0)
+        for constant in (brightness, lambda drawn: -brightness(drawn))
+    ]
+    assert float(drawn[0].mean()) > float(drawn[1].mean()) + 0.1
 
 
 def test_killed_and_resumed_is_equal_to_the_bit(whole, tmp_path, monkeypatch):
