@@ -104,13 +104,18 @@ def test_rounds_are_kept_and_repeat_themselves(world, tmp_path):
 
 
 def test_an_image_has_the_class_of_the_nearest_reference(world):
-    variation, perceptual, semantic, known, labels = world
-    pair = torch.tensor([0, 3])
-    images, classes = latent_near(variation, perceptual, semantic, known[pair], labels[pair], 12, budget=2, chains=12)
+    variation, perceptual, semantic, _, _ = world
+    opposite = torch.nn.functional.normalize(torch.ones(1, 6), dim=1) * torch.tensor([[1.0], [-1.0]])
     with torch.no_grad():
-        apart = [perceptual((known[row].float() / 255).expand_as(images), images) for row in (0, 3)]
-    expected = torch.where(apart[0] < apart[1], labels[0], labels[3])
-    assert torch.equal(classes, expected) and len(set(classes.tolist())) == 2
+        drawn = (variation(opposite) * 255).round().byte()
+    labels = torch.tensor([3, 1])
+    images, classes = latent_near(
+        variation, perceptual, semantic, drawn, labels, 16, lambdas=[0.0], budget=1, chains=16
+    )
+    with torch.no_grad():
+        apart = [perceptual((one.float() / 255).expand_as(images), images) for one in drawn]
+    assert torch.equal(classes, torch.where(apart[0] < apart[1], labels[0], labels[1]))
+    assert set(classes.tolist()) == {1, 3}
 
 
 def test_every_round_has_its_weight_references_and_seed(world, tmp_path, monkeypatch):
