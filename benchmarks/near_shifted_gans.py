@@ -192,7 +192,7 @@ def near_table(made: Sequence[TrainedNear], found: World, output: Path, seed: in
 def train_near(options: argparse.Namespace, found: World, name: str, recipe: NearRecipe, fine: bool) -> None:
     common = {"device": options.device, "features": found.features, "progress": ConsoleProgress()}
     folder = options.work / name
-    if "base" not in options.stage and (folder / "base" / RECORD).exists():
+    if not {"base", "mnist"} & set(options.stage) and (folder / "base" / RECORD).exists():
         recipe = recipe.model_copy(update={"steps": json.loads((folder / "base" / RECORD).read_text())["steps"]})
     time_for_base = min(left(options), options.base_seconds)
     base = train_base(recipe, found.train, folder=folder / "base", stop_after=time_for_base, **common)
@@ -200,7 +200,8 @@ def train_near(options: argparse.Namespace, found: World, name: str, recipe: Nea
     print(
         f"{name} base: {base.taken} steps in {base.seconds:.0f} s, {base.taken / base.seconds:.1f} steps/s", flush=True
     )
-    if fine and (base.finished or options.base_seconds < float("inf")):
+    ready = base.finished or options.base_seconds < float("inf")
+    if fine and ready and base.health.collapsed is None:
         made += fine_tune_grid(
             *(base, found.perceptual, found.semantic),
             images=found.train,
