@@ -1,5 +1,6 @@
 """The figures of a study of generated sets: confusion, disagreement, reliability, and rankings as a radar."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -32,7 +33,7 @@ def confusion_matrix(confusion: Sequence[Sequence[int]], class_names: Sequence[s
             if count <= WRITTEN:
                 marks.append(caption(x + side / 2, y + side / 2 + 4, f"{100 * share:.0f}", "middle"))
     frame = [(margin, 8), (margin + 264, 8), (margin + 264, 272), (margin, 272), (margin, 8)]
-    marks += [segment(*start, *end, "axis") for start, end in zip(frame, frame[1:])]
+    marks += [segment(*start, *end, "axis") for start, end in itertools.pairwise(frame)]
     if count <= LABELLED:
         for number, name in enumerate(class_names):
             place = 8 + (number + 0.5) * side + 4
@@ -46,7 +47,12 @@ def confusion_matrix(confusion: Sequence[Sequence[int]], class_names: Sequence[s
 
 
 def information_histogram(
-    known: Sequence[int], counts: Sequence[int], edges: Numbers, window: tuple[float, float] | None, title: str, style: str
+    known: Sequence[int],
+    counts: Sequence[int],
+    edges: Numbers,
+    window: tuple[float, float] | None,
+    title: str,
+    style: str,
 ) -> Markup:
     """The mutual information of one set beside that of ID test images (grey), with the window that was kept."""
     shares = [np.asarray(each, dtype=np.float64) / max(1, sum(each)) for each in (known, counts)]
@@ -60,7 +66,11 @@ def information_histogram(
         marks += [box(left, 14, right - left, 82, "window", words), caption(left, 10, words)]
     heights = [np.minimum(share, top) for share in shares]
     ticks = [(value, f"{value:.2g}") for value in (0.0, edges[-1] / 2, edges[-1])]
-    return drawing(plot, title, [*marks, bars(plot, edges, heights[0], "id"), bars(plot, edges, heights[1], style), x_axis(plot, ticks)])
+    return drawing(
+        plot,
+        title,
+        [*marks, bars(plot, edges, heights[0], "id"), bars(plot, edges, heights[1], style), x_axis(plot, ticks)],
+    )
 
 
 def reliability_diagram(bins: Mapping[str, Sequence[float]], title: str, style: str) -> Markup:
@@ -102,7 +112,7 @@ def radar(values: Mapping[str, Numbers], axes: Sequence[str], styles: Mapping[st
         marks.append(caption(left, top + 4, name, anchor))
     for radius in (0.1, 0.6, 1.1):
         corners = [place(radius * across[i], radius * down[i]) for i in closed]
-        marks += [segment(*start, *end, "grid") for start, end in zip(corners, corners[1:])]
+        marks += [segment(*start, *end, "grid") for start, end in itertools.pairwise(corners)]
     for name, line in values.items():
         low, high = float(line.min()), float(line.max())
         reach = 0.1 + (line - low) / (high - low) if high > low else np.full(len(line), 0.6)

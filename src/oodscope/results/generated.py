@@ -21,7 +21,7 @@ from oodscope.results.sanity import Sanity
 from oodscope.results.scoretable import ScoreTable
 
 PROTOCOL = "generated"
-"""Of the calibration rows: metrics ``ece15``, ``adaptive_ece15``, ``classwise_ece15``, ``confidence`` and ``accuracy``
+"""Of the calibration rows: metrics ``ece15``, ``adaptive_ece15``, ``classwise_ece15`` and ``accuracy``
 of the classifier on ``id_test`` and every csid set."""
 
 WORST = "max"

@@ -23,13 +23,12 @@ class Claim:
 
 def claims(study: GeneratedStudy) -> list[Claim]:
     """Every claim that the study has numbers for."""
-    found = [*_recognised(study), *_nearness(study), *_harder(study), *_calibration(study), *_order(study)]
-    return found
+    return [*_recognised(study), *_nearness(study), *_harder(study), *_calibration(study), *_order(study)]
 
 
 def _recognised(study: GeneratedStudy) -> Iterator[Claim]:
-    bounds = {name: (RECOGNISED_NEAR, "at most") for name in study.sanity.near()}
-    bounds |= {name: (RECOGNISED_SHIFTED, "at least") for name in study.sanity.shifted()}
+    bounds = dict.fromkeys(study.sanity.near(), (RECOGNISED_NEAR, "at most"))
+    bounds |= dict.fromkeys(study.sanity.shifted(), (RECOGNISED_SHIFTED, "at least"))
     for name, (bound, words) in bounds.items():
         check = study.sanity.of(name)
         share, interval = check.preserved, check.preserved_interval
@@ -69,7 +68,9 @@ def _harder(study: GeneratedStudy) -> Iterator[Claim]:
 def _calibration(study: GeneratedStudy) -> Iterator[Claim]:
     found = study.calibration()
     for name in study.sanity.shifted():
-        pairs = [(found[each, name].value, found[each, WORST].value) for each in study.networks if (each, WORST) in found]
+        pairs = [
+            (found[each, name].value, found[each, WORST].value) for each in study.networks if (each, WORST) in found
+        ]
         if pairs:
             above = sum(ours > theirs for ours, theirs in pairs)
             text = f"{name} is worse calibrated than the worst real csid set, for most networks"
@@ -79,7 +80,7 @@ def _calibration(study: GeneratedStudy) -> Iterator[Claim]:
 def _order(study: GeneratedStudy) -> Iterator[Claim]:
     scope = ALL if len(study.networks) > 1 else study.networks[0]
     for each in rank_agreements(study):
-        if each.real == MEAN and each.scope == scope:
-            text = f"{each.generated} orders detectors as the real sets do"
+        if each.real == MEAN and each.scope == scope and each.interval is not None:
+            text = f"{each.generated} orders detectors as the real sets do, better than chance"
             ends = f"{each.interval.low:.2f} to {each.interval.high:.2f}"
             yield Claim(text, each.interval.low > 0, f"τ = {each.tau:.2f} ({ends}) over {each.rows} rows")

@@ -8,8 +8,10 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from oodscope.base.errors import DataError
-from oodscope.data import Benchmark, ImageSet, Role
-from oodscope.metrics import calibration
+from oodscope.data import Benchmark, Role
+from oodscope.metrics import wilson_interval
+from oodscope.metrics.calibration import Reliability, equal_mass_reliability, reliability
+from oodscope.metrics.classwise_calibration import classwise_calibration_error, classwise_interval
 from oodscope.models import Classifier
 from oodscope.models.ensemble import Ensemble
 from oodscope.protocols.generated.opinion import Extract
@@ -30,17 +32,16 @@ def calibrate(
     """
     if result.record.model_fingerprint != classifier.fingerprint:
         raise DataError(f"the result of {result.record.model} is not one of the network {classifier.name}")
-    shared = _shared(result)
-    rows, bins = [], {}
+    shared, rows, bins = _shared(result), list[Measurement](), dict[str, Any]()
     for role, images in benchmark.members():
         if role in JUDGED:
-            labels = benchmark.id_labels(role, images)
             probabilities = softmax(extract(classifier, images).logits.cpu().numpy().astype(np.float64), axis=1)
-            rows += list(_rows(shared, role, images, probabilities, labels))
-            found = calibration.reliability(probabilities.max(axis=1), probabilities.argmax(axis=1) == labels, BINS)
-            bins[images.name] = {
-                key: getattr(found, key).tolist() for key in ("count", "confidence", "accuracy")
-            }
+            labels = benchmark.id_labels(role, images)
+            equal = reliability(probabilities.max(axis=1), probabilities.argmax(axis=1) == labels, BINS)
+            rows += _rows(
+                shared | {"set": images.name, "group": role.removesuffix("_test")}, equal, probabilities, labels
+            )
+            bins[images.name] = _plain(equal)
     real = [row for row in rows if row.metric == "ece15" and row.group == "csid" and row.set not in generated]
     if real:
         worst = max(real, key=lambda row: row.value)
@@ -49,23 +50,37 @@ def calibrate(
 
 
 def _rows(
-    shared: dict[str, Any],
-    role: Role,
-    images: ImageSet,
-    probabilities: NDArray[np.float64],
-    labels: NDArray[np.int64],
+    shared: dict[str, Any], equal: Reliability, probabilities: NDArray[np.float64], labels: NDArray[np.int64]
 ) -> Iterator[Measurement]:
-    confidence, correct = probabilities.max(axis=1), probabilities.argmax(axis=1) == labels
-    values = {
-        "ece15": calibration.expected_calibration_error(confidence, correct, BINS),
-        "adaptive_ece15": calibration.adaptive_calibration_error(confidence, correct, BINS),
-        "classwise_ece15": calibration.classwise_calibration_error(probabilities, labels, BINS),
-        "confidence": float(confidence.mean()),
-        "accuracy": float(correct.mean()),
+    seed, confidence = shared["seed"], probabilities.max(axis=1)
+    correct = probabilities.argmax(axis=1) == labels
+    mass = equal_mass_reliability(confidence, correct, BINS)
+    right = int(correct.sum())
+    found = {
+        "ece15": (equal.error, equal.interval(seed=seed)),
+        "adaptive_ece15": (mass.error, mass.interval(seed=seed)),
+        "classwise_ece15": (
+            classwise_calibration_error(probabilities, labels, BINS),
+            classwise_interval(probabilities, labels, BINS, seed=seed),
+        ),
+        "accuracy": (right / len(labels), wilson_interval(right, len(labels))),
     }
-    group = "id" if role == "id_test" else "csid"
-    for metric, value in values.items():
-        yield Measurement(**shared, set=images.name, group=group, metric=metric, value=value, n_id=len(images))
+    for metric, (value, interval) in found.items():
+        yield Measurement(
+            **shared,
+            metric=metric,
+            value=value,
+            low=interval.low,
+            high=interval.high,
+            interval=interval.method,
+            level=interval.level,
+            n_id=len(labels),
+        )
+
+
+def _plain(bins: Reliability) -> dict[str, list[float]]:
+    """What a diagram shows, as JSON; an empty bin has neither confidence nor accuracy, and holds 0."""
+    return {name: np.nan_to_num(getattr(bins, name)).tolist() for name in ("count", "confidence", "accuracy")}
 
 
 def _fingerprints(classifier: Classifier) -> list[str]:
@@ -82,7 +97,7 @@ def _shared(result: Result) -> dict[str, Any]:
         "benchmark": record.benchmark,
         "benchmark_version": record.benchmark_version,
         "model": record.model,
-        "recipe": result.scores.metadata.get("recipe", ""),
+        "recipe": result.scores.metadata["recipe"],
         "protocol": PROTOCOL,
         "seed": record.seed,
     }

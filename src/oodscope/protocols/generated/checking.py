@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 from oodscope.base.errors import DataError, UnknownNameError
 from oodscope.data import Benchmark, ImageSet
 from oodscope.data.rgb import as_rgb
+from oodscope.generation.ensemble import check_disjoint
+from oodscope.generation.perceptual import Perceptual
 from oodscope.metrics.window import Window
 from oodscope.models import Classifier
 from oodscope.protocols.generated.nearness import equal_count, frechet_distances
 from oodscope.protocols.generated.opinion import Extract, Opinion, ask
-from oodscope.protocols.generated.perceived import Perceptual, perceived
+from oodscope.protocols.generated.perceived import perceived
 from oodscope.results.generated import Samples
 from oodscope.results.sanity import Counts, Sanity, SetCheck, information_edges
 
@@ -53,10 +55,7 @@ class GeneratedChecks:
     def __post_init__(self) -> None:
         if len(self.judges) < 2:
             raise DataError(f"an ensemble of judges needs two networks or more, not {len(self.judges)}")
-        making = set(named(self.makers).values())
-        for name, each in named(self.judges).items():
-            if each in making:
-                raise DataError(f"{name} judges images that it had a part in making; train judges with other seeds")
+        check_disjoint(self.makers, self.judges)
 
 
 def named(networks: Sequence[Classifier]) -> dict[str, str]:

@@ -23,7 +23,7 @@ def judge_generated(
     seed: int = 0,
     progress: Progress = SILENT,
 ) -> GeneratedStudy:
-    """Judge generated sets: detectors and calibration on them, their sanity, and whether rankings on them hold elsewhere.
+    """Judge generated sets: detectors and calibration on them, their sanity, and whether rankings on them hold.
 
     Near images should look like the training images and belong to none of its classes; shifted ones should look unlike
     them and keep their class (Mukhoti et al., "Raising the Bar on the Evaluation of Out-of-Distribution Detection",

@@ -39,9 +39,7 @@ def frechet_distances(
     }
 
 
-def _features(
-    images: ImageSet, count: int, network: Classifier, extract: Extract, seed: int
-) -> NDArray[np.float32]:
+def _features(images: ImageSet, count: int, network: Classifier, extract: Extract, seed: int) -> NDArray[np.float32]:
     chosen = np.random.default_rng(seed).permutation(len(images))[:count]
     features: NDArray[np.float32] = extract(network, images.take(np.sort(chosen))).features.cpu().numpy()
     return features

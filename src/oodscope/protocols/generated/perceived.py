@@ -1,27 +1,17 @@
 """Perceptual distance at equal length: what kind of change a shift is, not how large it is."""
 
-from typing import Protocol
-
 import numpy as np
 import torch
 from torch import Tensor
 
 from oodscope.base.errors import DataError
 from oodscope.data import ImageSet
+from oodscope.generation.perceptual import Perceptual
 
 PER_PIXEL = 50 / (3 * 224 * 224) ** 0.5
 """The length of 50 that the paper gives all differences of its images of 224 pixels, per value of a pixel."""
 
 BATCH = 256
-
-
-class Perceptual(Protocol):
-    """A perceptual distance: two batches of pixels in [0, 1] in, one number per pair out."""
-
-    @property
-    def name(self) -> str: ...
-
-    def __call__(self, first: Tensor, second: Tensor, /) -> Tensor: ...
 
 
 def perceived(images: ImageSet, originals: ImageSet, perceptual: Perceptual, device: torch.device) -> float:
