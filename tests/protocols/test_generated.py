@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -149,7 +150,7 @@ def test_adaptive_error_has_bins_of_equal_mass(done, store):
     order = np.argsort(p.max(axis=1), kind="stable")
     right = (p.argmax(axis=1) == bench.id_test.labels)[order]
     ends = [math.ceil(80 * k / 15) for k in range(16)]
-    gaps = [abs(right[a:b].sum() - p.max(axis=1)[order][a:b].sum()) for a, b in zip(ends, ends[1:])]
+    gaps = [abs(right[a:b].sum() - p.max(axis=1)[order][a:b].sum()) for a, b in pairwise(ends)]
     assert done.calibration("adaptive_ece15")[EVIL, "id_test"].value == pytest.approx(sum(gaps) / 80)
 
 
