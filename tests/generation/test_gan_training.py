@@ -13,6 +13,7 @@ from scipy.spatial.distance import pdist
 from torch import nn
 
 import oodscope.generation.gan.loop as loop
+import oodscope.generation.gan.resumable as resumable
 from oodscope import ImageSet
 from oodscope.base.errors import DataError, OodscopeError, StorageError
 from oodscope.generation.gan import GanRecipe, Variety, measure_variety, train_gan, write_grid
@@ -207,9 +208,9 @@ def test_the_penalty_is_taken_at_every_third_step_with_three_times_its_weight(tm
 
 
 def test_killed_in_the_middle_and_resumed_is_equal_to_the_bit(tmp_path, undisturbed, monkeypatch):
-    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
-    monkeypatch.setattr(loop, "SAVING_SHARE", float("inf"))
-    monkeypatch.setattr(loop, "REPORT_STEPS", 3)
+    monkeypatch.setattr(resumable, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(resumable, "SAVING_SHARE", float("inf"))
+    monkeypatch.setattr(resumable, "REPORT_STEPS", 3)
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path, progress=Stopper(3))
     assert not (tmp_path / "generator.safetensors").exists() and (tmp_path / "samples.png").exists()

@@ -9,6 +9,7 @@ with weights :math:`w_l` learned from people's judgements. Those belong to Image
 The same form without weights can be had from any network, and is called otherwise, because its numbers are others.
 """
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import torch
@@ -17,8 +18,11 @@ from torch.nn.functional import interpolate, normalize
 
 from oodscope.base.errors import ModelError
 from oodscope.generation.sight import Sight
-from oodscope.models import Classifier
+from oodscope.models import Classifier, create_model
 from oodscope.models.device import choose_device
+from oodscope.models.efficientnet_lite import NAME as LITE
+from oodscope.models.efficientnet_lite import efficientnet_lite0
+from oodscope.models.python_object import PREFIX, call_python
 from oodscope.models.stages import watched_maps
 
 LPIPS_SIDE = 64
@@ -120,3 +124,28 @@ def lpips(device: str | torch.device = "auto") -> Lpips:
             "FeatureDistance(classifier)"
         ) from error
     return Lpips(network, choose_device(device))
+
+
+def open_perceptual(
+    spec: str, ensemble: Sequence[Classifier], device: str | torch.device = "auto"
+) -> Lpips | FeatureDistance:
+    """The distance that ``spec`` names.
+
+    Parameters
+    ----------
+    spec : ``lpips``; ``ensemble`` for the form of LPIPS on the first member of an ensemble, which needs no download; or
+        a network to have that form on: ``efficientnet-lite0``, a pretrained ``timm:NAME`` or ``torchvision:NAME``, or
+        ``python:PACKAGE.MODULE:FUNCTION``.
+    ensemble : members, for the network of the same domain.
+    """
+    if spec == "lpips":
+        return lpips(device)
+    if spec == "ensemble":
+        return FeatureDistance(ensemble[0])
+    if spec == LITE:
+        return FeatureDistance(efficientnet_lite0(device))
+    if spec.startswith(PREFIX):
+        made = call_python(spec)
+        return FeatureDistance(made if isinstance(made, Classifier) else Classifier(made, device=device, name=spec))
+    model, transform = create_model(spec, weights="pretrained")
+    return FeatureDistance(Classifier(model, transform, device=device, name=spec))

@@ -1,0 +1,33 @@
+"""``oodscope generate shifted``: images that look strange and mean the same."""
+
+from oodscope.cli.generate import options
+
+
+def shifted(
+    id_images: options.Id,
+    output: options.Output,
+    val: options.Val = None,
+    count: options.Count = None,
+    pool: options.PoolSize = None,
+    ensemble: options.Architectures = None,
+    epochs: options.Epochs = 30,
+    flip: options.Flip = False,
+    perceptual: options.Distance = "ensemble",
+    work: options.Work = None,
+    root: options.Root = None,
+    device: options.Device = "auto",
+    seed: options.Seed = 0,
+) -> None:
+    """Write a set of shifted images, drawn from ID images by a network that was trained to change their look.
+
+    Kept are images about which the ensemble is as sure as about 95 % of the validation images. Whether they still show
+    their class, another ensemble must say.
+    """
+    from oodscope.cli.generate.writing import Request, write_set
+
+    write_set(
+        Request(id_images, val, output, count, pool, ensemble, epochs, flip, work, root, device, seed),
+        kind="shifted",
+        method="gan",
+        perceptual=perceptual,
+    )
