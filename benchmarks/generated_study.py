@@ -5,7 +5,7 @@
     OODSCOPE_DATA=path/to/packs python benchmarks/generated_study.py mnist --train mnist_train.npz \\
         --fashion fashion_test.npz --work scratch --output results --device cuda
 
-After "Raising the Bar on the Evaluation of Out-of-Distribution Detection" (Mukhoti et al., 2022), with compact networks.
+After "Raising the Bar on the Evaluation of Out-of-Distribution Detection" (Mukhoti et al., 2022), with compact nets.
 Stages, in this order unless --stage names others; each goes on where it was stopped:
 
     makers    the ensemble whose mutual information shapes and filters the images

@@ -22,7 +22,7 @@ from oodscope.models import Classifier
 from oodscope.protocols.generated import GeneratedChecks, judge_generated
 from oodscope.report import write_generated_study
 from oodscope.results.generated import GeneratedStudy
-from oodscope.training import CrossEntropy
+from oodscope.training import Augment, CrossEntropy
 
 NAME = "recombined"
 LEARNT = 2000
@@ -34,9 +34,9 @@ JUDGES = 100
 PLAN = SetPlan(
     method="recombination",
     count=600,
-    pool=2400,
+    pool=4000,
     architectures=("small_cnn", "small_cnn"),
-    ensemble=CrossEntropy(epochs=3, batch_size=64, warmup_epochs=1, augment={"pad": 0, "flip": False}),
+    ensemble=CrossEntropy(epochs=3, batch_size=64, warmup_epochs=1, augment=Augment(pad=0, flip=False)),
 )
 
 
