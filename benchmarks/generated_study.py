@@ -368,6 +368,7 @@ def read_options() -> argparse.Namespace:
     if options.small:
         options.epochs, options.steps, options.fine_steps, options.shifted_steps = 2, 20, 5, 20
         options.batch_size, options.pool, options.corrupted, options.lambdas = 16, 400, 40, (0.5, 3.0)
+        options.window = (0.0, 2.0)
     return options
 
 
