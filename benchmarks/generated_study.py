@@ -253,8 +253,8 @@ class Study:
         output = self.options.output / self.options.dataset
         page = oods.write_generated_study(study, output)
         shutil.copy(self.work / "study" / "generated.json", output)
-        for sheet in self.work.glob("*/samples.png"):
-            shutil.copy(sheet, output / f"{sheet.parent.name}-samples.png")
+        for sheet in self.work.rglob("samples.png"):
+            shutil.copy(sheet, output / f"{'-'.join(sheet.parent.relative_to(self.work).parts)}-samples.png")
         self.say(f"page: {page}")
         print("\n" + separation_table(study).markdown() + "\n" + calibration_table(study).markdown())
         for each in rank_agreements(study):

@@ -2,10 +2,13 @@
 
 import json
 import re
+from importlib.resources import as_file, files
 from pathlib import Path
 
 from oodscope.cli import judging_generated
+from oodscope.cli.job import read_job
 from oodscope.data.generated import open_generated
+from oodscope.execution import SILENT
 from oodscope.results.generated import GeneratedStudy
 
 
@@ -42,8 +45,12 @@ def test_the_demo_judges_a_set_that_its_report_links(oodscope, tmp_path, monkeyp
 
     # what was finished is read; a set that was begun and killed is made again
     made.rename(made.with_name(f"{made.name}.part"))
-    _, errors = demo(window=(0.0, 0.6))
-    assert "extract" not in errors
-    assert "train " not in errors
+    with as_file(files("oodscope.cli") / "demo.yaml") as packaged:
+        job = read_job(packaged)
+    recipe = job.model.train.model_copy(update={"epochs": 1})
+    model = job.model.model_copy(update={"train": recipe})
+    job = job.model_copy(update={"output": str(tmp_path / "out"), "images_per_class": 5, "model": model})
+    again, folder = judging_generated.judge_recombined(job, SILENT)
+    assert folder == page.parent
+    assert again.sanity == study.sanity
     assert list(home.glob("recombined-*")) == [made]
-    assert sum(1 for _ in home.glob("judged-*")) == 1

@@ -1,6 +1,7 @@
 """A small study of generated sets: five networks, two generated sets, real ones beside them."""
 
 from functools import cache
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
@@ -14,6 +15,8 @@ from ..tiny import TRANSFORM, benchmark, classifier, imageset, network, noise
 NEAR, SHIFTED, DIM = "laid", "inverted", "dim"
 DETECTORS = ["msp", "mls", "knn", "mds", "vim", "she"]
 EVIL = '<b onclick="x">&'
+_FOLDER = TemporaryDirectory(prefix="oodscope-tests-")
+STORE = oods.ActivationStore(_FOLDER.name)
 
 
 class Length:
@@ -78,7 +81,9 @@ def _detectors(each):
     return DETECTORS if each.head is not None else ["msp", "mls", "entropy", "gen", "ebo", "ensemble_entropy"]
 
 
-def study(store):
-    bench = world_benchmark()
+@cache
+def study():
+    """Made once for all tests that look at it."""
+    bench, store = world_benchmark(), STORE
     runs = [(each, oods.evaluate(each, bench, _detectors(each), store=store)) for each in networks()]
     return oods.judge_generated(runs, bench, checks(), store=store)

@@ -17,17 +17,17 @@ from oodscope.results.generated_ranks import ALL, INDEPENDENT, WITHIN, rank_agre
 from oodscope.results.generated_table import calibration_table, separation_table
 
 from ..tiny import classifier, imageset
-from .generated_world import DIM, EVIL, NEAR, SHIFTED, Length, checks, networks, study, trained, world_benchmark
+from .generated_world import DIM, EVIL, NEAR, SHIFTED, STORE, Length, checks, networks, study, trained, world_benchmark
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    return oods.ActivationStore(tmp_path_factory.mktemp("store"))
+def store():
+    return STORE
 
 
 @pytest.fixture(scope="module")
-def done(store):
-    return study(store)
+def done():
+    return study()
 
 
 def probabilities(network, images, store):

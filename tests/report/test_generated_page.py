@@ -21,8 +21,8 @@ from .reading import read
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory):
-    return study(oods.ActivationStore(tmp_path_factory.mktemp("store")))
+def done():
+    return study()
 
 
 def test_it_needs_nothing_but_a_browser(done, tmp_path):
