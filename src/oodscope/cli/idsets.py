@@ -17,11 +17,11 @@ HELD_OUT = 5
 
 
 class IdSets(NamedTuple):
-    """Images to learn from, images to compare with, and how many a test set has."""
+    """Images to learn from, images to compare with, and those that a set stands beside in a test."""
 
     train: ImageSet
     val: ImageSet
-    tested: int
+    test: ImageSet
 
 
 def open_id(text: str, val: str | None, root: Path | None, seed: int, progress: Progress) -> IdSets:
@@ -29,9 +29,9 @@ def open_id(text: str, val: str | None, root: Path | None, seed: int, progress: 
 
     Parameters
     ----------
-    text : a benchmark (a name of ``oodscope list benchmarks``, or a YAML file), which brings its ``id_train`` and
-        ``id_val``; or one set, as ``open_one`` reads it.
-    val : the validation images of one set; without them, every fifth of its images at random.
+    text : a benchmark (a name of ``oodscope list benchmarks``, or a YAML file), which brings ``id_train``, ``id_val``
+        and ``id_test``; or one set, as ``open_one`` reads it.
+    val : the validation images of one set; without them, a random fifth of its images. They stand for the test images.
     root : folder of public datasets.
     seed : of the images held out.
     """
@@ -41,13 +41,14 @@ def open_id(text: str, val: str | None, root: Path | None, seed: int, progress: 
         if benchmark.id_train is None or held is None:
             missing = "id_train" if benchmark.id_train is None else "id_val"
             raise DataError(f"benchmark {benchmark.name!r} has no {missing}; name one set with --id and one with --val")
-        return IdSets(benchmark.id_train, held, len(benchmark.id_test))
+        return IdSets(benchmark.id_train, held, benchmark.id_test)
     images = open_one(text, root, progress)
     if val:
         held = open_one(val, root, progress)
-        return IdSets(images, held, len(held))
+        return IdSets(images, held, held)
     order = torch.randperm(len(images), generator=random_numbers("held out", seed)).numpy()
     cut = len(images) // HELD_OUT
     if not cut:
         raise DataError(f"set {images.name!r}: {len(images)} images are too few to hold some out; name others by --val")
-    return IdSets(images.take(sorted(order[cut:])), images.take(sorted(order[:cut])), cut)
+    held = images.take(sorted(order[:cut]))
+    return IdSets(images.take(sorted(order[cut:])), held, held)

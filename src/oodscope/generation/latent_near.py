@@ -9,15 +9,13 @@ from torch import Tensor
 from oodscope.base.errors import DataError
 from oodscope.base.hashing import fingerprint
 from oodscope.execution import SILENT, Progress
+from oodscope.generation.near.recipe import LAMBDAS
 from oodscope.generation.perceptual import Perceptual
 from oodscope.generation.samplers import MetropolisHastings, Sampler
 from oodscope.generation.search import search
 from oodscope.generation.semantic import EnsembleInformation
 from oodscope.generation.variations.base import Variation
 from oodscope.training.randomness import generator as random_numbers
-
-LAMBDAS = tuple(0.5 + 0.25 * step for step in range(11))
-"""The paper's weights of the semantic term: .5, .75, ..., 3."""
 
 REFERENCES = 8
 """In-distribution images that a drawn one is compared with; the nearest counts."""

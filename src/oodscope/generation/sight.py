@@ -52,4 +52,6 @@ class Sight:
             images = (images * self.grey).sum(dim=1, keepdim=True)
         if tuple(images.shape[2:]) == self.scale.size:
             return images
-        return interpolate(images, self.scale.size, mode="bilinear", align_corners=False, antialias=True)
+        # the filter against aliasing has a gradient that no GPU repeats to the digit, so it is used only where needed
+        smaller = images.shape[2] > self.scale.size[0] or images.shape[3] > self.scale.size[1]
+        return interpolate(images, self.scale.size, mode="bilinear", align_corners=False, antialias=smaller)

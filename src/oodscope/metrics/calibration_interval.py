@@ -43,8 +43,8 @@ class _Path:
     """The gaps that are tried, from perfect calibration to ever larger errors."""
 
     def __init__(self, gaps: FloatArray, noise: FloatArray) -> None:
-        self._side = np.where(gaps < 0.0, -1.0, 1.0)
-        self._sizes, self._noise = np.abs(gaps), noise
+        # seen from the side of the gap: what adds to it is positive
+        self._sizes, self._noise = np.abs(gaps), noise * np.where(gaps < 0.0, -1.0, 1.0)
         spread = noise.std(axis=0)
         noisy = spread * _CERTAIN > self._sizes
         self._fixed = not noisy.any()
@@ -53,7 +53,8 @@ class _Path:
 
     def tail(self, u: float, share: float) -> float:
         """The error that the share of samples stays below if the gaps have moved by u standard errors."""
-        return float(np.quantile(np.abs(self._side * self._moved(u) + self._noise).sum(axis=1), share))
+        errors = self._noise + self._moved(u)
+        return float(np.quantile(np.abs(errors, out=errors).sum(axis=1), share))
 
     def error_at(self, observed: float, share: float) -> float:
         """The true error under which the share of samples stays below what was observed."""

@@ -32,7 +32,7 @@ def classwise_calibration_error(probabilities: ArrayLike, labels: ArrayLike, bin
     labels : the class of each image, 0 to K - 1.
     """
     values, classes = _check(probabilities, labels, bins)
-    return float(np.abs(_gaps(values, classes, bins, np.zeros(len(values), dtype=np.int64), 1)).sum())
+    return float(np.abs(_gaps(values, classes, bins)).sum())
 
 
 def classwise_interval(
@@ -58,12 +58,17 @@ def classwise_interval(
     rng = np.random.default_rng(seed)
     count = min(_GROUPS, len(values))
     groups = rng.permutation(np.arange(len(values)) % count)
-    parts = _gaps(values, classes, bins, groups, count)
+    parts = _grouped_gaps(values, classes, bins, groups, count)
     drawn = rng.multinomial(count, np.full(count, 1.0 / count), size=replicates).astype(np.float64)
-    return inverted_interval(parts.sum(axis=0), drawn @ parts, level)
+    return inverted_interval(_gaps(values, classes, bins), drawn @ parts, level)
 
 
-def _gaps(values: FloatArray, classes: IntArray, bins: int, groups: IntArray, count: int) -> FloatArray:
+def _gaps(values: FloatArray, classes: IntArray, bins: int) -> FloatArray:
+    everybody = np.zeros(len(values), dtype=np.int64)
+    return np.asarray(_grouped_gaps(values, classes, bins, everybody, 1)[0])
+
+
+def _grouped_gaps(values: FloatArray, classes: IntArray, bins: int, groups: IntArray, count: int) -> FloatArray:
     """``[group, class and bin]``: what each group contributes to the gap of each bin of each class."""
     n, k = values.shape
     edges = np.arange(bins + 1) / bins

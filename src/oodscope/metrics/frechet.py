@@ -57,10 +57,9 @@ class Gaussian:
         return self.scatter / (self.n - 1)
 
     def root(self) -> FloatArray:
-        r"""A matrix A with :math:`A A^\top = \Sigma`; directions that hold rounding errors only are left out."""
+        r"""A matrix A with :math:`A A^\top = \Sigma`; eigenvalues that rounding took below 0 are 0."""
         values, vectors = np.linalg.eigh(self.covariance)
-        kept = values > values[-1] * values.size * np.finfo(np.float64).eps
-        return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
+        return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
 def frechet_distance(a: Gaussian, b: Gaussian) -> float:

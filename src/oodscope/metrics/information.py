@@ -12,7 +12,7 @@ from math import log
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import kl_div
+from scipy.special import xlog1py
 
 from oodscope.base.errors import DataError
 from oodscope.metrics.scores import FloatArray
@@ -24,16 +24,19 @@ _ROUNDING = 1e-3
 def mutual_information(probabilities: ArrayLike) -> FloatArray:
     r"""The mutual information of each image, ``[N]``, between 0 and :func:`most_information`.
 
-    Computed as a mean of divergences, whose terms :math:`p \ln(p/q) - p + q` are none below 0: a difference of two
-    entropies would lose the digits of a small value. A probability of 0 contributes nothing, so one-hot members are
-    exact.
+    Computed as a mean of divergences with terms :math:`q\,[(1 + r) \ln(1 + r) - r]`, :math:`r = (p - q) / q`, none of
+    which is below 0: a difference of two entropies would lose the digits of a small value. :math:`0 \ln 0` is 0, so
+    one-hot members are exact.
 
     Parameters
     ----------
     probabilities : ``[T, N, C]``: members, images, classes; each member's distribution over the classes.
     """
     members = _check(probabilities)
-    return np.asarray(kl_div(members, members.mean(axis=0)).sum(axis=2).mean(axis=0))
+    mean = members.mean(axis=0)
+    ratio = np.divide(members - mean, mean, out=np.zeros_like(members), where=mean > 0.0)
+    divergences = np.sum(mean * (xlog1py(1.0 + ratio, ratio) - ratio), axis=2)
+    return np.asarray(divergences.mean(axis=0))
 
 
 def most_information(members: int, classes: int) -> float:

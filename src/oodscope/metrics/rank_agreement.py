@@ -78,9 +78,9 @@ def kendall_interval(
     """Bootstrap interval of :func:`kendall`: for other rows, or for other clusters of rows.
 
     Rows of one network err together, so if other networks are meant the networks are to be resampled. A row drawn
-    twice is tied with itself, which τ_b leaves out. The interval is the middle ``level`` of the replicates; those in
-    which a column does not vary have no order and are left out. Where all rows agree (τ = 1) it is a point: no
-    resample can show a disagreement that the rows do not have.
+    twice is tied with its copy, which τ_b leaves out; so are pairs between the copies of a cluster. The interval is the
+    middle ``level`` of the replicates; those in which a column does not vary have no order and are left out. Where all
+    rows agree (τ = 1) it is a point: no resample can show a disagreement that the rows do not have.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def kendall_interval(
         )
     rng = np.random.default_rng(seed)
     drawn = rng.multinomial(len(names), np.full(len(names), 1.0 / len(names)), size=replicates)
-    values = pairs.resampled(drawn[:, index].astype(np.float64))
+    values = pairs.resampled(drawn.astype(np.float64), index)
     tail = (1.0 - level) / 2.0
     low, high = np.nanquantile(values, [tail, 1.0 - tail])
     unit = "rows" if clusters is None else "clusters"
@@ -129,14 +129,28 @@ class _Pairs:
         ordered = float(np.abs(self._a).sum() * np.abs(self._b).sum())
         return float(np.sum(self._a * self._b)) / sqrt(ordered) if ordered > 0.0 else nan
 
-    def resampled(self, drawn: FloatArray) -> FloatArray:
-        """τ_b of each replicate, given ``[replicate, row]``: how often it drew the row; NaN where it has no order."""
+    def resampled(self, drawn: FloatArray, cluster: NDArray[np.intp]) -> FloatArray:
+        """τ_b of each replicate, given ``[replicate, cluster]``: how often it drew each; NaN where it has no order."""
         agree, in_a, in_b = (
-            np.einsum("ri,ij,rj->r", drawn, pairs, drawn, optimize=True)
-            for pairs in (self._a * self._b, np.abs(self._a), np.abs(self._b))
+            _drawn_sums(pairs, drawn, cluster) for pairs in (self._a * self._b, np.abs(self._a), np.abs(self._b))
         )
         ordered = np.sqrt(in_a * in_b)
         return np.asarray(np.divide(agree, ordered, out=np.full(len(drawn), np.nan), where=ordered > 0.0))
+
+
+def _drawn_sums(pairs: FloatArray, drawn: FloatArray, cluster: NDArray[np.intp]) -> FloatArray:
+    """``[replicate]``: the sum over the pairs of rows that each replicate holds.
+
+    A cluster drawn w times brings w times the pairs within it. Pairs between its own copies are no pairs at all; to
+    make up for them, and keep the shares of pairs within and between clusters what they are in the sample, those
+    between two of K clusters count K / (K - 1) times.
+    """
+    count = drawn.shape[1]
+    member = np.eye(count)[cluster]
+    between = member.T @ pairs @ member
+    within = np.diag(between).copy()
+    np.fill_diagonal(between, 0.0)
+    return np.asarray(drawn @ within + np.sum(drawn @ between * drawn, axis=1) * (count / (count - 1.0)))
 
 
 def _columns(a: ArrayLike, b: ArrayLike) -> tuple[FloatArray, FloatArray]:

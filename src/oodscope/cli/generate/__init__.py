@@ -2,6 +2,7 @@
 
 import typer
 
+from oodscope.cli.generate.again import again
 from oodscope.cli.generate.gan import gan
 from oodscope.cli.generate.near import near
 from oodscope.cli.generate.shifted import shifted
@@ -15,3 +16,4 @@ generate = typer.Typer(
 generate.command()(gan)
 generate.command()(near)
 generate.command()(shifted)
+generate.command()(again)

@@ -20,6 +20,9 @@ def near(
     epochs: options.Epochs = 30,
     flip: options.Flip = False,
     perceptual: options.Distance = "ensemble",
+    network: Annotated[str, typer.Option(help="Generator to train, for gan: biggan or dcgan.")] = "biggan",
+    steps: options.Steps = None,
+    fine_steps: Annotated[int | None, typer.Option(help="Steps for each weight of the semantic term.", min=1)] = None,
     generator: Annotated[
         str | None, typer.Option(help="Generator of ID images (oodscope generate gan), for latent.")
     ] = None,
@@ -38,7 +41,7 @@ def near(
     The folder can be used wherever images are asked for (--near DIR, or source: generated in a benchmark). Interrupted,
     the same command goes on with what it had trained.
     """
-    from oodscope.cli.generate.writing import Request, two_numbers, write_set
+    from oodscope.cli.generate.writing import Request, trained, two_numbers, write_set
 
     write_set(
         Request(id_images, val, output, count, pool, ensemble, epochs, flip, work, root, device, seed),
@@ -46,6 +49,7 @@ def near(
         method=method,
         generator=generator,
         perceptual=perceptual,
+        near=trained(device, seed, flip, network=network, steps=steps, fine_steps=fine_steps),
         budget=budget,
         pieces=pieces,
         window=None if window is None else two_numbers(window, "window"),

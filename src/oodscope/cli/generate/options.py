@@ -23,6 +23,7 @@ Flip = Annotated[bool, typer.Option("--flip", help="Mirror images in training; n
 Distance = Annotated[
     str, typer.Option("--perceptual", help="lpips, ensemble, efficientnet-lite0, timm:NAME or python:MODULE:FUNCTION.")
 ]
+Steps = Annotated[int | None, typer.Option(help="Training steps of a generator; those of its recipe.", min=1)]
 Work = Annotated[Path | None, typer.Option(help="Folder for trained networks and searches; in the cache.")]
 Root = Annotated[Path | None, typer.Option(help="Folder of public datasets; $OODSCOPE_ROOT, or the cache.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps.")]

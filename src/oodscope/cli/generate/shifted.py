@@ -1,5 +1,9 @@
 """``oodscope generate shifted``: images that look strange and mean the same."""
 
+from typing import Annotated
+
+import typer
+
 from oodscope.cli.generate import options
 
 
@@ -13,6 +17,10 @@ def shifted(
     epochs: options.Epochs = 30,
     flip: options.Flip = False,
     perceptual: options.Distance = "ensemble",
+    steps: options.Steps = None,
+    lambda_label: Annotated[
+        float, typer.Option(help="Weight of the right class; 0, as in the paper, never looks at it.", min=0.0)
+    ] = 0.0,
     work: options.Work = None,
     root: options.Root = None,
     device: options.Device = "auto",
@@ -23,11 +31,12 @@ def shifted(
     Kept are images about which the ensemble is as sure as about 95 % of the validation images. Whether they still show
     their class, another ensemble must say.
     """
-    from oodscope.cli.generate.writing import Request, write_set
+    from oodscope.cli.generate.writing import Request, trained, write_set
 
     write_set(
         Request(id_images, val, output, count, pool, ensemble, epochs, flip, work, root, device, seed),
         kind="shifted",
         method="gan",
         perceptual=perceptual,
+        shifted=trained(device, seed, flip, steps=steps, lambda_label=lambda_label),
     )

@@ -48,7 +48,7 @@ def write_set(request: Request, **own: Any) -> None:
     check_free(request.output)
     progress = ConsoleProgress()
     sets = open_id(request.id, request.val, request.root, request.seed, progress)
-    wanted = request.count or sets.tested
+    wanted = request.count or len(sets.test)
     declared: dict[str, Any] = {
         **own,
         "count": wanted,
@@ -59,14 +59,15 @@ def write_set(request: Request, **own: Any) -> None:
             "warmup_epochs": min(1, request.epochs - 1),
             "seed": SEEDS * request.seed,
             "augment": {"pad": frame_of(sets.train).size // 8, "flip": request.flip},
-            "precision": "bf16-mixed" if choose_device(request.device).type == "cuda" else "32-true",
+            "precision": precision(request.device),
         },
     }
     if request.ensemble is not None:
         declared["architectures"] = separated(request.ensemble)
     plan = parse(SetPlan, declared, f"generate {declared['kind']}")
     work, output = request.work or cache_root() / "generated", request.output
-    made = make_set(plan, *sets[:2], output, work=work, device=request.device, progress=progress).record
+    places: dict[str, Any] = {"work": work, "device": request.device, "progress": progress}
+    made = make_set(plan, sets.train, sets.val, output, redrawn=sets.test, **places).record
     page, told = write_set_page(output), made.recipe["pool"]
     low, high = made.recipe["window"]
     typer.echo(f"window: mutual information from {low:.2f} to {high:.2f} nats")
@@ -74,6 +75,17 @@ def write_set(request: Request, **own: Any) -> None:
     if len(made.files) < wanted:
         typer.echo(f"fewer than the {wanted:,} asked for: raise --pool above {told['images']:,}")
     typer.echo(f"saved: {output} ({page})")
+
+
+def trained(device: str, seed: int, flip: bool, **given: Any) -> dict[str, Any]:
+    """The recipe of a generator: what was given, the rest as the recipe has it."""
+    own = {name: value for name, value in given.items() if value is not None}
+    return {**own, "seed": seed, "flip": flip, "precision": precision(device)}
+
+
+def precision(device: str) -> str:
+    """In which a device trains."""
+    return "bf16-mixed" if choose_device(device).type == "cuda" else "32-true"
 
 
 def two_numbers(text: str, option: str) -> list[float]:

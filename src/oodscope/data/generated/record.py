@@ -23,12 +23,14 @@ class GeneratedFile(StrictModel):
     ----------
     file : its name under ``images``.
     label : the class that it was made from.
+    row : the image that it was made from, counted in the set that the recipe names; None where it was not one.
     information : mutual information of the ensemble that chose it, in nats.
     digest : BLAKE2b of the file's bytes, in hexadecimal.
     """
 
     file: str = Field(pattern=r"^\d+\.png$")
     label: int = Field(default=UNLABELLED, ge=UNLABELLED)
+    row: int | None = Field(default=None, ge=0)
     information: float | None = None
     digest: str = Field(pattern=r"^[0-9a-f]{32}$")
 

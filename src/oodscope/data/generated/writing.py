@@ -25,6 +25,7 @@ def write_generated(
     kind: Literal["near", "shifted"],
     class_names: Sequence[str] = (),
     information: ArrayLike | None = None,
+    rows: ArrayLike | None = None,
 ) -> GeneratedRecord:
     """Write images as PNG and, last of all, ``recipe.json`` with the digest of each: where it is, the set is whole.
 
@@ -36,6 +37,7 @@ def write_generated(
     recipe : all that decides the images, as JSON.
     kind, class_names : see ``GeneratedRecord``.
     information : mutual information of each image, if it was measured.
+    rows : the image that each was made from; below 0 where it was not one.
     """
     folder = Path(folder)
     if images.dtype != np.uint8 or images.ndim != 4 or images.shape[3] not in (1, 3) or not len(images):
@@ -44,16 +46,18 @@ def write_generated(
     if own.shape != (len(images),) or own.max() >= max(len(class_names), UNLABELLED + 1):
         raise DataError(f"{len(images)} images need {len(images)} labels below {len(class_names)}, the class names")
     check_free(folder)
+    made_from = np.full(len(images), -1) if rows is None else np.asarray(rows)
     measured = [None] * len(images) if information is None else np.asarray(information, dtype=np.float64).tolist()
     width = max(5, len(str(len(images) - 1)))
     files = []
     with storage_errors(folder / FOLDER):
         (folder / FOLDER).mkdir(parents=True, exist_ok=True)
-        for number, (image, label, nats) in enumerate(zip(images, own, measured, strict=True)):
+        for number, (image, label, row, nats) in enumerate(zip(images, own, made_from, measured, strict=True)):
             content, name = _png(image), f"{number:0{width}d}.png"
             # not atomic, for speed: until the recipe is there, this is no set
             (folder / FOLDER / name).write_bytes(content)
-            files.append(GeneratedFile(file=name, label=int(label), information=nats, digest=digest_of(content)))
+            known = {"label": int(label), "row": int(row) if row >= 0 else None, "information": nats}
+            files.append(GeneratedFile(file=name, digest=digest_of(content), **known))
     record = GeneratedRecord(
         kind=kind, class_names=tuple(class_names), recipe=dict(recipe), files=tuple(files)
     ).sealed()

@@ -13,6 +13,9 @@ from oodscope.metrics.frechet import Gaussian, frechet_distance
 
 _LOG = logging.getLogger(__name__)
 
+_PAIRED = 512
+"""Images of a class that are compared with each other; pairs grow with the square."""
+
 Features = Callable[[Tensor], Tensor]
 """Images in [0, 1] to features ``[N, D]`` of a network that took no part in the training."""
 
@@ -73,11 +76,9 @@ def measure_health(
 
 
 def _within(images: Tensor, classes: Tensor | None) -> float:
-    """The mean distance between two images, averaged over classes."""
-    if classes is None:
-        return mean_distance(images)
-    groups = [images[classes == each] for each in torch.unique(classes)]
-    return float(np.mean([mean_distance(group) for group in groups if len(group) > 1]))
+    """The mean distance between two images of one class, averaged over classes."""
+    groups = [images] if classes is None else [images[classes == each] for each in torch.unique(classes)]
+    return float(np.mean([mean_distance(group[:_PAIRED]) for group in groups if len(group) > 1]))
 
 
 @torch.no_grad()

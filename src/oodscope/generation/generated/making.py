@@ -14,7 +14,7 @@ from oodscope.execution import SILENT, Progress
 from oodscope.generation.ensemble import train_ensemble
 from oodscope.generation.generated.plan import SetPlan
 from oodscope.generation.generated.pool import Pool, frame_of, read_pool
-from oodscope.generation.generated.pooling import fill_pool
+from oodscope.generation.generated.pooling import Place, fill_pool
 from oodscope.generation.generated.selecting import Selected, select_near, select_shifted
 from oodscope.generation.semantic import EnsembleInformation
 from oodscope.metrics.window import Window
@@ -37,6 +37,7 @@ def make_set(
     folder: Path | str,
     *,
     work: Path | str,
+    redrawn: ImageSet | None = None,
     device: str = "auto",
     progress: Progress = SILENT,
 ) -> MadeSet:
@@ -49,6 +50,7 @@ def make_set(
     ----------
     id_train : labelled images: the ensemble and the generators learn from them.
     id_val : images that nothing learns from: what the ensemble's mutual information is like on known images.
+    redrawn : images that shifted ones are made from; by default ``id_val``. Networks under test must not know them.
     folder : of the set; it must not hold one.
     work : for everything that is trained on the way; another set of the same images shares it.
     """
@@ -69,13 +71,15 @@ def make_set(
         progress=progress,
     )
     semantic = EnsembleInformation(members)
-    filled = fill_pool(plan, id_train, frame, semantic, Path(work), device, progress)
+    source = redrawn or id_val
+    filled = fill_pool(plan, id_train, source, Place(frame, semantic, Path(work), device, progress))
     selected = _select(plan, filled.pool, read_pool(id_val, frame), semantic)
     recipe = {
         "method": plan.method,
         "plan": plan.model_dump(mode="json"),
         "id_train": _told(id_train),
         "id_val": _told(id_val),
+        **({"redrawn": _told(source)} if plan.kind == "shifted" else {}),
         "frame": frame.model_dump(mode="json"),
         "ensemble": semantic.fingerprints,
         **filled.origin,
@@ -93,6 +97,7 @@ def make_set(
         kind=plan.kind,
         class_names=id_train.class_names,
         information=selected.information,
+        rows=selected.pool.rows.numpy(),
     )
     return MadeSet(record, tuple(members))
 

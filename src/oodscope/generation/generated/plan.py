@@ -6,7 +6,8 @@ from pydantic import Field, model_validator
 
 from oodscope.base.config import StrictModel
 from oodscope.generation.ensemble import HETEROGENEOUS
-from oodscope.generation.latent_near import LAMBDAS
+from oodscope.generation.near import LAMBDAS, NearRecipe
+from oodscope.generation.shifted import ShiftedRecipe
 from oodscope.training import CrossEntropy
 
 Kind = Literal["near", "shifted"]
@@ -29,8 +30,10 @@ class SetPlan(StrictModel):
     perceptual : the distance, see ``open_perceptual``.
     window : lower and upper end of the mutual information of near images, in nats; by default that of the overlap rule.
     generator : file of the plain generator, or ``python:PACKAGE.MODULE:FUNCTION`` (``latent``).
-    lambdas, lambda_perceptual : weights of the semantic terms, all pooled, and of the perceptual one.
+    lambdas : weights of the semantic term of near images; the samples of all are pooled.
+    lambda_perceptual : weight of the perceptual term (``latent``; those of generators are in their recipes).
     budget : energies per chain (``latent``).
+    near, shifted : how generators are trained (``gan``).
     pieces, sources : cells a side, and images that one is laid from (``recombination``).
     """
 
@@ -47,6 +50,8 @@ class SetPlan(StrictModel):
     lambdas: tuple[float, ...] = Field(default=LAMBDAS, min_length=1)
     lambda_perceptual: float = Field(default=1.0, ge=0)
     budget: int = Field(default=200, gt=0)
+    near: NearRecipe = NearRecipe()
+    shifted: ShiftedRecipe = ShiftedRecipe()
     pieces: int = Field(default=4, ge=2)
     sources: int = Field(default=2, ge=2)
 

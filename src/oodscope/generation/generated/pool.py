@@ -6,11 +6,10 @@ import torch
 from torch import Tensor
 
 from oodscope.base.errors import DataError
-from oodscope.data.imageset import ImageSet
+from oodscope.data.imageset import UNLABELLED, ImageSet
 from oodscope.data.preprocess import Preprocess
+from oodscope.generation.gan import frame
 from oodscope.training.pixels import Resident
-
-_SIDE = 32
 
 
 @dataclass(frozen=True)
@@ -20,34 +19,42 @@ class Pool:
     Parameters
     ----------
     pixels : uint8 ``[N, C, H, W]`` on the CPU. What is measured is what will be read back, so rounding comes first.
-    labels : ``[N]`` class that each was made from.
+    labels : ``[N]`` class that each was made from; -1 where there is none.
+    rows : ``[N]`` the image that each was made from, where it was one; -1 otherwise.
     """
 
     pixels: Tensor
     labels: Tensor
+    rows: Tensor
 
     def __post_init__(self) -> None:
-        if self.pixels.dtype != torch.uint8 or self.pixels.ndim != 4 or len(self.labels) != len(self.pixels):
-            raise DataError(f"a pool holds uint8 images and a label each, not {self.pixels.dtype} {self.labels.shape}")
+        if self.pixels.dtype != torch.uint8 or self.pixels.ndim != 4:
+            raise DataError(f"a pool holds uint8 images [N, C, H, W], not {self.pixels.dtype} {self.pixels.shape}")
+        if not len(self.pixels) == len(self.labels) == len(self.rows):
+            raise DataError(f"a pool of {len(self.pixels)} images needs as many labels and rows")
 
     @classmethod
-    def of(cls, images: Tensor, labels: Tensor) -> "Pool":
-        """From float images in [0, 1] on any device, rounded to 256 levels."""
-        pixels = images.detach().float().mul(255).round().clamp(0, 255).to(torch.uint8)
-        return cls(pixels.cpu(), labels.cpu())
+    def of(cls, images: Tensor, labels: Tensor, rows: Tensor | None = None) -> "Pool":
+        """From uint8 images, or from float ones in [0, 1] that are rounded to 256 levels; on any device."""
+        if images.is_floating_point():
+            images = images.detach().float().mul(255).round().clamp(0, 255).to(torch.uint8)
+        made_from = torch.full((len(images),), UNLABELLED) if rows is None else rows
+        return cls(images.cpu(), labels.cpu(), made_from.cpu())
+
+    def take(self, rows: Tensor) -> "Pool":
+        """Some of its images."""
+        return Pool(self.pixels[rows], self.labels[rows], self.rows[rows])
 
     def __len__(self) -> int:
         return len(self.pixels)
 
 
 def frame_of(images: ImageSet) -> Preprocess:
-    """Side and channels in which images like these are generated and judged: their own where they are small squares."""
-    first = images.images([0])[0]
-    side = first.shape[0] if first.shape[0] == first.shape[1] <= 64 else _SIDE
-    channels = 1 if first.ndim == 2 or first.shape[2] == 1 else 3
+    """Side and channels in which images like these are generated, stored and judged."""
+    side, channels = frame.frame_of(images, None)
     return Preprocess(size=side, mean=(0.5,) * channels, std=(0.5,) * channels)
 
 
 def read_pool(images: ImageSet, frame: Preprocess) -> Pool:
     """All images of a set in a frame."""
-    return Pool(Resident(images, frame).pixels, torch.from_numpy(images.labels))
+    return Pool.of(Resident(images, frame).pixels, torch.from_numpy(images.labels), torch.arange(len(images)))

@@ -98,12 +98,5 @@ def _selected(
     if kept > count:
         order = torch.randperm(kept, generator=random_numbers("select", seed)).numpy()[:count]
         rows = rows[np.sort(order)]
-    part = torch.from_numpy(rows)
-    return Selected(
-        Pool(pool.pixels[part], pool.labels[part]),
-        pool_information[rows],
-        window,
-        kept,
-        val_information,
-        pool_information,
-    )
+    chosen = pool.take(torch.from_numpy(rows))
+    return Selected(chosen, pool_information[rows], window, kept, val_information, pool_information)
