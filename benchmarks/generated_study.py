@@ -366,7 +366,9 @@ def read_options() -> argparse.Namespace:
     options.lambdas = tuple(float(each) for each in options.lambdas.split(","))
     options.window = None if options.window is None else tuple(float(each) for each in options.window.split(","))
     if options.small:
-        options.epochs, options.steps, options.fine_steps, options.shifted_steps = 2, 20, 5, 20
+        # a DCGAN of fewer steps draws one grey image, and nothing is fine-tuned from it
+        steps = 120 if options.dataset == "mnist" else 20
+        options.epochs, options.steps, options.fine_steps, options.shifted_steps = 2, steps, 5, 20
         options.batch_size, options.pool, options.corrupted, options.lambdas = 16, 400, 40, (0.5, 3.0)
         options.window = (0.0, 2.0)
     return options

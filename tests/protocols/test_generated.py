@@ -157,6 +157,7 @@ def test_adaptive_error_has_bins_of_equal_mass(done, store):
 def test_who_made_the_images_is_marked(done):
     # one of the makers itself, and an ensemble that has the other one as a member
     assert done.circular == [trained(3).name, "ensemble"]
+    assert [len(each.scores.metadata["networks"]) for each in done.results] == [1, 1, 3]
     assert separation_table(done).circular == (trained(3).name, "ensemble")
 
 
