@@ -134,7 +134,7 @@ class Study:
             semantic_ceiling=self.options.ceiling,
             flip=self.options.dataset == "cifar10",
             precision=self.precision,
-            **({"width": 16, "discriminator_width": 16} if self.options.small else {}),
+            **({"width": 16, "discriminator_width": 16, "average_images": 200} if self.options.small else {}),
         )
         base = train_base(recipe, self.sets.train, folder=self.work / "base", **self.common())
         self.say(f"plain {network}: {base.taken:,} steps, {base.seconds:.0f} s, {base.health}")
@@ -367,7 +367,7 @@ def read_options() -> argparse.Namespace:
     options.window = None if options.window is None else tuple(float(each) for each in options.window.split(","))
     if options.small:
         # a DCGAN of fewer steps draws one grey image, and nothing is fine-tuned from it
-        steps = 120 if options.dataset == "mnist" else 20
+        steps = 600 if options.dataset == "mnist" else 20
         options.epochs, options.steps, options.fine_steps, options.shifted_steps = 2, steps, 5, 20
         options.batch_size, options.pool, options.corrupted, options.lambdas = 16, 400, 40, (0.5, 3.0)
         options.window = (0.0, 2.0)
