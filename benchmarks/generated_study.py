@@ -197,7 +197,7 @@ class Study:
             shift(trained.generator.to(semantic.device), test.pixels.float() / 255, self.options.seed), test.labels
         )
         known = semantic.of_pixels(read_pool(self.sets.val, self.frame).pixels)
-        window = Window(0.0, float(np.quantile(known, KNOWN_SHARE)))
+        window = Window(0.0, 2.0 if self.options.small else float(np.quantile(known, KNOWN_SHARE)))
         rows = np.flatnonzero(window.keeps(semantic.of_pixels(redrawn.pixels).clip(min=0)))
         self.say(f"shifted: information up to {window.high:.3f}, {len(rows):,} of {len(redrawn):,} kept")
         told = {
