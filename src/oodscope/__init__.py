@@ -52,8 +52,11 @@ if TYPE_CHECKING:
     from oodscope.protocols.crossval import FullTraining as FullTraining
     from oodscope.protocols.crossval import Pair as Pair
     from oodscope.protocols.crossval import cross_validate as cross_validate
+    from oodscope.protocols.generated import GeneratedChecks as GeneratedChecks
+    from oodscope.protocols.generated import judge_generated as judge_generated
     from oodscope.report import write_attack as write_attack
     from oodscope.report import write_audit as write_audit
+    from oodscope.report import write_generated_study as write_generated_study
     from oodscope.report import write_report as write_report
     from oodscope.results import Result as Result
     from oodscope.results import ResultStore as ResultStore
@@ -80,6 +83,7 @@ _HOMES = {
     "FrozenEmbeddings": "protocols.crossval",
     "FullTraining": "protocols.crossval",
     "FunctionScorer": "detectors",
+    "GeneratedChecks": "protocols.generated",
     "HierarchicalKFold": "data.folds",
     "HumanCentric": "protocols",
     "ImageSet": "data",
@@ -103,6 +107,7 @@ _HOMES = {
     "fit_scorer": "detectors",
     "fold_sets": "data",
     "fit_scorers": "protocols",
+    "judge_generated": "protocols.generated",
     "load": "detectors",
     "load_benchmark": "data",
     "load_detector": "detectors",
@@ -111,6 +116,7 @@ _HOMES = {
     "train": "training",
     "write_attack": "report",
     "write_audit": "report",
+    "write_generated_study": "report",
     "write_report": "report",
 }
 

@@ -101,7 +101,8 @@ def test_mistakes_are_one_line(oodscope, places, change, words):
 
 def test_the_demo_ends_with_an_attack_that_its_report_links(oodscope, tmp_path, monkeypatch):
     monkeypatch.setenv("OODSCOPE_CACHE", str(tmp_path / "cache"))
-    outcome = oodscope("demo", "--images-per-class", 5, "--epochs", 1, "--output", tmp_path / "out", "--json")
+    options = ("--images-per-class", 5, "--epochs", 1, "--no-generated", "--output", tmp_path / "out", "--json")
+    outcome = oodscope("demo", *options)
     assert outcome.status == 0, outcome
     told = json.loads(outcome.out)
     folder = Path(told["attack"]["folder"])

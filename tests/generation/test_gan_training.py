@@ -2,7 +2,6 @@
 
 import json
 import logging
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ from scipy.spatial.distance import pdist
 from torch import nn
 
 import oodscope.generation.gan.loop as loop
+import oodscope.generation.gan.resumable as resumable
 from oodscope import ImageSet
 from oodscope.base.errors import DataError, OodscopeError, StorageError
 from oodscope.generation.gan import GanRecipe, Variety, measure_variety, train_gan, write_grid
@@ -20,6 +20,7 @@ from oodscope.generation.gan.average import Average
 from oodscope.generation.gan.losses import discriminator_loss, generator_loss, gradient_penalty
 from oodscope.generation.gan.views import covered, recoloured, shifted, view
 from oodscope.models.generators import GeneratorShape, load_generator, read_record
+from tests.generation.interrupting import Stopper, save_at_every_step
 
 TINY = GanRecipe(steps=7, batch_size=8, latent=4, width=2, discriminator_width=2, r1=1.0, r1_every=3)
 
@@ -35,22 +36,6 @@ def squares(count=64, side=8) -> ImageSet:
 
 def train(folder, recipe=TINY, **options):
     return train_gan(squares(), recipe, folder=folder, device="cpu", **options)
-
-
-class Stopper:
-    """A progress sink that kills the training after some steps."""
-
-    def __init__(self, after):
-        self.after, self.calls = after, []
-
-    @contextmanager
-    def stage(self, description, total):
-        def advance(finished):
-            self.calls.append(finished)
-            if self.after is not None and sum(self.calls) >= self.after:
-                raise KeyboardInterrupt
-
-        yield advance
 
 
 @pytest.fixture(scope="module")
@@ -207,13 +192,12 @@ def test_the_penalty_is_taken_at_every_third_step_with_three_times_its_weight(tm
 
 
 def test_killed_in_the_middle_and_resumed_is_equal_to_the_bit(tmp_path, undisturbed, monkeypatch):
-    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
-    monkeypatch.setattr(loop, "SAVING_SHARE", float("inf"))
-    monkeypatch.setattr(loop, "REPORT_STEPS", 3)
+    save_at_every_step(monkeypatch, resumable)
+    monkeypatch.setattr(resumable, "REPORT_STEPS", 3)
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path, progress=Stopper(3))
     assert not (tmp_path / "generator.safetensors").exists() and (tmp_path / "samples.png").exists()
-    rest = Stopper(None)
+    rest = Stopper()
     resumed = train(tmp_path, progress=rest)
     assert rest.calls == [2, 1, 1, 1, 1, 1], "the step whose report was interrupted is the only one lost"
     assert same(tmp_path, undisturbed)

@@ -9,11 +9,15 @@ from torch import Tensor, nn
 
 from oodscope.base.errors import ModelError
 from oodscope.models.small import SMALL_NETS, resnet18_32
+from oodscope.models.small.densenet import DenseNet
 from oodscope.models.small.wrn import WideResNet
 
 QUICK = tuple(name for name in SMALL_NETS if name != "wrn_28_10")
-NON_NEGATIVE = ("small_cnn", "resnet18_32", "wrn_16_4")
-MILLIONS = {"small_cnn": 0.099, "resnet18_32": 11.17, "wrn_16_4": 2.75, "wrn_28_10": 36.5, "vit_tiny_32": 5.35}
+NON_NEGATIVE = ("small_cnn", "resnet18_32", "vgg11_32", "densenet_40_24", "wrn_16_4")
+MILLIONS = {
+    "small_cnn": 0.099, "resnet18_32": 11.17, "vgg11_32": 9.23, "densenet_40_24": 0.69, "wrn_16_4": 2.75,
+    "wrn_28_10": 36.5, "vit_tiny_32": 5.35,
+}  # fmt: skip
 
 
 def built(name: str, **options: int) -> nn.Module:
@@ -99,6 +103,8 @@ def test_small_cnn_does_not_care_about_memory_layout() -> None:
 def test_wrong_sizes_are_refused() -> None:
     with pytest.raises(ModelError, match="depth is 20"):
         WideResNet(20, 2)
+    with pytest.raises(ModelError, match="depth is 12"):
+        DenseNet(12, 4)
     with pytest.raises(ModelError, match="30x30"):
         built("vit_tiny_32")(torch.rand(1, 3, 30, 30))
 

@@ -19,17 +19,22 @@ def demo(
     with_attack: Annotated[
         bool, typer.Option("--attack/--no-attack", help="Search the worst outliers of three detectors, too.")
     ] = True,
+    with_generated: Annotated[
+        bool, typer.Option("--generated/--no-generated", help="Make and judge a set of near outliers, too.")
+    ] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
-    """Draw a benchmark, train a small network, judge detectors, attack three of them, write a report.
+    """Draw a benchmark, train a small network, judge detectors, attack three, judge a generated set, write a report.
 
     Needs no data and no download. Interrupted, it goes on where it stopped; a second run uses what the
     first one cached.
     """
     from importlib.resources import as_file, files
 
+    from oodscope.base.errors import DataError
     from oodscope.cli.attacking import AttackSettings, execute_attack
     from oodscope.cli.job import execute, read_job
+    from oodscope.cli.judging_generated import judge_recombined
     from oodscope.cli.output import show
     from oodscope.execution.console import ConsoleProgress
     from oodscope.report import write_report
@@ -42,11 +47,22 @@ def demo(
         update["model"] = job.model.model_copy(update={"train": recipe})
     job = job.model_copy(update=update)
     result, folder = execute(job, ConsoleProgress())
-    if not with_attack:
-        show((result, folder), as_json=as_json)
-        return
-    few = job.model_copy(update={"detectors": ATTACKED})
-    found, place = execute_attack(few, AttackSettings.model_validate(ATTACK), ConsoleProgress())
-    page = place.relative_to(output) / "report.html"
-    write_report(result, folder / "report.html", links={"Worst outliers": f"../{page.as_posix()}"})
-    show((result, folder), (found.result, place), as_json=as_json)
+    shown, links = [(result, folder)], {}
+    if with_attack:
+        few = job.model_copy(update={"detectors": ATTACKED})
+        found, place = execute_attack(few, AttackSettings.model_validate(ATTACK), ConsoleProgress())
+        shown.append((found.result, place))
+        links["Worst outliers"] = _from_a_run(place, output)
+    if with_generated:
+        try:
+            links["Generated outliers"] = _from_a_run(judge_recombined(job, ConsoleProgress())[1], output)
+        except DataError as error:  # of few images an ensemble learns too little to disagree about others
+            typer.echo(f"no generated set: {error}", err=True)
+    if links:
+        write_report(result, folder / "report.html", links=links)
+    show(*shown, as_json=as_json)
+
+
+def _from_a_run(place: Path, output: Path) -> str:
+    """Where the page of ``place`` lies, seen from the page of a run."""
+    return f"../{(place.relative_to(output) / 'report.html').as_posix()}"

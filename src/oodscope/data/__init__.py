@@ -6,6 +6,7 @@ from oodscope.data.corruptions import corrupt, corrupt_batch
 from oodscope.data.csvlist import open_csv
 from oodscope.data.duplicates import Duplicates, find_duplicates
 from oodscope.data.folds import DualFold, FoldPlan, dual_folds, fold_sets, hierarchical_choice, hierarchical_folds
+from oodscope.data.generated import open_generated, write_generated
 from oodscope.data.huggingface import open_hf
 from oodscope.data.imageset import ImageSet
 from oodscope.data.jigsaw import jigsaw
@@ -37,10 +38,12 @@ __all__ = [
     "load_benchmark",
     "open_csv",
     "open_folder",
+    "open_generated",
     "open_hf",
     "open_list",
     "open_npz",
     "open_webdataset",
     "own_benchmark",
     "read_class_names",
+    "write_generated",
 ]

@@ -5,10 +5,11 @@ import re
 from pathlib import Path
 
 from oodscope.base.errors import DataError, UnknownNameError
+from oodscope.data.generated.opening import GeneratedSpec, is_generated
 from oodscope.data.manifest import FolderSpec, ListSpec, NpzSpec, TorchvisionSpec
 from oodscope.data.specs import CsvSpec, HuggingFaceSpec, WebDatasetSpec
 
-Located = FolderSpec | ListSpec | NpzSpec | TorchvisionSpec | CsvSpec | HuggingFaceSpec | WebDatasetSpec
+Located = FolderSpec | GeneratedSpec | ListSpec | NpzSpec | TorchvisionSpec | CsvSpec | HuggingFaceSpec | WebDatasetSpec
 """A set that one path or name is enough to declare."""
 
 FORMS = "a folder, a .txt, .csv or .tsv list, an .npz file, .tar shards, hf:NAME[:SPLIT] or torchvision:CLASS[:SPLIT]"
@@ -21,6 +22,8 @@ def locate(text: str) -> Located:
     if prefixed := _PREFIXED.fullmatch(text):
         library, name, split = prefixed.groups()
         return HuggingFaceSpec(source="hf", path=name, split=split) if library == "hf" else _torchvision(name, split)
+    if is_generated(text):
+        return GeneratedSpec(source="generated", path=text)
     if Path(text).is_dir():
         return FolderSpec(source="folder", path=text)
     suffix = Path(text).suffix.lower()

@@ -11,6 +11,7 @@ from oodscope.base.errors import DataError
 from oodscope.data.corruptions.spec import CorruptedSpec
 from oodscope.data.datasetspec import DatasetSpec
 from oodscope.data.embedded import open_glyphs
+from oodscope.data.generated.opening import GeneratedSpec
 from oodscope.data.imageset import ImageSet
 from oodscope.data.opening import open_folder, open_list, open_npz
 from oodscope.data.preprocess import Preprocess
@@ -90,6 +91,7 @@ SetSpec = Annotated[
     | NpzSpec
     | TorchvisionSpec
     | GlyphsSpec
+    | GeneratedSpec
     | CsvSpec
     | HuggingFaceSpec
     | WebDatasetSpec

@@ -14,7 +14,8 @@ class Interval:
     low, high : the ends; NaN where the method is ``"none"``.
     level : confidence, such as 0.95.
     method : ``"delong-logit"``, ``"exact-separation"``, ``"obuchowski-logit"``, ``"wilson"``,
-        ``"t-3-runs"``, ``"bootstrap-bca-1000"``, ``"bootstrap-exact"`` or ``"none"``.
+        ``"t-3-runs"``, ``"bootstrap-bca-1000"``, ``"bootstrap-inverted-1000"``, ``"bootstrap-rows-1000"``,
+        ``"bootstrap-clusters-1000"``, ``"bootstrap-exact"`` or ``"none"``.
     """
 
     low: float

@@ -1,6 +1,7 @@
 r"""The averaged generator: the one that is kept."""
 
 import copy
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 import torch
@@ -34,3 +35,28 @@ class Average(Generic[M]):
     def keep(self, images: int, seen: int) -> float:
         """β of one step."""
         return float(0.5 ** (images / min(self.half_life, _RAMP * seen)))
+
+
+@torch.no_grad()
+def settle(average: M, live: M, draw: Callable[[M, int], object], passes: int = 16) -> None:
+    """Give an averaged network statistics of its own: those of batch norm belong to weights that it never had.
+
+    Parameters
+    ----------
+    live : the network that was followed; its other buffers are copied first.
+    draw : makes the network draw batch number ``k``.
+    passes : batches that the statistics are averaged over.
+    """
+    for own, followed in zip(average.buffers(), live.buffers()):
+        own.copy_(followed)
+    norms = [module for module in average.modules() if isinstance(module, nn.BatchNorm2d)]
+    kept = [norm.momentum for norm in norms]
+    for norm in norms:
+        norm.reset_running_stats()
+        norm.momentum = None
+    average.train()
+    for number in range(passes):
+        draw(average, number)
+    average.eval()
+    for norm, momentum in zip(norms, kept):
+        norm.momentum = momentum

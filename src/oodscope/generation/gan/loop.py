@@ -1,7 +1,5 @@
-"""The training loop of a generator: steps, losses, checkpoints, and the way back to where it was killed."""
+"""The training loop of an unconditional generator."""
 
-import math
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -10,32 +8,18 @@ from torch import Tensor, nn
 from torch.autograd import backward
 from torch.optim import Adam
 
-from oodscope.base.config import StrictModel
-from oodscope.base.errors import OodscopeError
-from oodscope.execution import Advance
 from oodscope.generation.gan.average import Average
 from oodscope.generation.gan.losses import discriminator_loss, generator_loss, gradient_penalty
 from oodscope.generation.gan.recipe import GanRecipe
+from oodscope.generation.gan.resumable import ResumableLoop
 from oodscope.generation.gan.views import view
 from oodscope.models.generators import Discriminator, GeneratorShape, StyleGenerator
 from oodscope.training.checkpoint import Checkpoints
-from oodscope.training.loop import CHECKPOINT_SECONDS, SAVING_SHARE
 from oodscope.training.randomness import generator as random_numbers
 
-REPORT_STEPS = 100
-"""Losses are looked at every so many steps, because each look makes a GPU wait."""
 
-
-class Losses(StrictModel):
-    """Mean losses of the steps up to ``step``; at 1.39 and 0.69 the discriminator only guesses."""
-
-    step: int
-    discriminator: float
-    generator: float
-
-
-class GanLoop:
-    """One training on one device: its state is exactly what a checkpoint holds.
+class GanLoop(ResumableLoop):
+    """Alternating steps of discriminator and generator.
 
     Parameters
     ----------
@@ -44,6 +28,8 @@ class GanLoop:
     checkpoints : where to go on from, and where to save.
     look : called with the averaged generator whenever a checkpoint is due.
     """
+
+    advice = "Lower learning_rate, or raise r1 tenfold"
 
     def __init__(
         self,
@@ -54,7 +40,8 @@ class GanLoop:
         device: torch.device,
         look: Callable[[StyleGenerator], None],
     ) -> None:
-        self.recipe, self.checkpoints, self.device, self.look = recipe, checkpoints, device, look
+        super().__init__(recipe.steps, checkpoints, device)
+        self.recipe, self.look = recipe, look
         self.pixels = pixels.to(device)
         self.generator = StyleGenerator(shape).to(device).to(memory_format=torch.channels_last)
         discriminator = Discriminator(shape.size, shape.channels, recipe.discriminator_width)
@@ -64,29 +51,6 @@ class GanLoop:
         lazy = recipe.r1_every / (recipe.r1_every + 1) if recipe.r1 else 1.0
         self.generator_adam = self._adam(self.generator, 1.0)
         self.discriminator_adam = self._adam(self.discriminator, lazy)
-        self.step, self.seconds = 0, 0.0
-        self.history: list[Losses] = []
-        self.pending: list[Tensor] = []
-
-    def run(self, advance: Advance, stop_after: float | None) -> None:
-        """Train from the last checkpoint, or from the start, to the last step or until the time is up."""
-        if self.checkpoints and (state := self.checkpoints.load()):
-            self._restore(state)
-        advance(min(self.step, self.recipe.steps))
-        begun = self.clock = time.perf_counter()
-        next_save = begun + CHECKPOINT_SECONDS
-        with torch.backends.cudnn.flags(enabled=True, benchmark=True, deterministic=False, allow_tf32=True):
-            while self.step < self.recipe.steps:
-                self._descend()
-                advance(1)
-                now = time.perf_counter()
-                if stop_after is not None and now - begun >= stop_after:
-                    break
-                if now >= next_save:
-                    self._save()
-                    saved = time.perf_counter()
-                    next_save = saved + max(CHECKPOINT_SECONDS, (saved - now) / SAVING_SHARE)
-        self._save()
 
     def _descend(self) -> None:
         """One step of the discriminator, one of the generator, one of the average."""
@@ -111,10 +75,7 @@ class GanLoop:
         self.generator_adam.step()
         self.step += 1
         self.average.follow(self.generator, recipe.batch_size, self.step * recipe.batch_size)
-        self.pending.append(torch.stack([lost.detach(), won.detach()]))
-        if len(self.pending) >= REPORT_STEPS:
-            self.history.append(self._losses())
-            self.pending = []
+        self._note(lost, won)
 
     def _real(self, draws: torch.Generator) -> Tensor:
         size = (self.recipe.batch_size,)
@@ -140,23 +101,7 @@ class GanLoop:
         rate, memory = self.recipe.learning_rate * lazy, 0.99**lazy
         return Adam(model.parameters(), lr=rate, betas=(0.0, memory), fused=self.device.type == "cuda")
 
-    def _losses(self) -> Losses:
-        """The mean of the pending losses; a training that diverged is noticed here, before it reaches a checkpoint."""
-        lost, won = torch.stack(self.pending).mean(0).tolist()
-        if not (math.isfinite(lost) and math.isfinite(won)):
-            raise OodscopeError(
-                f"training the generator diverged before step {self.step}: the losses are {lost} and {won}. Lower "
-                "learning_rate, or raise r1 tenfold"
-            )
-        return Losses(step=self.step, discriminator=lost, generator=won)
-
-    def _save(self) -> None:
-        if self.pending:
-            self._losses()
-        now = time.perf_counter()
-        self.seconds, self.clock = self.seconds + now - self.clock, now
-        if self.checkpoints is not None:
-            self.checkpoints.save(self._state())
+    def _show(self) -> None:
         self.look(self.average.model)
 
     def _parts(self) -> dict[str, Any]:
@@ -167,18 +112,3 @@ class GanLoop:
             "generator_adam": self.generator_adam,
             "discriminator_adam": self.discriminator_adam,
         }
-
-    def _state(self) -> dict[str, Any]:
-        return {name: part.state_dict() for name, part in self._parts().items()} | {
-            "step": self.step,
-            "seconds": self.seconds,
-            "history": [losses.model_dump() for losses in self.history],
-            "pending": [losses.cpu() for losses in self.pending],
-        }
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        for name, part in self._parts().items():
-            part.load_state_dict(state[name])
-        self.step, self.seconds = state["step"], state["seconds"]
-        self.history = [Losses.model_validate(losses) for losses in state["history"]]
-        self.pending = [losses.to(self.device) for losses in state["pending"]]

@@ -1,8 +1,8 @@
-r"""The two losses of the game, and the penalty that keeps it playable."""
+r"""The losses of the game, logistic and hinge, and the penalty that keeps it playable."""
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import softplus
+from torch.nn.functional import relu, softplus
 
 
 def discriminator_loss(real: Tensor, fake: Tensor) -> Tensor:
@@ -24,3 +24,13 @@ def gradient_penalty(discriminator: nn.Module, images: Tensor) -> Tensor:
     images = images.detach().requires_grad_(True)
     (slope,) = torch.autograd.grad(discriminator(images).sum(), images, create_graph=True)
     return 0.5 * slope.square().sum((1, 2, 3)).mean()
+
+
+def hinge_discriminator_loss(real: Tensor, fake: Tensor) -> Tensor:
+    r""":math:`\max(0, 1 - D(x)) + \max(0, 1 + D(g(z)))`: what is judged rightly by a margin teaches no more."""
+    return relu(1 - real).mean() + relu(1 + fake).mean()
+
+
+def hinge_generator_loss(fake: Tensor) -> Tensor:
+    r""":math:`-D(g(z))`."""
+    return -fake.mean()

@@ -7,17 +7,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from oodscope.base.errors import DataError, StorageError
+from oodscope.base.errors import StorageError
 from oodscope.base.hashing import fingerprint
 from oodscope.data.imageset import ImageSet
 from oodscope.data.preprocess import Preprocess
 from oodscope.execution import SILENT, Progress
+from oodscope.generation.gan.frame import frame_of
 from oodscope.generation.gan.grid import write_grid
-from oodscope.generation.gan.loop import GanLoop, Losses
+from oodscope.generation.gan.loop import GanLoop
 from oodscope.generation.gan.recipe import GanRecipe
+from oodscope.generation.gan.resumable import Losses
 from oodscope.generation.gan.variety import Variety, measure_variety
 from oodscope.models.generators import GeneratorShape, StyleGenerator, load_generator, read_record, save_generator
-from oodscope.models.generators.stylegan import sides
 from oodscope.training.checkpoint import Checkpoints
 from oodscope.training.fabric import resolve_device
 from oodscope.training.finished import versions
@@ -29,7 +30,6 @@ SCHEMA = 1
 """Raised when the same recipe would no longer give the same weights."""
 
 FILE, GRID = "generator.safetensors", "samples.png"
-_FEWEST = 16
 _COMPARED = 512
 _MEAN_OF = 10_000
 
@@ -79,8 +79,6 @@ def train_gan(
         goes on from there.
     device : ``auto``, ``cpu``, ``cuda``, ``cuda:1`` or ``mps``.
     """
-    if len(images) < _FEWEST:
-        raise DataError(f"set {images.name!r}: {len(images)} images are too few to train a generator on")
     place = resolve_device(device, recipe.precision)
     shape = _shape(images, recipe, size)
     identity = {
@@ -121,7 +119,7 @@ def _finish(loop: GanLoop, images: ImageSet, identity: dict[str, Any], folder: P
         "steps": loop.step,
         "seconds": loop.seconds,
         "variety": variety.model_dump(),
-        "history": [losses.model_dump() for losses in loop.history],
+        "history": [losses.model_dump(exclude_none=True) for losses in loop.history],
         "versions": versions(),
     }
     save_generator(generator, folder / FILE, training)
@@ -148,10 +146,7 @@ def _read_finished(folder: Path, identity: dict[str, Any], recipe: GanRecipe) ->
 
 
 def _shape(images: ImageSet, recipe: GanRecipe, size: int | None) -> GeneratorShape:
-    first = images.images([0])[0]
-    channels = 1 if first.ndim == 2 else first.shape[2]
-    side = size or (first.shape[0] if first.shape[0] == first.shape[1] and _possible(first.shape[0]) else 32)
-    sides(side)
+    side, channels = frame_of(images, size)
     return GeneratorShape(
         size=side,
         channels=channels,
@@ -159,11 +154,6 @@ def _shape(images: ImageSet, recipe: GanRecipe, size: int | None) -> GeneratorSh
         width=recipe.width,
         mapping_layers=recipe.mapping_layers,
     )
-
-
-def _possible(side: int) -> bool:
-    """Whether a set of this size is trained as it is: small, and reached from 4 to 7 pixels by doubling."""
-    return side <= 64 and side in {start * 2**times for start in range(4, 8) for times in range(5)}
 
 
 def _latents(purpose: str, recipe: GanRecipe, count: int) -> Tensor:

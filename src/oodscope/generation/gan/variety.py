@@ -35,9 +35,10 @@ class Variety(StrictModel):
 
 def measure_variety(drawn: Tensor, real: Tensor) -> Variety:
     """From some hundred images of each kind, ``[N, C, H, W]`` in [0, 1]."""
-    return Variety(drawn=_mean_distance(drawn), real=_mean_distance(real))
+    return Variety(drawn=mean_distance(drawn), real=mean_distance(real))
 
 
-def _mean_distance(images: Tensor) -> float:
+def mean_distance(images: Tensor) -> float:
+    """Between two of these images: root mean square over pixels."""
     flat = images.flatten(1).float()
     return float(torch.pdist(flat).mean() / flat.shape[1] ** 0.5)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from oodscope.base.config import StrictModel, parse
 from oodscope.base.errors import ModelError
 from oodscope.models.checkpoint import load_weights
-from oodscope.models.generators.stylegan import GeneratorShape, StyleGenerator
+from oodscope.models.generators.building import AnyGenerator, AnyShape, build_generator
 from oodscope.models.python_object import PREFIX, call_python
 from oodscope.models.sealed import SealedFile
 
@@ -34,11 +34,11 @@ class GeneratorRecord(StrictModel):
     """
 
     format: int = Field(default=FORMAT, ge=1)
-    shape: GeneratorShape
+    shape: AnyShape
     training: dict[str, Any] = {}
 
 
-def save_generator(generator: StyleGenerator, path: Path, training: dict[str, Any]) -> None:
+def save_generator(generator: AnyGenerator, path: Path, training: dict[str, Any]) -> None:
     """Write ``generator`` whole or not at all."""
     tensors = {key: value.detach().cpu().contiguous().clone() for key, value in generator.state_dict().items()}
     text = GeneratorRecord(shape=generator.shape, training=training).model_dump_json()
@@ -59,7 +59,7 @@ def load_generator(spec: str | Path) -> nn.Module:
             raise ModelError(f"{spec} returns a {type(made).__name__}; needed: a torch.nn.Module that draws images")
         return made.eval()
     record, tensors = _read(Path(spec))
-    generator = StyleGenerator(record.shape)
+    generator = build_generator(record.shape)
     load_weights(generator, tensors, str(spec))
     return generator.eval()
 

@@ -9,16 +9,29 @@ from collections.abc import Callable
 from torch import nn
 
 from oodscope.models.small.cnn import small_cnn
+from oodscope.models.small.densenet import densenet_40_24
 from oodscope.models.small.resnet import resnet18_32
+from oodscope.models.small.vgg import vgg11_32
 from oodscope.models.small.vit import vit_tiny_32
 from oodscope.models.small.wrn import wrn_16_4, wrn_28_10
 
 SMALL_NETS: dict[str, Callable[..., nn.Module]] = {
     "small_cnn": small_cnn,
     "resnet18_32": resnet18_32,
+    "vgg11_32": vgg11_32,
+    "densenet_40_24": densenet_40_24,
     "wrn_16_4": wrn_16_4,
     "wrn_28_10": wrn_28_10,
     "vit_tiny_32": vit_tiny_32,
 }
 
-__all__ = ["SMALL_NETS", "resnet18_32", "small_cnn", "vit_tiny_32", "wrn_16_4", "wrn_28_10"]
+__all__ = [
+    "SMALL_NETS",
+    "densenet_40_24",
+    "resnet18_32",
+    "small_cnn",
+    "vgg11_32",
+    "vit_tiny_32",
+    "wrn_16_4",
+    "wrn_28_10",
+]

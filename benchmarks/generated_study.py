@@ -1,0 +1,394 @@
+"""Generated benchmarks of MNIST and CIFAR-10: are they what they should be, how hard are they, do rankings hold?
+
+    OODSCOPE_DATA=path/to/packs python benchmarks/generated_study.py cifar10 --train cifar10_train.npz \\
+        --work scratch --output results --device cuda
+    OODSCOPE_DATA=path/to/packs python benchmarks/generated_study.py mnist --train mnist_train.npz \\
+        --fashion fashion_test.npz --work scratch --output results --device cuda
+
+After "Raising the Bar on the Evaluation of Out-of-Distribution Detection" (Mukhoti et al., 2022), with compact nets.
+Stages, in this order unless --stage names others; each goes on where it was stopped:
+
+    makers    the ensemble whose mutual information shapes and filters the images
+    near      a plain generator (MNIST: DCGAN, CIFAR-10: BigGAN-style), one fine-tuned for each of 11 weights, the set
+    shifted   pix2pix, then the ID test images redrawn
+    judges    another ensemble, with other seeds, that says what the images are
+    judge     three networks of their own and one of the makers, marked; 19 detectors; the page
+
+--work holds everything that is trained and the whole study; --output gets the page, its tables and the sheets of
+samples. --small tries the script out in minutes on a processor; its numbers mean nothing.
+"""
+
+import argparse
+import os
+import shutil
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import oodscope as oods
+from oodscope.data.corruptions.catalog import members
+from oodscope.data.generated import is_generated, open_generated, read_generated, write_generated
+from oodscope.generation.ensemble import HETEROGENEOUS, train_ensemble
+from oodscope.generation.generated.pool import Pool, frame_of, read_pool
+from oodscope.generation.generated.selecting import KNOWN_SHARE, select_near
+from oodscope.generation.near import LAMBDAS, NearRecipe, fine_tune_grid, sample, train_base, usable
+from oodscope.generation.perceptual import open_perceptual
+from oodscope.generation.semantic import EnsembleInformation
+from oodscope.generation.shifted import ShiftedRecipe, shift, train_shifted
+from oodscope.metrics.window import Window
+from oodscope.models import Classifier
+from oodscope.results.generated_claims import claims
+from oodscope.results.generated_ranks import rank_agreements
+from oodscope.results.generated_table import calibration_table, separation_table
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from tests.realdata.packs import load_pack
+
+DETECTORS = (
+    *("msp", "mls", "ebo", "gen", "entropy", "temp_scaling", "klm", "knn", "mds", "mahalanobis_pp", "rmds", "vim"),
+    *("residual", "fdbd", "react", "ash", "scale", "she", "nnguide"),
+)
+STAGES = ("makers", "near", "shifted", "judges", "judge")
+TESTED = ("resnet18_32", "vgg11_32", "wrn_16_4")
+MAKERS, JUDGES, UNDER_TEST = 0, 100, 200
+"""First seeds of the three groups of networks."""
+
+NAMES = {
+    "cifar10": ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
+    "mnist": tuple("0123456789"),
+}
+
+
+@dataclass
+class Sets:
+    """The real images of one study."""
+
+    train: oods.ImageSet
+    val: oods.ImageSet
+    test: oods.ImageSet
+    near: tuple[oods.ImageSet, ...]
+    far: tuple[oods.ImageSet, ...]
+
+
+class Study:
+    """One data set, from its images to the page."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options, self.began = options, time.time()
+        self.progress = oods.ConsoleProgress()
+        self.work: Path = options.work / options.dataset
+        self.sets = open_sets(options)
+        self.frame = frame_of(self.sets.train)
+        self.precision = "bf16-mixed" if options.device.startswith("cuda") else "32-true"
+        self._made: dict[int, list[Classifier]] = {}
+
+    def say(self, words: str) -> None:
+        print(f"[{time.time() - self.began:7.0f} s] {words}", flush=True)
+
+    def ensemble(self, first: int, architectures: tuple[str, ...] = HETEROGENEOUS) -> list[Classifier]:
+        """Networks with seeds from ``first`` on: trained, or read back."""
+        if first not in self._made:
+            if self.options.small:
+                architectures = ("small_cnn",) * len(architectures)
+            mirror = self.options.dataset == "cifar10"
+            recipe = oods.CrossEntropy(
+                epochs=self.options.epochs,
+                batch_size=128,
+                warmup_epochs=min(1, self.options.epochs - 1),
+                augment={"pad": self.frame.size // 8 if mirror else 2, "flip": mirror},
+                precision=self.precision,
+            )
+            seeds = [first + number for number in range(len(architectures))]
+            self._made[first] = train_ensemble(
+                *(architectures, self.sets.train, None, recipe, seeds),
+                preprocess=self.frame,
+                folder=self.work / "networks",
+                device=self.options.device,
+                progress=self.progress,
+            )
+        return self._made[first]
+
+    def common(self) -> dict[str, Any]:
+        return {"device": self.options.device, "progress": self.progress}
+
+    def terms(self) -> tuple[Any, EnsembleInformation]:
+        makers = self.ensemble(MAKERS)
+        return open_perceptual(self.options.perceptual, makers, self.options.device), EnsembleInformation(makers)
+
+    def make_near(self) -> None:
+        folder = self.work / "near"
+        if is_generated(folder):
+            return
+        perceptual, semantic = self.terms()
+        network = "dcgan" if self.options.dataset == "mnist" else "biggan"
+        recipe = NearRecipe(
+            network=network,
+            steps=self.options.steps,
+            fine_steps=self.options.fine_steps,
+            batch_size=self.options.batch_size,
+            semantic_ceiling=self.options.ceiling,
+            flip=self.options.dataset == "cifar10",
+            precision=self.precision,
+            **({"width": 16, "discriminator_width": 16, "average_images": 200} if self.options.small else {}),
+        )
+        base = train_base(recipe, self.sets.train, folder=self.work / "base", **self.common())
+        self.say(f"plain {network}: {base.taken:,} steps, {base.seconds:.0f} s, {base.health}")
+        tuned = fine_tune_grid(
+            *(base, perceptual, semantic),
+            images=self.sets.train,
+            folder=self.work / "fine",
+            lambdas=self.options.lambdas,
+            **self.common(),
+        )
+        kept = usable(tuned)
+        each = -(-self.options.pool // len(kept))
+        parts, labels = [], []
+        for number, one in enumerate(kept):
+            drawn, asked = sample(one.generator.to(semantic.device), each, self.options.seed + number)
+            plain, _ = sample(base.generator.to(semantic.device), each, self.options.seed + number)
+            # a generator without classes: the class that the makers see in the plain image of the same latent
+            parts.append(drawn.cpu())
+            labels.append((asked if base.generator.classes else self._seen(semantic, plain)).cpu())
+        pool = Pool.of(torch.cat(parts), torch.cat(labels))
+        val = read_pool(self.sets.val, self.frame)
+        given = None if self.options.window is None else Window(*self.options.window)
+        chosen = select_near(pool, val, semantic, len(self.sets.test), seed=self.options.seed, window=given)
+        self.say(f"near: window {chosen.window}, {chosen.kept:,} of {len(pool):,} kept")
+        recipe_told = {
+            "method": "gan",
+            "recipe": recipe.model_dump(mode="json"),
+            "lambdas": [one.lambda_semantic for one in kept],
+            "collapsed": [one.lambda_semantic for one in tuned if one not in kept],
+            "seed": self.options.seed,
+            "perceptual": perceptual.name,
+            "ensemble": semantic.fingerprints,
+            "window": [chosen.window.low, chosen.window.high],
+            "source class": "asked for" if base.generator.classes else "seen by the makers in the plain image",
+        }
+        self._write(folder, chosen.pool.pixels, chosen.pool.labels, recipe_told, "near")
+
+    def make_shifted(self) -> None:
+        folder = self.work / "shifted"
+        if is_generated(folder):
+            return
+        perceptual, semantic = self.terms()
+        recipe = ShiftedRecipe(
+            steps=self.options.shifted_steps,
+            lambda_label=self.options.lambda_label,
+            partner=self.options.partner,
+            flip=self.options.dataset == "cifar10",
+            precision=self.precision,
+            **({"width": 8, "discriminator_width": 8, "batch_size": 32} if self.options.small else {}),
+        )
+        trained = train_shifted(
+            *(recipe, self.sets.train, perceptual, semantic),
+            folder=self.work / "pix2pix",
+            logits=semantic.logits if recipe.lambda_label else None,
+            **self.common(),
+        )
+        self.say(f"pix2pix: {trained.taken:,} steps, {trained.seconds:.0f} s, {trained.health}")
+        test = read_pool(self.sets.test, self.frame)
+        redrawn = Pool.of(
+            shift(trained.generator.to(semantic.device), test.pixels.float() / 255, self.options.seed), test.labels
+        )
+        known = semantic.of_pixels(read_pool(self.sets.val, self.frame).pixels)
+        window = Window(0.0, 2.0 if self.options.small else float(np.quantile(known, KNOWN_SHARE)))
+        rows = np.flatnonzero(window.keeps(semantic.of_pixels(redrawn.pixels).clip(min=0)))
+        self.say(f"shifted: information up to {window.high:.3f}, {len(rows):,} of {len(redrawn):,} kept")
+        told = {
+            "method": "gan",
+            "recipe": recipe.model_dump(mode="json"),
+            "seed": self.options.seed,
+            "perceptual": perceptual.name,
+            "ensemble": semantic.fingerprints,
+            "window": [window.low, window.high],
+            "rows of id_test": rows.tolist(),
+        }
+        kept = torch.from_numpy(rows)
+        self._write(folder, redrawn.pixels[kept], redrawn.labels[kept], told, "shifted")
+
+    def judge(self) -> None:
+        near, shifted = (open_generated(self.work / name, f"{name} (generated)") for name in ("near", "shifted"))
+        rows = read_generated(self.work / "shifted").recipe["rows of id_test"]
+        originals = {shifted.name: self.sets.test.take(rows)}
+        corrupted = []
+        for kind in members("c"):
+            made, source = self._corrupted(kind)
+            corrupted.append(made)
+            originals[made.name] = source
+        bench = oods.Benchmark(
+            name=f"{self.options.dataset} with generated sets",
+            version=f"seed {self.options.seed}",
+            transform=self.frame,
+            id_train=self.sets.train,
+            id_val=self.sets.val,
+            id_test=self.sets.test,
+            near=(near, *self.sets.near),
+            far=self.sets.far,
+            csid=(shifted, *corrupted),
+        )
+        store, makers = oods.ActivationStore(self.work / "activations"), self.ensemble(MAKERS)
+        runs = []
+        for network in (*self.ensemble(UNDER_TEST, TESTED), makers[0]):
+            usable_ones = [name for name in DETECTORS if self._applies(name, network, bench)]
+            result = oods.evaluate(network, bench, usable_ones, store=store, progress=self.progress)
+            runs.append((network, result))
+            self.say(f"{network.name}: {len(usable_ones)} detectors")
+        checks = oods.GeneratedChecks(
+            generated=(near.name, shifted.name),
+            judges=self.ensemble(JUDGES),
+            makers=makers,
+            window=Window(*read_generated(self.work / "near").recipe["window"]),
+            perceptual=open_perceptual(self.options.perceptual, self.ensemble(JUDGES), self.options.device),
+            originals=originals,
+        )
+        study = oods.judge_generated(runs, bench, checks, store=store, progress=self.progress)
+        shutil.rmtree(self.work / "study", ignore_errors=True)
+        study.save(self.work / "study")
+        output = self.options.output / self.options.dataset
+        page = oods.write_generated_study(study, output)
+        shutil.copy(self.work / "study" / "generated.json", output)
+        for sheet in self.work.rglob("samples.png"):
+            shutil.copy(sheet, output / f"{'-'.join(sheet.parent.relative_to(self.work).parts)}-samples.png")
+        self.say(f"page: {page}")
+        print("\n" + separation_table(study).markdown() + "\n" + calibration_table(study).markdown())
+        for each in rank_agreements(study):
+            ends = "" if each.interval is None else f" ({each.interval.low:.2f} to {each.interval.high:.2f})"
+            print(f"tau {each.generated} ~ {each.real}, {each.scope}: {each.tau:.3f}{ends}, {each.rows} rows")
+        for check in study.sanity.sets:
+            distance = "" if check.perceptual is None else f", perceptual {check.perceptual:.4f}"
+            share = "" if check.preserved is None else f", keeps its class {100 * check.preserved:.2f} %"
+            print(f"{check.name} ({check.role}, {check.n:,}): frechet {check.frechet:.4g}{share}{distance}")
+        for claim in claims(study):
+            print(f"{'yes' if claim.holds else 'NO '}  {claim.text}: {claim.evidence}")
+
+    def _corrupted(self, kind: str) -> tuple[oods.ImageSet, oods.ImageSet]:
+        """Some ID test images at the highest severity, computed once, and the images that they were."""
+        place = self.work / "corrupted" / f"{kind}.npz"
+        parent = self.sets.test.take(np.arange(min(self.options.corrupted, len(self.sets.test))))
+        if not place.exists():
+            made = oods.corrupt(parent, kind, severity=5)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            pixels = np.stack(made.images(range(len(made))))
+            np.savez(place.with_suffix(".part.npz"), pixels=pixels, rows=np.asarray(made.source.rows))
+            place.with_suffix(".part.npz").rename(place)
+        with np.load(place) as kept:
+            pixels, rows = kept["pixels"], kept["rows"]
+        source = parent.take(rows)
+        return oods.ImageSet.from_arrays(kind, pixels, source.labels, source.class_names), source
+
+    def _applies(self, name: str, network: Classifier, bench: oods.Benchmark) -> bool:
+        from oodscope.protocols import applicable
+
+        chosen, refused = applicable([oods.create_detector(name)], network, bench)
+        for detector, reason in refused.items():
+            self.say(f"{network.name}: {detector} left out: {reason}")
+        return bool(chosen)
+
+    def _seen(self, semantic: EnsembleInformation, images: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            parts = [semantic.logits(part).softmax(2).mean(0).argmax(1) for part in images.split(500)]
+        return torch.cat(parts)
+
+    def _write(self, folder: Path, pixels: torch.Tensor, labels: torch.Tensor, recipe: Any, kind: Any) -> None:
+        begun = folder.with_name(f"{folder.name}.part")
+        shutil.rmtree(begun, ignore_errors=True)
+        images = np.ascontiguousarray(pixels.permute(0, 2, 3, 1).numpy())
+        write_generated(begun, images, labels.numpy(), recipe, kind=kind, class_names=self.sets.train.class_names)
+        begun.rename(folder)
+
+
+def open_sets(options: argparse.Namespace) -> Sets:
+    """The real images, from packs."""
+    folder = Path(os.environ["OODSCOPE_DATA"]).resolve()
+    most = 300 if options.small else None
+
+    def opened(path: str | Path, name: str, rows: Any = None, known: bool = False) -> oods.ImageSet:
+        home = Path(path).resolve().parent if Path(path).suffix else folder
+        pixels, extras = load_pack(folder, Path(path).stem, home)
+        chosen = np.arange(len(pixels)) if rows is None else np.asarray(rows)
+        chosen = chosen[:: max(1, len(chosen) // most)] if most else chosen
+        names = NAMES[options.dataset] if known else ()
+        return oods.ImageSet.from_arrays(name, pixels[chosen], extras["labels"][chosen].astype(np.int64), names)
+
+    splits = np.load(folder / "openood_v15_splits.npz")
+    if options.dataset == "cifar10":
+        return Sets(
+            train=opened(options.train or "cifar10_train.npz", "id_train", known=True),
+            val=opened("cifar10_test", "id_val", splits["cifar10_val_id"], known=True),
+            test=opened("cifar10_test", "id_test", splits["cifar10_test_id"], known=True),
+            near=(opened("cifar100_test", "cifar100", splits["cifar100_test_id"]),),
+            far=(opened("svhn_test_10k", "svhn"), opened("dtd10_32", "textures"), opened("sun_scenes_32", "scenes")),
+        )
+    order = np.random.default_rng(0).permutation(10_000)
+    return Sets(
+        train=opened(options.train or "mnist_train.npz", "id_train", known=True),
+        val=opened("mnist_test", "id_val", np.sort(order[:1000]), known=True),
+        test=opened("mnist_test", "id_test", np.sort(order[1000:]), known=True),
+        near=(),
+        far=(opened(options.fashion, "fashion"),) if options.fashion else (),
+    )
+
+
+def read_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("dataset", choices=tuple(NAMES))
+    parser.add_argument("--train", type=Path, help="pack of the training images")
+    parser.add_argument("--fashion", type=Path, help="pack of Fashion-MNIST test images")
+    parser.add_argument("--stage", default=",".join(STAGES))
+    parser.add_argument("--epochs", type=int, default=30, help="of every classifier")
+    parser.add_argument("--steps", type=int, default=20_000, help="of the plain generator")
+    parser.add_argument("--fine-steps", type=int, default=1_000, help="of each fine-tuned one")
+    parser.add_argument("--shifted-steps", type=int, default=4_000)
+    parser.add_argument("--batch-size", type=int, default=256)
+    parser.add_argument("--lambdas", default=",".join(map(str, LAMBDAS)))
+    parser.add_argument("--lambda-label", type=float, default=0.0, help="of the label term of shifted images")
+    parser.add_argument("--partner", default="itself", choices=("itself", "class"))
+    parser.add_argument("--ceiling", type=float, help="information above which a near image earns no more")
+    parser.add_argument("--window", help="LOW,HIGH in nats, instead of the overlap rule's; the paper: .2,.6 or .1,.5")
+    parser.add_argument("--perceptual", default="ensemble", help="lpips, ensemble, timm:NAME")
+    parser.add_argument("--pool", type=int, default=60_000)
+    parser.add_argument("--corrupted", type=int, default=2_500, help="images of each corruption")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--device", default="auto")
+    options = parser.parse_args()
+    options.stage = options.stage.split(",")
+    if unknown := set(options.stage) - set(STAGES):
+        parser.error(f"unknown stage {min(unknown)!r}; stages: {', '.join(STAGES)}")
+    options.lambdas = tuple(float(each) for each in options.lambdas.split(","))
+    options.window = None if options.window is None else tuple(float(each) for each in options.window.split(","))
+    if options.small:
+        # a DCGAN of fewer steps draws one grey image, and nothing is fine-tuned from it
+        steps = 600 if options.dataset == "mnist" else 20
+        options.epochs, options.steps, options.fine_steps, options.shifted_steps = 2, steps, 5, 20
+        options.batch_size, options.pool, options.corrupted, options.lambdas = 16, 400, 40, (0.5, 3.0)
+        options.window = (0.0, 2.0)
+    return options
+
+
+def main() -> None:
+    options = read_options()
+    study = Study(options)
+    for stage, act in (
+        ("makers", lambda: study.ensemble(MAKERS)),
+        ("near", study.make_near),
+        ("shifted", study.make_shifted),
+        ("judges", lambda: (study.ensemble(JUDGES), study.ensemble(UNDER_TEST, TESTED))),
+        ("judge", study.judge),
+    ):
+        if stage in options.stage:
+            study.say(f"stage {stage}")
+            act()
+    study.say("done")
+
+
+if __name__ == "__main__":
+    main()

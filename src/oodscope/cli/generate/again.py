@@ -1,0 +1,42 @@
+"""``oodscope generate again``: a generated set once more, from its recipe."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from oodscope.cli.generate import options
+
+
+def again(
+    recipe: Annotated[Path, typer.Option(help="Folder of the set to make again.")],
+    id_images: options.Id,
+    output: options.Output,
+    val: options.Val = None,
+    work: options.Work = None,
+    root: options.Root = None,
+    device: options.Device = "auto",
+) -> None:
+    """Make a set again from its recipe and the images it was made from, and say whether it is the same.
+
+    The status is 1 if an image differs: another device or other versions end with other networks.
+    """
+    from oodscope.base.errors import DataError
+    from oodscope.base.files import cache_root
+    from oodscope.cli.idsets import open_id
+    from oodscope.data.generated import check_free
+    from oodscope.execution.console import ConsoleProgress
+    from oodscope.generation.generated import plan_of, remake_set
+    from oodscope.report.generated_set import write_set_page
+
+    check_free(output)
+    plan, progress = plan_of(recipe), ConsoleProgress()
+    sets = open_id(id_images, val, root, plan.seed, progress)
+    place = work or cache_root() / "generated"
+    found = remake_set(
+        recipe, sets.train, sets.val, output, redrawn=sets.test, work=place, device=device, progress=progress
+    )
+    write_set_page(output)
+    if found:
+        raise DataError(f"{output} is not the set of {recipe}: {found}")
+    typer.echo(f"the same: every image of {output} is that of {recipe}, to the byte")

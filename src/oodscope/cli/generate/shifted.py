@@ -1,0 +1,42 @@
+"""``oodscope generate shifted``: images that look strange and mean the same."""
+
+from typing import Annotated
+
+import typer
+
+from oodscope.cli.generate import options
+
+
+def shifted(
+    id_images: options.Id,
+    output: options.Output,
+    val: options.Val = None,
+    count: options.Count = None,
+    pool: options.PoolSize = None,
+    ensemble: options.Architectures = None,
+    epochs: options.Epochs = 30,
+    flip: options.Flip = False,
+    perceptual: options.Distance = "ensemble",
+    steps: options.Steps = None,
+    lambda_label: Annotated[
+        float, typer.Option(help="Weight of the right class; 0, as in the paper, never looks at it.", min=0.0)
+    ] = 0.0,
+    work: options.Work = None,
+    root: options.Root = None,
+    device: options.Device = "auto",
+    seed: options.Seed = 0,
+) -> None:
+    """Write a set of shifted images, drawn from ID images by a network that was trained to change their look.
+
+    Kept are images about which the ensemble is as sure as about 95 % of the validation images. Whether they still show
+    their class, another ensemble must say.
+    """
+    from oodscope.cli.generate.writing import Request, trained, write_set
+
+    write_set(
+        Request(id_images, val, output, count, pool, ensemble, epochs, flip, work, root, device, seed),
+        kind="shifted",
+        method="gan",
+        perceptual=perceptual,
+        shifted=trained(device, seed, flip, steps=steps, lambda_label=lambda_label),
+    )

@@ -1,0 +1,97 @@
+"""From the options of a command to a generated set on disk."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from oodscope.base.config import parse
+from oodscope.base.errors import OodscopeError
+from oodscope.base.files import cache_root
+from oodscope.cli.commas import separated
+from oodscope.cli.idsets import open_id
+from oodscope.data.generated import check_free
+from oodscope.execution.console import ConsoleProgress
+from oodscope.generation.generated import SetPlan, make_set
+from oodscope.generation.generated.pool import frame_of
+from oodscope.models.device import choose_device
+from oodscope.report.generated_set import write_set_page
+
+POOLED = 5
+"""Images made for each one that is wanted."""
+
+SEEDS = 1000
+"""Members of the ensemble have the seeds from so many times the seed on: sets of two seeds share no network."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What every command that writes a set is told; names are those of its options."""
+
+    id: str
+    val: str | None
+    output: Path
+    count: int | None
+    pool: int | None
+    ensemble: str | None
+    epochs: int
+    flip: bool
+    work: Path | None
+    root: Path | None
+    device: str
+    seed: int
+
+
+def write_set(request: Request, **own: Any) -> None:
+    """Make, write and show a set; ``own`` is what one command alone decides: keys of ``SetPlan``."""
+    check_free(request.output)
+    progress = ConsoleProgress()
+    sets = open_id(request.id, request.val, request.root, request.seed, progress)
+    wanted = request.count or len(sets.test)
+    declared: dict[str, Any] = {
+        **own,
+        "count": wanted,
+        "pool": request.pool or POOLED * wanted,
+        "seed": request.seed,
+        "ensemble": {
+            "epochs": request.epochs,
+            "warmup_epochs": min(1, request.epochs - 1),
+            "seed": SEEDS * request.seed,
+            "augment": {"pad": frame_of(sets.train).size // 8, "flip": request.flip},
+            "precision": precision(request.device),
+        },
+    }
+    if request.ensemble is not None:
+        declared["architectures"] = separated(request.ensemble)
+    plan = parse(SetPlan, declared, f"generate {declared['kind']}")
+    work, output = request.work or cache_root() / "generated", request.output
+    places: dict[str, Any] = {"work": work, "device": request.device, "progress": progress}
+    made = make_set(plan, sets.train, sets.val, output, redrawn=sets.test, **places).record
+    page, told = write_set_page(output), made.recipe["pool"]
+    low, high = made.recipe["window"]
+    typer.echo(f"window: mutual information from {low:.2f} to {high:.2f} nats")
+    typer.echo(f"kept: {told['kept']:,} of {told['images']:,} images, {told['chosen']:,} in the set")
+    if len(made.files) < wanted:
+        typer.echo(f"fewer than the {wanted:,} asked for: raise --pool above {told['images']:,}")
+    typer.echo(f"saved: {output} ({page})")
+
+
+def trained(device: str, seed: int, flip: bool, **given: Any) -> dict[str, Any]:
+    """The recipe of a generator: what was given, the rest as the recipe has it."""
+    own = {name: value for name, value in given.items() if value is not None}
+    return {**own, "seed": seed, "flip": flip, "precision": precision(device)}
+
+
+def precision(device: str) -> str:
+    """In which a device trains."""
+    return "bf16-mixed" if choose_device(device).type == "cuda" else "32-true"
+
+
+def two_numbers(text: str, option: str) -> list[float]:
+    """Two numbers, comma-separated."""
+    try:
+        first, second = (float(part) for part in text.split(","))
+    except ValueError as error:
+        raise OodscopeError(f"--{option} takes two numbers, such as 0.2,0.6, not {text!r}") from error
+    return [first, second]

@@ -1,0 +1,54 @@
+"""Training and validation images of one in-distribution, named on the command line."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from oodscope.base.catalog import catalog
+from oodscope.base.errors import DataError
+from oodscope.cli.oneset import open_one
+from oodscope.data import ImageSet, load_benchmark
+from oodscope.execution import Progress
+from oodscope.training.randomness import generator as random_numbers
+
+HELD_OUT = 5
+"""Without a validation set, one image of so many is held out for it."""
+
+
+class IdSets(NamedTuple):
+    """Images to learn from, images to compare with, and those that a set stands beside in a test."""
+
+    train: ImageSet
+    val: ImageSet
+    test: ImageSet
+
+
+def open_id(text: str, val: str | None, root: Path | None, seed: int, progress: Progress) -> IdSets:
+    """The images that ``text`` names.
+
+    Parameters
+    ----------
+    text : a benchmark (a name of ``oodscope list benchmarks``, or a YAML file), which brings ``id_train``, ``id_val``
+        and ``id_test``; or one set, as ``open_one`` reads it.
+    val : the validation images of one set; without them, a random fifth of its images. They stand for the test images.
+    root : folder of public datasets.
+    seed : of the images held out.
+    """
+    if text in catalog("benchmarks") or Path(text).suffix in (".yaml", ".yml"):
+        benchmark = load_benchmark(text, root=root, progress=progress)
+        held = open_one(val, root, progress) if val else benchmark.id_val
+        if benchmark.id_train is None or held is None:
+            missing = "id_train" if benchmark.id_train is None else "id_val"
+            raise DataError(f"benchmark {benchmark.name!r} has no {missing}; name one set with --id and one with --val")
+        return IdSets(benchmark.id_train, held, benchmark.id_test)
+    images = open_one(text, root, progress)
+    if val:
+        held = open_one(val, root, progress)
+        return IdSets(images, held, held)
+    order = torch.randperm(len(images), generator=random_numbers("held out", seed)).numpy()
+    cut = len(images) // HELD_OUT
+    if not cut:
+        raise DataError(f"set {images.name!r}: {len(images)} images are too few to hold some out; name others by --val")
+    held = images.take(sorted(order[:cut]))
+    return IdSets(images.take(sorted(order[cut:])), held, held)

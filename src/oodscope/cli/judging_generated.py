@@ -1,0 +1,111 @@
+"""The demo's generated section: a set of near outliers made on the spot, judged beside the drawn ones."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from oodscope.api import evaluate
+from oodscope.base.files import cache_root
+from oodscope.base.hashing import fingerprint
+from oodscope.cli.job import Job, asked_detectors, open_benchmark
+from oodscope.cli.modelspec import make_classifier
+from oodscope.data import Benchmark, ImageSet
+from oodscope.data.generated import is_generated, open_generated, read_generated
+from oodscope.execution import Progress
+from oodscope.generation.ensemble import train_ensemble
+from oodscope.generation.generated import SetPlan, make_set
+from oodscope.generation.generated.pool import frame_of
+from oodscope.metrics.window import Window
+from oodscope.models import Classifier
+from oodscope.protocols.generated import GeneratedChecks, judge_generated
+from oodscope.report import write_generated_study
+from oodscope.results.generated import GeneratedStudy
+from oodscope.training import Augment, CrossEntropy
+
+NAME = "recombined"
+LEARNT = 2000
+"""Images that makers and judges learn from: two cores train all of them in seconds."""
+
+JUDGES = 100
+"""Seed of the first judge, far from those of the makers."""
+
+PLAN = SetPlan(
+    method="recombination",
+    count=600,
+    pool=4000,
+    architectures=("small_cnn", "small_cnn"),
+    ensemble=CrossEntropy(epochs=3, batch_size=64, warmup_epochs=1, augment=Augment(pad=0, flip=False)),
+)
+
+
+def judge_recombined(job: Job, progress: Progress) -> tuple[GeneratedStudy, Path]:
+    """Make a near set of the job's benchmark, judge it, and write its page; what was finished before is read.
+
+    Patches of ID images of two classes, kept where an ensemble disagrees; another ensemble says what they are.
+    """
+    benchmark = open_benchmark(job, progress)
+    assert benchmark.id_train is not None and benchmark.id_val is not None
+    step = max(1, len(benchmark.id_train) // LEARNT)
+    learnt = benchmark.id_train.take(np.arange(0, len(benchmark.id_train), step))
+    home = Path(job.output) / "generated"
+    made = home / f"{NAME}-{fingerprint(PLAN.model_dump(mode='json'), learnt.fingerprint)[:12]}"
+    _make(made, learnt, benchmark.id_val, job.device, progress)
+    images = open_generated(made, NAME)
+    wider = _with_near(benchmark, images)
+    classifier, recipe = make_classifier(job.model, benchmark, job.device, progress)
+    detectors = asked_detectors(job)
+    names = detectors if isinstance(detectors, str) else [each.id for each in detectors]
+    identity = fingerprint(wider.version, classifier.fingerprint, names, job.seed)
+    folder = home / f"judged-{identity[:12]}"
+    if (folder / "generated.json").exists():
+        return GeneratedStudy.load(folder), folder
+    result = evaluate(
+        classifier, wider, detectors, batch_size=job.batch_size, seed=job.seed, recipe=recipe, progress=progress
+    )
+    checks = GeneratedChecks(
+        generated=(NAME,),
+        judges=_ensemble(learnt, JUDGES, job.device, progress),
+        makers=_ensemble(learnt, PLAN.ensemble.seed, job.device, progress),
+        window=Window(*read_generated(made).recipe["window"]),
+    )
+    study = judge_generated(
+        [(classifier, result)], wider, checks, batch_size=job.batch_size, seed=job.seed, progress=progress
+    )
+    write_generated_study(study, folder)
+    study.save(folder)
+    return study, folder
+
+
+def _make(folder: Path, learnt: ImageSet, val: ImageSet, device: str, progress: Progress) -> None:
+    if is_generated(folder):
+        return
+    # a killed run leaves some images and no recipe: they are made again, in a place that is renamed when it is whole
+    begun = folder.with_name(f"{folder.name}.part")
+    shutil.rmtree(begun, ignore_errors=True)
+    make_set(PLAN, learnt, val, begun, work=_work(), device=device, progress=progress)
+    begun.rename(folder)
+
+
+def _ensemble(learnt: ImageSet, seed: int, device: str, progress: Progress) -> list[Classifier]:
+    seeds = [seed + number for number in range(len(PLAN.architectures))]
+    place, frame = _work() / "ensemble", frame_of(learnt)
+    return train_ensemble(
+        *(PLAN.architectures, learnt, None, PLAN.ensemble, seeds),
+        preprocess=frame,
+        folder=place,
+        device=device,
+        progress=progress,
+    )
+
+
+def _work() -> Path:
+    return cache_root() / "generated"
+
+
+def _with_near(benchmark: Benchmark, images: ImageSet) -> Benchmark:
+    version = fingerprint(benchmark.version, images.fingerprint)[:12]
+    return replace(
+        benchmark, name=f"{benchmark.name} with {NAME}", version=version, near=(images, *benchmark.near), ood_train=None
+    )

@@ -1,0 +1,113 @@
+"""Making a generated set: ensemble, pool, mutual information, window, choice, files; in this order."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import __version__ as pillow_version
+
+from oodscope.base.errors import DataError
+from oodscope.data.generated import GeneratedRecord, check_free, write_generated
+from oodscope.data.imageset import UNLABELLED, ImageSet
+from oodscope.execution import SILENT, Progress
+from oodscope.generation.ensemble import train_ensemble
+from oodscope.generation.generated.plan import SetPlan
+from oodscope.generation.generated.pool import Pool, frame_of, read_pool
+from oodscope.generation.generated.pooling import Place, fill_pool
+from oodscope.generation.generated.selecting import Selected, select_near, select_shifted
+from oodscope.generation.semantic import EnsembleInformation
+from oodscope.metrics.window import Window
+from oodscope.models import Classifier
+from oodscope.training.finished import versions
+
+
+@dataclass(frozen=True)
+class MadeSet:
+    """A set on disk, and the ensemble that chose it, which must not judge it."""
+
+    record: GeneratedRecord
+    ensemble: tuple[Classifier, ...]
+
+
+def make_set(
+    plan: SetPlan,
+    id_train: ImageSet,
+    id_val: ImageSet,
+    folder: Path | str,
+    *,
+    work: Path | str,
+    redrawn: ImageSet | None = None,
+    device: str = "auto",
+    progress: Progress = SILENT,
+) -> MadeSet:
+    """Make the set of a plan and write it.
+
+    On one device and with the same versions, the same plan gives the same images to the byte. Killed, the same call
+    goes on where it was: trained networks, generators and searches are kept in ``work``.
+
+    Parameters
+    ----------
+    id_train : labelled images: the ensemble and the generators learn from them.
+    id_val : images that nothing learns from: what the ensemble's mutual information is like on known images.
+    redrawn : images that shifted ones are made from; by default ``id_val``. Networks under test must not know them.
+    folder : of the set; it must not hold one.
+    work : for everything that is trained on the way; another set of the same images shares it.
+    """
+    check_free(folder)
+    if (id_train.labels == UNLABELLED).any():
+        raise DataError(f"set {id_train.name!r} has images without a class; an ensemble needs classes to learn")
+    frame, seed = frame_of(id_train), plan.ensemble.seed
+    seeds = [seed + number for number in range(len(plan.architectures))]
+    members = train_ensemble(
+        plan.architectures,
+        id_train,
+        None,
+        plan.ensemble,
+        seeds,
+        preprocess=frame,
+        folder=Path(work) / "ensemble",
+        device=device,
+        progress=progress,
+    )
+    semantic = EnsembleInformation(members)
+    source = redrawn or id_val
+    filled = fill_pool(plan, id_train, source, Place(frame, semantic, Path(work), device, progress))
+    selected = _select(plan, filled.pool, read_pool(id_val, frame), semantic)
+    recipe = {
+        "method": plan.method,
+        "plan": plan.model_dump(mode="json"),
+        "id_train": _told(id_train),
+        "id_val": _told(id_val),
+        **({"redrawn": _told(source)} if plan.kind == "shifted" else {}),
+        "frame": frame.model_dump(mode="json"),
+        "ensemble": semantic.fingerprints,
+        **filled.origin,
+        "window": [selected.window.low, selected.window.high],
+        "pool": {"images": len(filled.pool), "kept": selected.kept, "chosen": len(selected.pool)},
+        "histograms": selected.histograms(),
+        "device": str(semantic.device.type),
+        "versions": {**versions(), "pillow": pillow_version},
+    }
+    record = write_generated(
+        folder,
+        np.ascontiguousarray(selected.pool.pixels.permute(0, 2, 3, 1).numpy()),
+        selected.pool.labels.numpy(),
+        recipe,
+        kind=plan.kind,
+        class_names=id_train.class_names,
+        information=selected.information,
+        rows=selected.pool.rows.numpy(),
+    )
+    return MadeSet(record, tuple(members))
+
+
+def _select(plan: SetPlan, pool: Pool, val: Pool, semantic: EnsembleInformation) -> Selected:
+    if plan.kind == "shifted":
+        return select_shifted(pool, val, semantic, plan.count, seed=plan.seed)
+    window = None if plan.window is None else Window(*plan.window)
+    return select_near(pool, val, semantic, plan.count, seed=plan.seed, window=window)
+
+
+def _told(images: ImageSet) -> dict[str, Any]:
+    return {"name": images.name, "images": len(images), "fingerprint": images.fingerprint}

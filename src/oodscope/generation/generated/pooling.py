@@ -1,0 +1,146 @@
+"""Filling the pool of a generated set, by the method of its plan."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from oodscope.base.errors import ModelError, OodscopeError
+from oodscope.base.hashing import fingerprint
+from oodscope.data.imageset import ImageSet
+from oodscope.data.preprocess import Preprocess
+from oodscope.execution import Progress
+from oodscope.generation.generated.plan import SetPlan
+from oodscope.generation.generated.pool import Pool, read_pool
+from oodscope.generation.latent_near import latent_near
+from oodscope.generation.near import fine_tune_grid, sample, train_base, usable
+from oodscope.generation.perceptual import FeatureDistance, Lpips, open_perceptual
+from oodscope.generation.recombination import recombine
+from oodscope.generation.semantic import EnsembleInformation
+from oodscope.generation.shifted import shift, train_shifted
+from oodscope.generation.variations import GanVariation
+from oodscope.models.fingerprint import weights_fingerprint
+from oodscope.models.generators import load_generator
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where images are made: their frame, the ensemble, a folder for what is trained, a device."""
+
+    frame: Preprocess
+    semantic: EnsembleInformation
+    work: Path
+    device: str
+    progress: Progress
+
+    def perceptual(self, plan: SetPlan) -> Lpips | FeatureDistance:
+        """The plan's distance."""
+        return open_perceptual(plan.perceptual, self.semantic.members, self.device)
+
+    def folder(self, kind: str, *decides: Any) -> Path:
+        """A folder of its own for each combination of what decides its content."""
+        return self.work / f"{kind}-{fingerprint(self.semantic.fingerprints, *decides)[:16]}"
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A pool, and what it came from beside plan and images: names and fingerprints for the recipe."""
+
+    pool: Pool
+    origin: dict[str, Any] = field(default_factory=dict)
+
+
+def fill_pool(plan: SetPlan, id_train: ImageSet, redrawn: ImageSet, place: Place) -> Filled:
+    """As many images as the plan wants to choose from.
+
+    Parameters
+    ----------
+    redrawn : images that shifted ones are made from.
+    """
+    if plan.kind == "shifted":
+        return _shifted(plan, id_train, redrawn, place)
+    fillers: dict[str, Callable[[SetPlan, ImageSet, Place], Filled]] = {
+        "gan": _trained,
+        "latent": _searched,
+        "recombination": _recombined,
+    }
+    return fillers[plan.method](plan, id_train, place)
+
+
+def _recombined(plan: SetPlan, id_train: ImageSet, place: Place) -> Filled:
+    known = read_pool(id_train, place.frame)
+    made = recombine(known.pixels, known.labels, plan.pool, seed=plan.seed, pieces=plan.pieces, sources=plan.sources)
+    return Filled(Pool.of(made.pixels, made.labels))
+
+
+def _searched(plan: SetPlan, id_train: ImageSet, place: Place) -> Filled:
+    known, perceptual = read_pool(id_train, place.frame), place.perceptual(plan)
+    variation = GanVariation(load_generator(plan.generator or ""))
+    if variation.size != tuple(known.pixels.shape[1:]):
+        raise OodscopeError(
+            f"{plan.generator} draws images of {list(variation.size)}, and those of {id_train.name} are "
+            f"{list(known.pixels.shape[1:])}; train a generator on them: oodscope generate gan"
+        )
+    images, labels = latent_near(
+        variation,
+        perceptual,
+        place.semantic,
+        known.pixels,
+        known.labels,
+        plan.pool,
+        lambdas=plan.lambdas,
+        lambda_perceptual=plan.lambda_perceptual,
+        budget=plan.budget,
+        seed=plan.seed,
+        folder=place.folder("searches", plan.model_dump(mode="json"), variation.describe(), id_train.fingerprint),
+        progress=place.progress,
+    )
+    return Filled(Pool.of(images, labels), {"perceptual": perceptual.name, "generator": variation.describe()})
+
+
+def _trained(plan: SetPlan, id_train: ImageSet, place: Place) -> Filled:
+    """An equal share of samples from the generator of each λ that did not collapse."""
+    perceptual, recipe = place.perceptual(plan), plan.near
+    folder = place.folder("near", recipe.model_dump(mode="json"), perceptual.name, id_train.fingerprint)
+    options: dict[str, Any] = {"device": place.device, "progress": place.progress}
+    base = train_base(recipe, id_train, folder=folder / "base", size=place.frame.size, **options)
+    tuned = fine_tune_grid(
+        base, perceptual, place.semantic, images=id_train, folder=folder, lambdas=plan.lambdas, **options
+    )
+    healthy = usable(tuned)
+    if not healthy:
+        raise ModelError(f"all {len(tuned)} fine-tuned generators collapsed; see samples.png in {folder}")
+    share = -(-plan.pool // len(healthy))
+    parts = [
+        sample(member.generator.to(place.semantic.device), share, plan.seed + number)
+        for number, member in enumerate(healthy)
+    ]
+    images, labels = (torch.cat([part[column].cpu() for part in parts]) for column in (0, 1))
+    generators = {f"{each.lambda_semantic:g}": weights_fingerprint(each.generator) for each in healthy}
+    return Filled(Pool.of(images, labels), {"perceptual": perceptual.name, "generators": generators})
+
+
+def _shifted(plan: SetPlan, id_train: ImageSet, redrawn: ImageSet, place: Place) -> Filled:
+    """The images in turn, each redrawn as often as the size of the pool asks for."""
+    perceptual, recipe = place.perceptual(plan), plan.shifted
+    folder = place.folder("shifted", recipe.model_dump(mode="json"), perceptual.name, id_train.fingerprint)
+    trained = train_shifted(
+        recipe,
+        id_train,
+        perceptual,
+        place.semantic,
+        folder=folder,
+        logits=place.semantic.logits,
+        size=place.frame.size,
+        device=place.device,
+        progress=place.progress,
+    )
+    if trained.health.collapsed is not None:
+        raise ModelError(f"the generator of shifted images collapsed ({trained.health.collapsed}); see {folder}")
+    given = read_pool(redrawn.in_classes(id_train.class_names), place.frame)
+    rows = torch.arange(plan.pool) % len(given)
+    images = shift(trained.generator.to(place.semantic.device), given.pixels[rows].float() / 255, plan.seed)
+    origin = {"perceptual": perceptual.name, "generator": weights_fingerprint(trained.generator)}
+    return Filled(Pool.of(images, given.labels[rows], rows), origin)

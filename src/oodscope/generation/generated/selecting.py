@@ -1,0 +1,102 @@
+"""Selecting: from a pool to a set, by the mutual information of an ensemble."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from oodscope.base.errors import DataError
+from oodscope.generation.generated.pool import Pool
+from oodscope.generation.semantic import EnsembleInformation
+from oodscope.metrics.window import Window, overlap_window
+from oodscope.training.randomness import generator as random_numbers
+
+STEP = 0.05
+"""Width of the bars of a histogram, in nats: the step in which a window's lower end is sought."""
+
+KNOWN_SHARE = 0.95
+"""Shifted images may be as doubtful as this share of the validation images, and not more."""
+
+
+@dataclass(frozen=True)
+class Selected:
+    """A chosen part of a pool.
+
+    Parameters
+    ----------
+    pool : the chosen images.
+    information : ``[N]`` of the chosen images, in nats.
+    window : that they fall into.
+    kept : how many of the pool did, chosen or not.
+    val_information, pool_information : of validation images and of the whole pool.
+    """
+
+    pool: Pool
+    information: NDArray[np.float64]
+    window: Window
+    kept: int
+    val_information: NDArray[np.float64]
+    pool_information: NDArray[np.float64]
+
+    def histograms(self) -> dict[str, list[int]]:
+        """Counts of validation, pool and chosen images in bars of .05 nats from 0 on, for a page."""
+        parts = {"val": self.val_information, "pool": self.pool_information, "chosen": self.information}
+        most = max(float(values.max()) for values in parts.values())
+        edges = np.arange(int(most / STEP) + 2) * STEP
+        return {name: np.histogram(values, edges)[0].tolist() for name, values in parts.items()}
+
+
+def select_near(
+    pool: Pool, val: Pool, semantic: EnsembleInformation, count: int, *, seed: int = 0, window: Window | None = None
+) -> Selected:
+    """Near outliers: images about which the members disagree, but not as they would about noise.
+
+    The mutual information of every pooled and every validation image is measured; the window's lower end is where the
+    two overlap least, its width is .4 nats; images within it are kept, both ends included, and ``count`` of them drawn.
+
+    Parameters
+    ----------
+    pool : generated images, from all λ together.
+    val : in-distribution validation images that no member was trained on.
+    semantic : the ensemble.
+    count : how many to draw at random; all that are kept, in their order, where they are fewer.
+    window : a given one, instead of that of the rule.
+    """
+    val_information, pool_information = semantic.of_pixels(val.pixels), semantic.of_pixels(pool.pixels)
+    chosen = window or overlap_window(val_information, pool_information)
+    return _selected(pool, chosen, count, seed, val_information, pool_information)
+
+
+def select_shifted(pool: Pool, val: Pool, semantic: EnsembleInformation, count: int, *, seed: int = 0) -> Selected:
+    """Shifted images: those about which the members agree as they do about 95 % of the validation images.
+
+    Whether what they agree on is still the right class, another ensemble must say.
+    """
+    val_information, pool_information = semantic.of_pixels(val.pixels), semantic.of_pixels(pool.pixels)
+    chosen = Window(0.0, float(np.quantile(val_information, KNOWN_SHARE)))
+    return _selected(pool, chosen, count, seed, val_information, pool_information)
+
+
+def _selected(
+    pool: Pool,
+    window: Window,
+    count: int,
+    seed: int,
+    val_information: NDArray[np.float64],
+    pool_information: NDArray[np.float64],
+) -> Selected:
+    # rounding may leave members that agree perfectly a hair below 0
+    rows = np.flatnonzero(window.keeps(pool_information.clip(min=0)))
+    if not len(rows):
+        low, middle, high = np.quantile(pool_information, (0.0, 0.5, 1.0))
+        raise DataError(
+            f"none of {len(pool)} generated images has a mutual information within {window} nats; they range from "
+            f"{low:.2f} to {high:.2f}, median {middle:.2f}. Generate more, or set the window"
+        )
+    kept = len(rows)
+    if kept > count:
+        order = torch.randperm(kept, generator=random_numbers("select", seed)).numpy()[:count]
+        rows = rows[np.sort(order)]
+    chosen = pool.take(torch.from_numpy(rows))
+    return Selected(chosen, pool_information[rows], window, kept, val_information, pool_information)

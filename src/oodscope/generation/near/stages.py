@@ -1,0 +1,147 @@
+"""One stage of a near-OOD training: run, or read back, and judged."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from oodscope.base.files import atomic_path
+from oodscope.data.imageset import ImageSet
+from oodscope.execution import Progress
+from oodscope.generation.gan.grid import write_grid
+from oodscope.generation.gan.health import Features, Health, measure_health
+from oodscope.generation.gan.real import RealImages, unit_range
+from oodscope.generation.gan.resumable import Losses
+from oodscope.generation.gan.stage import GRID, StageFolder, told_history
+from oodscope.generation.near.loop import NearLoop
+from oodscope.generation.near.objective import NearObjective
+from oodscope.generation.near.recipe import NearRecipe
+from oodscope.generation.near.sampling import sample
+from oodscope.models.checkpoint import load_weights, read_checkpoint
+from oodscope.models.generators import LatentGenerator
+from oodscope.training.fabric import resolve_device
+from oodscope.training.randomness import generator as random_numbers
+
+DISCRIMINATOR = "discriminator.safetensors"
+_COMPARED = 2048
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a stage starts from; ``lambda_semantic`` is ``None`` for the plain generator."""
+
+    generator: LatentGenerator
+    discriminator: nn.Module
+    recipe: NearRecipe
+    lambda_semantic: float | None
+
+    @property
+    def steps(self) -> int:
+        """To take in this stage."""
+        return self.recipe.steps if self.lambda_semantic is None else self.recipe.fine_steps
+
+    @property
+    def name(self) -> str:
+        """For progress and warnings."""
+        if self.lambda_semantic is None:
+            return f"the plain {self.recipe.network}"
+        return f"the {self.recipe.network} with lambda_semantic {self.lambda_semantic:g}"
+
+
+@dataclass(frozen=True)
+class TrainedNear(Start):
+    """A trained generator, on the CPU and in evaluation mode, and how it got there.
+
+    Parameters
+    ----------
+    generator, discriminator : the averaged generator, and what it was trained against.
+    lambda_semantic : λ_s; ``None`` for the plain generator that the others start from.
+    taken, seconds : steps and time in all, over every call that went on with it.
+    health : whether it may be used.
+    history : mean losses, every hundred steps.
+    """
+
+    taken: int
+    seconds: float
+    health: Health
+    history: tuple[Losses, ...]
+
+    @property
+    def finished(self) -> bool:
+        """Whether all steps were taken."""
+        return self.taken >= self.steps
+
+
+def usable(trained: Sequence[TrainedNear]) -> list[TrainedNear]:
+    """Those that did not collapse; the others are named in the log."""
+    for each in trained:
+        each.health.warn(each.name)
+    return [each for each in trained if each.health.collapsed is None]
+
+
+def run_stage(
+    start: Start,
+    objective: NearObjective | None,
+    stage: StageFolder,
+    images: ImageSet,
+    *,
+    stop_after: float | None,
+    device: str,
+    features: Features | None,
+    progress: Progress,
+) -> TrainedNear:
+    """Train from ``start``, or read back what was trained."""
+    if (told := stage.finished(start.steps)) is not None:
+        return _read(start, stage, told)
+    recipe, shape = start.recipe, start.generator.shape
+    place = resolve_device(device, recipe.precision)
+    conditional = start.generator.classes > 0
+    real = RealImages(images, shape.size, shape.channels, place, conditional=conditional, flip=recipe.flip)
+
+    def look(generator: LatentGenerator) -> None:
+        # a column for each class, as long as the sheet stays readable
+        columns = generator.classes if 4 <= generator.classes <= 20 else 8
+        write_grid(sample(generator, 8 * columns, recipe.seed)[0], stage.folder / GRID, columns=columns)
+
+    loop = NearLoop(recipe, start.generator, start.discriminator, real, objective, start.steps, stage.checkpoints, look)
+    with progress.stage(f"train {start.name} on {images.name}", start.steps) as advance:
+        loop.run(advance, stop_after)
+    generator = loop.settled()
+    health = _health(generator, real, recipe, features)
+    generator = generator.to("cpu").to(memory_format=torch.contiguous_format)
+    discriminator = loop.discriminator.to("cpu").to(memory_format=torch.contiguous_format).eval()
+    with atomic_path(stage.folder / DISCRIMINATOR) as temporary:
+        save_file({name: value.detach() for name, value in discriminator.state_dict().items()}, temporary)
+    more: dict[str, Any] = {
+        "recipe": recipe.model_dump(mode="json"),
+        "lambda_semantic": start.lambda_semantic,
+        "seed": recipe.seed,
+    }
+    stage.write(loop, generator, images, health, more)
+    health.warn(start.name)
+    return TrainedNear(
+        *(generator, discriminator, recipe, start.lambda_semantic),
+        *(loop.step, loop.seconds, health, tuple(loop.history)),
+    )
+
+
+def _read(start: Start, stage: StageFolder, told: dict[str, Any]) -> TrainedNear:
+    generator, discriminator = stage.generator(), start.discriminator.eval()
+    assert isinstance(generator, LatentGenerator)
+    path = stage.folder / DISCRIMINATOR
+    load_weights(discriminator, read_checkpoint(path), str(path))
+    health = Health.model_validate(told["health"])
+    return TrainedNear(
+        *(generator, discriminator, start.recipe, start.lambda_semantic),
+        *(told["steps"], told["seconds"], health, told_history(told)),
+    )
+
+
+def _health(generator: LatentGenerator, real: RealImages, recipe: NearRecipe, features: Features | None) -> Health:
+    drawn, classes = sample(generator, _COMPARED, recipe.seed)
+    draws = random_numbers("near health", recipe.seed, device=real.device)
+    pictures, labels = real.draw(_COMPARED, draws)
+    return measure_health(drawn, unit_range(pictures), (classes, labels) if generator.classes else None, features)

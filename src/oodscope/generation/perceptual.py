@@ -1,0 +1,151 @@
+r"""Perceptual distance: how different two images look, whatever they show.
+
+LPIPS (Zhang et al., "The Unreasonable Effectiveness of Deep Features as a Perceptual Metric", CVPR 2018) compares the
+feature maps of a network at every stage :math:`l`, each position scaled to unit length over its channels,
+
+.. math:: d(x, x') = \sum_l \frac1{H_l W_l} \sum_{h,w} \lVert w_l \odot (\hat f_l(x) - \hat f_l(x'))_{hw} \rVert^2
+
+with weights :math:`w_l` learned from people's judgements. Those belong to ImageNet's VGG-16, which must be downloaded.
+The same form without weights can be had from any network, and is called otherwise, because its numbers are others.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import interpolate, normalize
+
+from oodscope.base.errors import ModelError
+from oodscope.generation.sight import Sight
+from oodscope.models import Classifier, create_model
+from oodscope.models.device import choose_device
+from oodscope.models.efficientnet_lite import NAME as LITE
+from oodscope.models.efficientnet_lite import efficientnet_lite0
+from oodscope.models.python_object import PREFIX, call_python
+from oodscope.models.stages import watched_maps
+
+LPIPS_SIDE = 64
+"""Smaller images are enlarged to this side: at 32 px the last maps of VGG-16 would be two pixels wide."""
+
+
+class Perceptual(Protocol):
+    """A distance of images, differentiable in both, larger = less alike."""
+
+    @property
+    def name(self) -> str:
+        """Which distance it is, as a recipe records it."""
+        ...
+
+    def __call__(self, first: Tensor, second: Tensor) -> Tensor:
+        """``[N]`` distances between float images ``[N, C, H, W]`` in [0, 1], pair by pair."""
+        ...
+
+
+class FeatureDistance:
+    r"""LPIPS' form on a network of one's own, all channels weighted alike.
+
+    .. math:: d(x, x') = \sum_l \frac1{H_l W_l} \sum_{h,w} \lVert \hat f_l(x)_{hw} - \hat f_l(x')_{hw} \rVert^2
+
+    A stage contributes between 0 (the same directions everywhere) and 4 (opposite ones); 2 is the most after a ReLU. It
+    is no LPIPS: distances of different networks are not comparable, and ``name`` says which network it was.
+
+    Parameters
+    ----------
+    classifier : a network with feature maps; its stages are found, not declared (``models/stages.py``).
+    """
+
+    def __init__(self, classifier: Classifier) -> None:
+        self.sight = Sight(classifier)
+        self.stages = classifier.anatomy.stages
+        if not self.stages:
+            raise ModelError(f"{classifier.name} has no feature maps to compare; take a convolutional network")
+
+    @property
+    def name(self) -> str:
+        return f"feature-distance:{self.sight.classifier.name}"
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the network that looks."""
+        return self.sight.classifier.fingerprint
+
+    def __call__(self, first: Tensor, second: Tensor) -> Tensor:
+        # a copy, because the network may go on working in the memory of the map
+        with watched_maps(self.sight.classifier.model, self.stages, torch.clone) as maps:
+            self.sight(torch.cat([first, second]))
+        apart = torch.zeros(len(first), device=self.sight.device)
+        for each in maps:
+            here, there = normalize(each.float(), dim=1).chunk(2)
+            apart = apart + (here - there).square().sum(dim=1).mean(dim=(1, 2))
+        return apart
+
+
+class Lpips:
+    """LPIPS itself, as torchmetrics computes it; images below 64 px are enlarged first.
+
+    Parameters
+    ----------
+    network : torchmetrics' network of two images in [-1, 1].
+    """
+
+    name = "lpips-vgg"
+
+    def __init__(self, network: nn.Module, device: torch.device) -> None:
+        self.network = network.to(device).eval().requires_grad_(False)
+        self.device = device
+
+    def __call__(self, first: Tensor, second: Tensor) -> Tensor:
+        distance: Tensor = self.network(self._shown(first), self._shown(second))
+        return distance.flatten()
+
+    def _shown(self, images: Tensor) -> Tensor:
+        images = images.to(self.device).float()
+        if images.shape[1] == 1:
+            images = images.expand(-1, 3, -1, -1)
+        if min(images.shape[2:]) < LPIPS_SIDE:
+            images = interpolate(images, (LPIPS_SIDE, LPIPS_SIDE), mode="bilinear", align_corners=False)
+        return 2 * images - 1
+
+
+def lpips(device: str | torch.device = "auto") -> Lpips:
+    """LPIPS on VGG-16 with its learned weights (version 0.1).
+
+    The weights of LPIPS come with torchmetrics; those of VGG-16 are torchvision's, fetched at the first use.
+    """
+    from torchmetrics.image.lpip import LearnedPerceptualImagePatchSimilarity
+
+    try:
+        network = LearnedPerceptualImagePatchSimilarity(net_type="vgg").net
+    except (OSError, RuntimeError) as error:  # no network, no such file, a damaged download
+        raise ModelError(
+            "LPIPS needs torchvision's VGG-16 weights, and they are neither here nor can they be fetched. Put "
+            "vgg16-397923af.pth into torch's hub folder (checkpoints), or measure with a network of your own: "
+            "FeatureDistance(classifier)"
+        ) from error
+    return Lpips(network, choose_device(device))
+
+
+def open_perceptual(
+    spec: str, ensemble: Sequence[Classifier], device: str | torch.device = "auto"
+) -> Lpips | FeatureDistance:
+    """The distance that ``spec`` names.
+
+    Parameters
+    ----------
+    spec : ``lpips``; ``ensemble`` for the form of LPIPS on the first member of an ensemble, which needs no download; or
+        a network to have that form on: ``efficientnet-lite0``, a pretrained ``timm:NAME`` or ``torchvision:NAME``, or
+        ``python:PACKAGE.MODULE:FUNCTION``.
+    ensemble : members, for the network of the same domain.
+    """
+    if spec == "lpips":
+        return lpips(device)
+    if spec == "ensemble":
+        return FeatureDistance(ensemble[0])
+    if spec == LITE:
+        return FeatureDistance(efficientnet_lite0(device))
+    if spec.startswith(PREFIX):
+        made = call_python(spec)
+        return FeatureDistance(made if isinstance(made, Classifier) else Classifier(made, device=device, name=spec))
+    model, transform = create_model(spec, weights="pretrained")
+    return FeatureDistance(Classifier(model, transform, device=device, name=spec))

@@ -1,0 +1,88 @@
+"""The training loop of a generator of shifted images."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+from torch.autograd import backward
+from torch.optim import Adam
+
+from oodscope.generation.gan.losses import discriminator_loss, generator_loss
+from oodscope.generation.gan.real import RealImages, unit_range
+from oodscope.generation.gan.resumable import ResumableLoop
+from oodscope.generation.shifted.objective import ShiftedObjective
+from oodscope.generation.shifted.recipe import ShiftedRecipe
+from oodscope.models.generators import PatchDiscriminator, UnetGenerator, UnetShape
+from oodscope.training.checkpoint import Checkpoints
+from oodscope.training.randomness import generator as random_numbers
+
+
+class ShiftedLoop(ResumableLoop):
+    """One step of the discriminator, one of the generator, on the same images.
+
+    Parameters
+    ----------
+    real : the images to redraw.
+    look : called with the generator, ready to draw, whenever a checkpoint is due.
+    """
+
+    repeatable = True
+
+    def __init__(
+        self,
+        recipe: ShiftedRecipe,
+        shape: UnetShape,
+        real: RealImages,
+        objective: ShiftedObjective,
+        checkpoints: Checkpoints | None,
+        look: Callable[[UnetGenerator], None],
+    ) -> None:
+        super().__init__(recipe.steps, checkpoints, real.device)
+        self.recipe, self.real, self.objective, self.look = recipe, real, objective, look
+        label = () if objective.logits is None else ("label",)
+        self.terms = ("discriminator", "generator", "perceptual", "semantic", *label)
+        self.generator = UnetGenerator(shape).to(self.device).to(memory_format=torch.channels_last)
+        discriminator = PatchDiscriminator(shape.channels, recipe.discriminator_width)
+        self.discriminator = discriminator.to(self.device).to(memory_format=torch.channels_last)
+        self.generator_adam, self.discriminator_adam = self._adam(self.generator), self._adam(self.discriminator)
+
+    def _descend(self) -> None:
+        draws = random_numbers("shifted", self.recipe.seed, self.step, device=self.device)
+        given, labels = self.real.draw(self.recipe.batch_size, draws)
+        partners = given if self.recipe.partner == "itself" else self.real.of_classes(labels, draws)
+        with self._precision():
+            drawn = self.generator(given, draws)
+            pairs = torch.cat([given, given]), torch.cat([partners, drawn.detach()])
+            lost = discriminator_loss(*self.discriminator(*pairs).chunk(2))
+        self.discriminator_adam.zero_grad()
+        backward(lost, inputs=list(self.discriminator.parameters()))
+        self.discriminator_adam.step()
+        with self._precision():
+            won = generator_loss(self.discriminator(given, drawn))
+            cost, *terms = self.objective(unit_range(given), unit_range(drawn), labels)
+        self.generator_adam.zero_grad()
+        backward(won + cost, inputs=list(self.generator.parameters()))
+        self.generator_adam.step()
+        self.step += 1
+        self._note(lost, won, *terms)
+
+    def _precision(self) -> torch.autocast:
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.precision == "bf16-mixed")
+
+    def _adam(self, model: nn.Module) -> Adam:
+        return Adam(
+            model.parameters(), lr=self.recipe.learning_rate, betas=(0.5, 0.999), fused=self.device.type == "cuda"
+        )
+
+    def _show(self) -> None:
+        self.look(self.generator.eval())
+        self.generator.train()
+
+    def _parts(self) -> dict[str, Any]:
+        return {
+            "generator": self.generator,
+            "discriminator": self.discriminator,
+            "generator_adam": self.generator_adam,
+            "discriminator_adam": self.discriminator_adam,
+        }

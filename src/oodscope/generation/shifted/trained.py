@@ -1,0 +1,130 @@
+"""``train_shifted``: labelled images in, a generator out that makes them look different and mean the same."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from oodscope.base.errors import ModelError
+from oodscope.data.imageset import ImageSet
+from oodscope.execution import SILENT, Progress
+from oodscope.generation.gan.frame import frame_of
+from oodscope.generation.gan.grid import write_grid
+from oodscope.generation.gan.health import Health, measure_health
+from oodscope.generation.gan.real import RealImages, unit_range
+from oodscope.generation.gan.resumable import Losses
+from oodscope.generation.gan.stage import GRID, StageFolder, described, told_history
+from oodscope.generation.near.objective import Perceptual, Semantic
+from oodscope.generation.shifted.loop import ShiftedLoop
+from oodscope.generation.shifted.objective import Logits, ShiftedObjective
+from oodscope.generation.shifted.recipe import ShiftedRecipe
+from oodscope.generation.shifted.sampling import shift
+from oodscope.models.generators import UnetGenerator, UnetShape
+from oodscope.training.fabric import resolve_device
+from oodscope.training.randomness import generator as random_numbers
+
+SCHEMA = 1
+"""Raised when the same recipe would no longer give the same weights."""
+
+_COMPARED = 1024
+_SHOWN = 32
+
+
+@dataclass(frozen=True)
+class TrainedShifted:
+    """A trained generator, on the CPU and in evaluation mode, and how it got there.
+
+    Parameters
+    ----------
+    taken, seconds : steps and time in all, over every call that went on with it.
+    health : whether it may be used: the variety of redrawn images beside that of the same images.
+    history : mean losses, every hundred steps.
+    """
+
+    generator: UnetGenerator
+    recipe: ShiftedRecipe
+    taken: int
+    seconds: float
+    health: Health
+    history: tuple[Losses, ...]
+
+
+def train_shifted(
+    recipe: ShiftedRecipe,
+    images: ImageSet,
+    perceptual: Perceptual,
+    semantic: Semantic,
+    *,
+    folder: Path,
+    logits: Logits | None = None,
+    size: int | None = None,
+    stop_after: float | None = None,
+    device: str = "auto",
+    progress: Progress = SILENT,
+) -> TrainedShifted:
+    """Train a generator of shifted images.
+
+    Killed or stopped, the same call goes on, and on one device ends with the same digits; a finished training is read
+    back from its folder. The sheet shows each image to the left of its redrawing.
+
+    Parameters
+    ----------
+    images : to redraw, with labels. All are held in memory.
+    perceptual, semantic : on the device of the training, differentiable; see ``near/objective.py``.
+    logits : of the ensemble's members, where the recipe has a label term.
+    folder : for checkpoints, samples and results.
+    size : side of the images; theirs, if it is 28, 32, 64 or the like, otherwise 32.
+    stop_after : seconds after which this call ends cleanly, with the generator of that moment.
+    """
+    if recipe.lambda_label > 0 and logits is None:
+        raise ModelError("lambda_label needs the ensemble's logits: give logits=..., or set lambda_label to 0")
+    side, channels = frame_of(images, size)
+    shape = UnetShape(size=side, channels=channels, width=recipe.width)
+    parts: list[object] = [perceptual, semantic, *([logits] if recipe.lambda_label > 0 else [])]
+    identity = {
+        "schema": SCHEMA,
+        "recipe": recipe.identity(),
+        "shape": shape.model_dump(),
+        "training images": images.fingerprint,
+        "terms": described(parts),
+    }
+    stage = StageFolder(folder, identity)
+    if (told := stage.finished(recipe.steps)) is not None:
+        return _read(recipe, stage, told)
+    place = resolve_device(device, recipe.precision)
+    real = RealImages(images, side, channels, place, conditional=True, flip=recipe.flip)
+    objective = ShiftedObjective(
+        *(perceptual, semantic, logits if recipe.lambda_label > 0 else None),
+        *(recipe.lambda_perceptual, recipe.lambda_semantic, recipe.lambda_label),
+    )
+
+    def look(generator: UnetGenerator) -> None:
+        given, redrawn = _redrawn(generator, real, recipe, _SHOWN)
+        write_grid(torch.stack([given, redrawn], 1).flatten(0, 1), folder / GRID)
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(recipe.seed)
+        loop = ShiftedLoop(recipe, shape, real, objective, stage.checkpoints, look)
+    with progress.stage(f"train pix2pix on {images.name}", recipe.steps) as advance:
+        loop.run(advance, stop_after)
+    generator = loop.generator.eval()
+    given, redrawn = _redrawn(generator, real, recipe, _COMPARED)
+    health = measure_health(redrawn, given)
+    generator = generator.to("cpu").to(memory_format=torch.contiguous_format)
+    stage.write(loop, generator, images, health, {"recipe": recipe.model_dump(mode="json"), "seed": recipe.seed})
+    health.warn("pix2pix")
+    return TrainedShifted(generator, recipe, loop.step, loop.seconds, health, tuple(loop.history))
+
+
+def _redrawn(generator: UnetGenerator, real: RealImages, recipe: ShiftedRecipe, count: int) -> tuple[Tensor, Tensor]:
+    given = unit_range(real.draw(count, random_numbers("shifted look", recipe.seed, device=real.device))[0])
+    return given, shift(generator, given, recipe.seed)
+
+
+def _read(recipe: ShiftedRecipe, stage: StageFolder, told: dict[str, Any]) -> TrainedShifted:
+    generator = stage.generator()
+    assert isinstance(generator, UnetGenerator)
+    health = Health.model_validate(told["health"])
+    return TrainedShifted(generator, recipe, told["steps"], told["seconds"], health, told_history(told))

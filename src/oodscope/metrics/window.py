@@ -1,0 +1,78 @@
+r"""The window of mutual information that a generated near-OOD image must fall into.
+
+Below it an image is one of the training classes after all, above it a heap of noise that no class resembles. "Raising
+the Bar" (arXiv 2209.11960) takes for the lower end the smallest value that minimises the overlap of validation and
+generated images, read here as the error of telling them apart by a threshold t,
+
+.. math:: \mathrm{low} = \arg\min_t \bigl[ P(I_\text{val} \ge t) + P(I_\text{near} < t) \bigr],
+
+and for the upper end ``low + 0.4``. Its windows: [.1, .5] for MNIST, [.2, .6] for CIFAR-10, [.4, .8] for CIFAR-100
+and ImageNet.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from oodscope.base.errors import DataError
+from oodscope.metrics.scores import FloatArray, check_scores
+
+
+@dataclass(frozen=True)
+class Window:
+    """A closed interval of mutual information, in nats: both ends belong to it."""
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.low <= self.high:
+            raise DataError(f"a window of mutual information starts at 0 or more and ends later: {self}")
+
+    def __str__(self) -> str:
+        return f"[{self.low:g}, {self.high:g}]"
+
+    def keeps(self, values: ArrayLike) -> NDArray[np.bool_]:
+        """Whether each image falls into the window."""
+        information = np.asarray(values, dtype=np.float64)
+        return (self.low <= information) & (information <= self.high)
+
+
+def overlap(val_mi: ArrayLike, near_mi: ArrayLike, thresholds: ArrayLike) -> FloatArray:
+    """Share of validation images at or above each threshold, plus share of generated images below it.
+
+    0 where the threshold separates the two, 1 where it says nothing.
+    """
+    val = np.sort(check_scores(val_mi, "the mutual information of validation images"))
+    near = np.sort(check_scores(near_mi, "the mutual information of generated images"))
+    wrong_val = val.size - val.searchsorted(thresholds, side="left")
+    return np.asarray(wrong_val / val.size + near.searchsorted(thresholds, side="left") / near.size)
+
+
+def overlap_window(val_mi: ArrayLike, near_mi: ArrayLike, width: float = 0.4, step: float = 0.05) -> Window:
+    """The window whose lower end has the smallest :func:`overlap`, the smallest such end where several have.
+
+    Parameters
+    ----------
+    val_mi : mutual information of ID validation images, in nats.
+    near_mi : of generated images, before any filter.
+    width : of the window.
+    step : the lower end is a multiple of it; coarse, so that a window is stated in round numbers.
+    """
+    if not (width > 0.0 and step > 0.0):
+        raise DataError(f"width and step of a window are above 0; they are {width:g} and {step:g}")
+    # multiples as fractions: 3 * 0.05 is not 0.15 in floating point, and an image may lie exactly at the end
+    exact = Fraction(step).limit_denominator(1_000_000)
+    most = max(np.max(val_mi, initial=0.0), np.max(near_mi, initial=0.0))
+    ends = [float(exact * k) for k in range(int(most / step) + 2)]
+    error = overlap(val_mi, near_mi, ends)
+    # counts divided by sizes: what is equal in truth differs by rounding
+    best = int(np.argmax(error <= error.min() + 1e-12))
+    if best == 0:
+        raise DataError(
+            "generated images are told no better than validation images by any lower end: the ensemble does not "
+            "disagree more about them; generate with a larger weight of the semantic loss"
+        )
+    return Window(ends[best], float(exact * best + Fraction(width).limit_denominator(1_000_000)))

@@ -1,0 +1,56 @@
+"""The demo's generated section: of too little it says so; otherwise a set is made, judged, linked and read again."""
+
+import json
+import re
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from oodscope.cli import judging_generated
+from oodscope.cli.job import read_job
+from oodscope.data.generated import open_generated
+from oodscope.execution import SILENT
+from oodscope.results.generated import GeneratedStudy
+
+
+def test_the_demo_judges_a_set_that_its_report_links(oodscope, tmp_path, monkeypatch):
+    monkeypatch.setenv("OODSCOPE_CACHE", str(tmp_path / "cache"))
+    home = tmp_path / "out" / "generated"
+
+    def demo(**changes):
+        plan = judging_generated.PLAN.model_copy(update={"pool": 200, "count": 40, **changes})
+        monkeypatch.setattr(judging_generated, "PLAN", plan)
+        options = ("--images-per-class", 5, "--epochs", 1, "--no-attack", "--output", tmp_path / "out", "--json")
+        outcome = oodscope("demo", *options)
+        assert outcome.status == 0, outcome
+        return (Path(json.loads(outcome.out)["folder"]) / "report.html"), outcome.err
+
+    report, errors = demo(window=(0.6, 0.69))
+    assert "no generated set: none of 200 generated images" in errors
+    assert "Generated outliers" not in report.read_text()
+
+    report, _ = demo(window=(0.0, 0.6))
+    link = re.search(r'<a href="([^"]+)">Generated outliers', report.read_text())[1]
+    page = (report.parent / link).resolve()
+    assert page.is_file()
+    study = GeneratedStudy.load(page.parent)
+    assert study.sanity.near() == ["recombined"]
+    assert study.real == ["near_letters", "photographs", "digits", "textures"]
+    check = study.sanity.of("recombined")
+    # every image is where the makers put it, and judges are others
+    assert check.kept == check.n == 40
+    assert not set(study.sanity.judges.values()) & set(study.sanity.makers.values())
+    assert study.circular == []
+    (made,) = home.glob("recombined-*")
+    assert len(open_generated(made)) == 40
+
+    # what was finished is read; a set that was begun and killed is made again
+    made.rename(made.with_name(f"{made.name}.part"))
+    with as_file(files("oodscope.cli") / "demo.yaml") as packaged:
+        job = read_job(packaged)
+    recipe = job.model.train.model_copy(update={"epochs": 1})
+    model = job.model.model_copy(update={"train": recipe})
+    job = job.model_copy(update={"output": str(tmp_path / "out"), "images_per_class": 5, "model": model})
+    again, folder = judging_generated.judge_recombined(job, SILENT)
+    assert folder == page.parent
+    assert again.sanity == study.sanity
+    assert list(home.glob("recombined-*")) == [made]

@@ -1,0 +1,80 @@
+"""On a GPU near-OOD and shifted generators train in bfloat16, never make the host wait, and repeat their digits."""
+
+import pytest
+import torch
+
+from oodscope.generation.gan.real import RealImages
+from oodscope.generation.near import NearObjective, NearRecipe, train_base
+from oodscope.generation.near.loop import NearLoop
+from oodscope.generation.near.networks import build_networks, near_shape
+from oodscope.generation.shifted import ShiftedObjective, ShiftedRecipe, train_shifted
+from oodscope.generation.shifted.loop import ShiftedLoop
+from oodscope.models.generators import UnetShape
+from tests import tiny
+
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")]
+
+CUDA = torch.device("cuda", 0)
+IMAGES = tiny.imageset("id_train", 64, 1)
+NEAR = NearRecipe(
+    steps=20, batch_size=16, width=16, discriminator_width=16, precision="bf16-mixed", augment=0.5, flip=True
+)
+SHIFTED = ShiftedRecipe(
+    steps=20, batch_size=16, width=16, discriminator_width=16, partner="class", precision="bf16-mixed"
+)
+
+
+def distance(first, second):
+    return (first - second).square().mean((1, 2, 3))
+
+
+def brightness(images):
+    return images.mean((1, 2, 3))
+
+
+def near_loop(recipe):
+    real = RealImages(IMAGES, 32, 3, CUDA, conditional=recipe.network == "biggan", flip=True)
+    objective = NearObjective(distance, brightness, 1.0, 1.0, ceiling=0.4)
+    networks = build_networks(recipe, near_shape(recipe, IMAGES, 32))
+    return NearLoop(recipe, *networks, real, objective, 20, None, lambda generator: None)
+
+
+def shifted_loop():
+    real = RealImages(IMAGES, 32, 3, CUDA, conditional=True)
+    logits = lambda images: images.mean((2, 3)).repeat(2, 1, 2)  # noqa: E731
+    objective = ShiftedObjective(distance, brightness, logits, 2.0, 1.0, 1.0)
+    return ShiftedLoop(SHIFTED, UnetShape(size=32, width=16), real, objective, None, lambda generator: None)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: near_loop(NEAR),
+        lambda: near_loop(NEAR.model_copy(update={"network": "dcgan"})),
+        shifted_loop,
+    ],
+    ids=["biggan", "dcgan", "pix2pix"],
+)
+def test_a_step_never_waits_for_the_device(make):
+    loop = make()
+    for _ in range(3):
+        loop._descend()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for _ in range(3):
+            loop._descend()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+def test_two_trainings_are_equal_to_the_bit(tmp_path):
+    first, second = (
+        train_base(NEAR, IMAGES, folder=tmp_path / name, size=32, device="cuda").generator.state_dict() for name in "ab"
+    )
+    assert all(torch.equal(first[key], second[key]) for key in first)
+    shifted = [
+        train_shifted(SHIFTED, IMAGES, distance, brightness, folder=tmp_path / name, size=32, device="cuda")
+        for name in "cd"
+    ]
+    states = [each.generator.state_dict() for each in shifted]
+    assert all(torch.equal(states[0][key], states[1][key]) for key in states[0])
