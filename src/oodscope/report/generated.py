@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from oodscope.base.files import write_text
@@ -13,6 +12,7 @@ from oodscope.base.hashing import canonical_json
 from oodscope.report.figures import style_of
 from oodscope.report.generated_figures import confusion_matrix, information_histogram, radar, reliability_diagram
 from oodscope.report.pictures import SIDE, data_uri
+from oodscope.report.templating import page_environment
 from oodscope.results.generated import RELIABILITY, GeneratedStudy
 from oodscope.results.generated_claims import claims
 from oodscope.results.generated_ranks import RankAgreement, rank_agreements
@@ -53,13 +53,7 @@ def write_generated_study(study: GeneratedStudy, folder: Path | str) -> Path:
 
 def render(study: GeneratedStudy) -> str:
     """The page as text."""
-    environment = Environment(
-        loader=PackageLoader("oodscope.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = page_environment()
     environment.filters["json"] = canonical_json
     foreign = [*study.sanity.near(), *study.real]
     styles = {name: style_of(number) for number, name in enumerate(foreign)}

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from oodscope.base.files import write_text
@@ -13,6 +12,7 @@ from oodscope.base.hashing import canonical_json
 from oodscope.data.generated import GeneratedRecord, open_generated, read_generated
 from oodscope.report.pictures import SIDE, data_uri
 from oodscope.report.svg import Plot, bars, caption, drawing, segment, x_axis
+from oodscope.report.templating import page_environment
 
 PAGE = "index.html"
 _SHOWN = 96
@@ -43,13 +43,7 @@ def write_set_page(folder: Path | str) -> Path:
         )
         for row, pixels in zip(rows.tolist(), images.images(rows))
     ]
-    environment = Environment(
-        loader=PackageLoader("oodscope.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = page_environment()
     page = environment.get_template("generated_set.html").render(
         name=images.name,
         record=record,
