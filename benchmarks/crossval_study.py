@@ -228,7 +228,8 @@ def page(folder: Path, leaky: list[Path], machine: str) -> str:
             *(f"LEAK: {leak}." for leak in spoiled.metadata["leak"]),
             "\nThe same study with embeddings that have seen the folded images. Its numbers are no evidence.\n",
             rate_table(spoiled) + "\n",
-            truth_table(spoiled),
+            truth_table(spoiled) + "\n",
+            time_table(json.loads((each / "timing.json").read_text())),
         ]
     return "\n".join(parts) + "\n"
 

@@ -8,7 +8,7 @@ from torch import nn
 from oodscope import Classifier, Preprocess, create_model
 from oodscope.base.errors import ModelError
 from oodscope.models import Ensemble
-from oodscope.models.stages import altered_map, watched_maps
+from oodscope.models.stages import altered_map, find_stages, watched_maps
 
 TRANSFORM = Preprocess(size=32)
 
@@ -50,6 +50,32 @@ def test_watched_maps_are_those_of_the_pass():
     assert torch.allclose(first[0], one.mean(dim=(2, 3)), atol=1e-5)
     assert torch.allclose(first[1], three.mean(dim=(2, 3)), atol=1e-5)
     assert not torch.allclose(first[1], shown[1])
+
+
+class SharedActivation(torch.nn.Module):
+    """One ReLU after both convolutions, and a second resolution."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Conv2d(3, 4, 3, padding=1)
+        self.second = torch.nn.Conv2d(4, 4, 3, padding=1)
+        self.narrow = torch.nn.Conv2d(4, 5, 3, padding=1, stride=2)
+        self.relu = torch.nn.ReLU()
+        self.fc = torch.nn.Linear(5, 7)
+
+    def forward(self, images):
+        maps = self.relu(self.second(self.relu(self.first(images))))
+        return self.fc(self.narrow(maps).mean(dim=(2, 3)))
+
+
+def test_a_module_that_runs_twice_is_no_stage():
+    model = SharedActivation().eval()
+    stages = find_stages(model, torch.randn(2, 3, 8, 8))
+    assert stages == ("second", "narrow")
+    images = torch.randn(3, 3, 8, 8)
+    with torch.no_grad(), watched_maps(model, stages, torch.clone) as shown:
+        model(images)
+        assert torch.equal(shown[0], model.second(model.relu(model.first(images))))
 
 
 def test_an_altered_map_reaches_the_logits_and_is_put_back():

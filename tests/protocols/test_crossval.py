@@ -177,6 +177,20 @@ def test_strata_reach_every_fold(tmp_path):
             assert set(outliers.hierarchy["group"][list(call[3])]) == {"low", "high"}
 
 
+def test_a_stratum_that_misses_a_fold_is_noted_or_refused(tmp_path):
+    """Two groups of three OOD classes each, and four folds of six classes."""
+    whole = known()
+    labelled = ImageSet(whole.name, whole.source, whole.labels, whole.class_names, hierarchy={"group": ["x"] * 80})
+    pairs = [Pair(labelled, strange(), level="group")]
+    plan = PLAN.model_copy(update={"folds": 4, "hold_outs": 0, "outlier_exposure": False})
+    noted = run(tmp_path / "noted", plan, given=pairs).record.notes
+    assert any("have fewer OOD classes than the 4 folds" in note for note in noted)
+    trainer = RecordingTrainer()
+    with pytest.raises(DataError, match="strata have fewer OOD classes than the 4 folds"):
+        run(tmp_path / "strict", plan.model_copy(update={"strict": True}), trainer, pairs)
+    assert trainer.log == []
+
+
 # resuming
 
 

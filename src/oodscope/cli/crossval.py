@@ -66,6 +66,9 @@ def crossval(
     drop_duplicates: Annotated[
         bool, typer.Option("--drop-duplicates", help="Leave out equal images that could be trained on and tested.")
     ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Stop where a group of --level is not tested in every fold.")
+    ] = False,
     output: Annotated[Path, typer.Option(help="Folder of the study; an interrupted one goes on.")] = Path(
         "runs/crossval"
     ),
@@ -87,6 +90,7 @@ def crossval(
         "hold_outs": truth,
         "outlier_exposure": not no_outlier_exposure,
         "duplicates": "drop" if drop_duplicates else "error",
+        "strict": strict,
         "seed": seed,
     }
     if detectors != "paper":

@@ -1,5 +1,6 @@
 """Stages: where in a network its feature maps are complete, found without knowing the architecture."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -17,20 +18,24 @@ def find_stages(model: nn.Module, batch: Tensor) -> tuple[str, ...]:
     For a ResNet these are its four layers, for a VGG the last activation before each pooling. A network without
     maps (a transformer on tokens) has none; maps of one pixel are vectors and do not count.
     """
-    last: dict[tuple[int, int], str] = {}
+    made: list[tuple[str, tuple[int, int]]] = []
 
     def note(path: str, output: Any) -> None:
         if isinstance(output, Tensor) and output.ndim == 4 and len(output) == len(batch):
-            size = (output.shape[2], output.shape[3])
-            if min(size) > 1:
-                last.pop(size, None)
-                last[size] = path
+            made.append((path, (output.shape[2], output.shape[3])))
 
     with ExitStack() as stack, evaluating(model), torch.no_grad():
         for path, module in model.named_modules():
             handle = module.register_forward_hook(lambda _, __, output, path=path: note(path, output))
             stack.callback(handle.remove)
         run_network(model, batch)
+    runs = Counter(path for path, _ in made)
+    last: dict[tuple[int, int], str] = {}
+    for path, size in made:
+        # an activation that several places share runs several times: its name would not say which map is meant
+        if min(size) > 1 and runs[path] == 1:
+            last.pop(size, None)
+            last[size] = path
     return tuple(last.values())
 
 

@@ -34,6 +34,7 @@ class CrossValidationPlan(StrictModel):
         detectors that want held-out images and gives the threshold of ``accuracy_at_90_id_kept``.
     duplicates : what to do with equal images that could be trained on and tested: ``error`` stops, ``drop`` leaves out
         all but the first (an ID image before an OOD image) and notes how many.
+    strict : a stratum of the hierarchy that misses the test of a fold stops the study instead of being noted.
     seed : of all draws.
     """
 
@@ -45,12 +46,18 @@ class CrossValidationPlan(StrictModel):
     outlier_exposure: bool = True
     val_share: float = Field(default=0.2, gt=0, lt=1)
     duplicates: Literal["error", "drop"] = "error"
+    strict: bool = False
     seed: int = Field(default=0, ge=0)
 
     def fold_plan(self, level: str | None) -> FoldPlan:
         """How a pair is folded, whose OOD classes are dealt within the strata of ``level`` if it names one."""
         return FoldPlan(
-            folds=self.folds, seed=self.seed, val_share=self.val_share, level=level, duplicates=self.duplicates
+            folds=self.folds,
+            seed=self.seed,
+            val_share=self.val_share,
+            level=level,
+            duplicates=self.duplicates,
+            strict=self.strict,
         )
 
     def make_detectors(self) -> list[Detector]:
