@@ -9,10 +9,15 @@ After "Raising the Bar on the Evaluation of Out-of-Distribution Detection" (Mukh
 Stages, in this order unless --stage names others; each goes on where it was stopped:
 
     makers    the ensemble whose mutual information shapes and filters the images
-    near      a plain generator (MNIST: DCGAN, CIFAR-10: BigGAN-style), one fine-tuned for each of 11 weights, the set
+    base      a plain generator (MNIST: DCGAN, CIFAR-10: BigGAN-style)
+    fine      one fine-tuned from it for each of 11 weights
+    near      the set
     shifted   pix2pix, then the ID test images redrawn
     judges    another ensemble, with other seeds, that says what the images are
     judge     three networks of their own and one of the makers, marked; 19 detectors; the page
+
+One process after the other, or several beside each other on one GPU: makers and base need nothing, --seeds trains some
+of the networks only (makers 0-3, judges 100-103, under test 200-202), --lambdas some of the generators.
 
 --work holds everything that is trained and the whole study; --output gets the page, its tables and the sheets of
 samples. --small tries the script out in minutes on a processor; its numbers mean nothing.
@@ -36,7 +41,7 @@ from oodscope.data.generated import is_generated, open_generated, read_generated
 from oodscope.generation.ensemble import HETEROGENEOUS, train_ensemble
 from oodscope.generation.generated.pool import Pool, frame_of, read_pool
 from oodscope.generation.generated.selecting import KNOWN_SHARE, select_near
-from oodscope.generation.near import LAMBDAS, NearRecipe, fine_tune_grid, sample, train_base, usable
+from oodscope.generation.near import LAMBDAS, NearRecipe, TrainedNear, fine_tune_grid, sample, train_base, usable
 from oodscope.generation.perceptual import open_perceptual
 from oodscope.generation.semantic import EnsembleInformation
 from oodscope.generation.shifted import ShiftedRecipe, shift, train_shifted
@@ -53,7 +58,7 @@ DETECTORS = (
     *("msp", "mls", "ebo", "gen", "entropy", "temp_scaling", "klm", "knn", "mds", "mahalanobis_pp", "rmds", "vim"),
     *("residual", "fdbd", "react", "ash", "scale", "she", "nnguide"),
 )
-STAGES = ("makers", "near", "shifted", "judges", "judge")
+STAGES = ("makers", "base", "fine", "near", "shifted", "judges", "judge")
 TESTED = ("resnet18_32", "vgg11_32", "wrn_16_4")
 MAKERS, JUDGES, UNDER_TEST = 0, 100, 200
 """First seeds of the three groups of networks."""
@@ -93,8 +98,14 @@ class Study:
     def ensemble(self, first: int, architectures: tuple[str, ...] = HETEROGENEOUS) -> list[Classifier]:
         """Networks with seeds from ``first`` on: trained, or read back."""
         if first not in self._made:
+            seeds = [first + number for number in range(len(architectures))]
             if self.options.small:
                 architectures = ("small_cnn",) * len(architectures)
+            if self.options.seeds:
+                asked = [(name, seed) for name, seed in zip(architectures, seeds) if seed in self.options.seeds]
+                if not asked:
+                    return []
+                architectures, seeds = zip(*asked)
             mirror = self.options.dataset == "cifar10"
             recipe = oods.CrossEntropy(
                 epochs=self.options.epochs,
@@ -103,7 +114,6 @@ class Study:
                 augment={"pad": self.frame.size // 8 if mirror else 2, "flip": mirror},
                 precision=self.precision,
             )
-            seeds = [first + number for number in range(len(architectures))]
             self._made[first] = train_ensemble(
                 *(architectures, self.sets.train, None, recipe, seeds),
                 preprocess=self.frame,
@@ -120,14 +130,9 @@ class Study:
         makers = self.ensemble(MAKERS)
         return open_perceptual(self.options.perceptual, makers, self.options.device), EnsembleInformation(makers)
 
-    def make_near(self) -> None:
-        folder = self.work / "near"
-        if is_generated(folder):
-            return
-        perceptual, semantic = self.terms()
-        network = "dcgan" if self.options.dataset == "mnist" else "biggan"
-        recipe = NearRecipe(
-            network=network,
+    def recipe(self) -> NearRecipe:
+        return NearRecipe(
+            network="dcgan" if self.options.dataset == "mnist" else "biggan",
             steps=self.options.steps,
             fine_steps=self.options.fine_steps,
             batch_size=self.options.batch_size,
@@ -136,15 +141,28 @@ class Study:
             precision=self.precision,
             **({"width": 16, "discriminator_width": 16, "average_images": 200} if self.options.small else {}),
         )
-        base = train_base(recipe, self.sets.train, folder=self.work / "base", **self.common())
-        self.say(f"plain {network}: {base.taken:,} steps, {base.seconds:.0f} s, {base.health}")
-        tuned = fine_tune_grid(
-            *(base, perceptual, semantic),
+
+    def base(self) -> TrainedNear:
+        made = train_base(self.recipe(), self.sets.train, folder=self.work / "base", **self.common())
+        self.say(f"plain generator: {made.taken:,} steps, {made.seconds:.0f} s, {made.health}")
+        return made
+
+    def fine(self) -> list[TrainedNear]:
+        perceptual, semantic = self.terms()
+        return fine_tune_grid(
+            *(self.base(), perceptual, semantic),
             images=self.sets.train,
             folder=self.work / "fine",
             lambdas=self.options.lambdas,
             **self.common(),
         )
+
+    def make_near(self) -> None:
+        folder = self.work / "near"
+        if is_generated(folder):
+            return
+        perceptual, semantic = self.terms()
+        base, tuned = self.base(), self.fine()
         kept = usable(tuned)
         each = -(-self.options.pool // len(kept))
         parts, labels = [], []
@@ -161,7 +179,7 @@ class Study:
         self.say(f"near: window {chosen.window}, {chosen.kept:,} of {len(pool):,} kept")
         recipe_told = {
             "method": "gan",
-            "recipe": recipe.model_dump(mode="json"),
+            "recipe": self.recipe().model_dump(mode="json"),
             "lambdas": [one.lambda_semantic for one in kept],
             "collapsed": [one.lambda_semantic for one in tuned if one not in kept],
             "seed": self.options.seed,
@@ -355,6 +373,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--pool", type=int, default=60_000)
     parser.add_argument("--corrupted", type=int, default=2_500, help="images of each corruption")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seeds", help="of the networks to train, two or more of a group, such as 0,1")
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)
@@ -364,6 +383,7 @@ def read_options() -> argparse.Namespace:
     if unknown := set(options.stage) - set(STAGES):
         parser.error(f"unknown stage {min(unknown)!r}; stages: {', '.join(STAGES)}")
     options.lambdas = tuple(float(each) for each in options.lambdas.split(","))
+    options.seeds = [int(each) for each in options.seeds.split(",")] if options.seeds else []
     options.window = None if options.window is None else tuple(float(each) for each in options.window.split(","))
     if options.small:
         # a DCGAN of fewer steps draws one grey image, and nothing is fine-tuned from it
@@ -379,6 +399,8 @@ def main() -> None:
     study = Study(options)
     for stage, act in (
         ("makers", lambda: study.ensemble(MAKERS)),
+        ("base", study.base),
+        ("fine", study.fine),
         ("near", study.make_near),
         ("shifted", study.make_shifted),
         ("judges", lambda: (study.ensemble(JUDGES), study.ensemble(UNDER_TEST, TESTED))),
