@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from oodscope.base.errors import DataError, OodscopeError, UnknownNameError
+from oodscope.data.addressed import content_keys
 from oodscope.data.corruptions import CORRUPTIONS, corrupt_batch
-from oodscope.data.corruptions.randomness import content_keys
 from oodscope.data.corruptions.steady import STEADY
 from oodscope.generation.domains import Box, Sphere
 from oodscope.generation.variations import (

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from PIL import Image
 from scipy import ndimage, stats
 
+from oodscope.data.addressed import Draws
 from oodscope.data.corruptions import CORRUPTIONS, corrupt_batch
-from oodscope.data.corruptions.randomness import Draws
 
 from . import references
 

@@ -66,8 +66,8 @@ def _corrupt(
 ) -> "Tensor":
     import torch
 
+    from oodscope.data.addressed import Draws
     from oodscope.data.corruptions.levels import as_unit, cut
-    from oodscope.data.corruptions.randomness import Draws
 
     constants = LADDERS[name].at(scale_for(*images.shape[2:]), severity)
     draws = Draws(seed, name, torch.from_numpy(keys).to(images.device))

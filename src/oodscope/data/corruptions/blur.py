@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from oodscope.data.addressed import Draws
 from oodscope.data.corruptions import separable
-from oodscope.data.corruptions.randomness import Draws
 from oodscope.data.corruptions.severities import LADDERS, WORST, ZOOMS, Scale, scale_for
 
 _GRID = 8

@@ -8,7 +8,7 @@ So neither needs the hue.
 import torch
 from torch import Tensor
 
-from oodscope.data.corruptions.randomness import Draws
+from oodscope.data.addressed import Draws
 
 _EACH = (-1, 1, 1, 1)
 _LUMA = (0.299, 0.587, 0.114)

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
+from oodscope.data.addressed import Draws
 from oodscope.data.corruptions import separable
-from oodscope.data.corruptions.randomness import Draws
 
 
 def elastic_transform(x: Tensor, draws: Draws, *, ripple: Tensor, smoothness: Tensor, stretch: Tensor) -> Tensor:

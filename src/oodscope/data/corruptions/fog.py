@@ -2,8 +2,8 @@
 
 from torch import Tensor
 
+from oodscope.data.addressed import Draws
 from oodscope.data.corruptions.plasma import plasma
-from oodscope.data.corruptions.randomness import Draws
 
 
 def fog(x: Tensor, draws: Draws, *, thickness: Tensor, decay: Tensor) -> Tensor:

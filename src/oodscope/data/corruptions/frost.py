@@ -7,9 +7,9 @@ drawn, and figures do not compare with the published ones.
 import torch
 from torch import Tensor
 
+from oodscope.data.addressed import Draws
 from oodscope.data.corruptions.colour import painted
 from oodscope.data.corruptions.plasma import plasma
-from oodscope.data.corruptions.randomness import Draws
 
 _ICE = (222, 236, 255)
 _LAYERS = 3

@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor
 
+from oodscope.data.addressed import Draws
 from oodscope.data.corruptions import separable
 from oodscope.data.corruptions.levels import cut
-from oodscope.data.corruptions.randomness import Draws
 
 
 def glass_blur(x: Tensor, draws: Draws, *, sigma: Tensor, reach: Tensor, rounds: Tensor) -> Tensor:

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from oodscope.data.addressed import Draws
 from oodscope.data.corruptions.cosine import backward, forward
 from oodscope.data.corruptions.levels import nearest
-from oodscope.data.corruptions.randomness import Draws
 
 _LUMINANCE = (
     (16, 11, 10, 16, 24, 40, 51, 61), (12, 12, 14, 19, 26, 58, 60, 55), (14, 13, 16, 24, 40, 57, 69, 56),

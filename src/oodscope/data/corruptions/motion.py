@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from oodscope.data.corruptions.randomness import Draws
+from oodscope.data.addressed import Draws
 
 _NOTHING = 1e-11
 """Weights below this move no level."""

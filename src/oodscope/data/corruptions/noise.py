@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
+from oodscope.data.addressed import Draws
 from oodscope.data.corruptions.poisson import poisson
-from oodscope.data.corruptions.randomness import Draws
 
 _EACH = (-1, 1, 1, 1)
 

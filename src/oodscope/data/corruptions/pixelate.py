@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
+from oodscope.data.addressed import Draws
 from oodscope.data.corruptions.levels import nearest
-from oodscope.data.corruptions.randomness import Draws
 
 _FIXED = 2.0**22
 """Pillow's weights are multiples of its reciprocal."""

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from oodscope.data.corruptions.randomness import Draws
+from oodscope.data.addressed import Draws
 
 _ROUGHNESS = 100.0
 

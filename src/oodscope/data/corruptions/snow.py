@@ -3,11 +3,11 @@
 import torch
 from torch import Tensor
 
+from oodscope.data.addressed import Draws
 from oodscope.data.corruptions import separable
 from oodscope.data.corruptions.colour import luma
 from oodscope.data.corruptions.levels import cut
 from oodscope.data.corruptions.motion import smeared
-from oodscope.data.corruptions.randomness import Draws
 
 _EACH = (-1, 1, 1, 1)
 

@@ -4,10 +4,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from oodscope.data.addressed import Draws
 from oodscope.data.corruptions import separable
 from oodscope.data.corruptions.colour import painted
 from oodscope.data.corruptions.edges import canny, distance_to
-from oodscope.data.corruptions.randomness import Draws
 
 _WATER = (175, 238, 238)
 _MUD = (63, 42, 20)

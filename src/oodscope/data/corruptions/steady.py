@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor
 
+from oodscope.data.addressed import Draws
 from oodscope.data.corruptions.catalog import CORRUPTIONS
 from oodscope.data.corruptions.levels import as_unit
-from oodscope.data.corruptions.randomness import Draws
 from oodscope.data.corruptions.severities import LADDERS, scale_for
 
 STEADY = (

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from oodscope.data.corruptions.randomness import Draws
+from oodscope.data.addressed import Draws
 from oodscope.training.heads.task import Rows
 
 _LAST = 2**63 - 1

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from oodscope.data.corruptions.randomness import Draws
+from oodscope.data.addressed import Draws
 
 _LANES = 4
 """Numbers of 16 bits in a word of 64: a quarter of the hashing, and probabilities to 1 in 65,536."""

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from oodscope.base.errors import OodscopeError
-from oodscope.data.corruptions.randomness import Draws
+from oodscope.data.addressed import Draws
 from oodscope.execution import Advance
 from oodscope.training.heads.adam import Adam
 from oodscope.training.heads.best import Best

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from oodscope.data.corruptions.randomness import Draws
+from oodscope.data.addressed import Draws
 from oodscope.models.head import Head
 from oodscope.training.heads.draws import uniform
 from oodscope.training.heads.trained import TrainedHead

@@ -1,7 +1,7 @@
-"""Random numbers by address: what an image draws depends on its key, not on its neighbours in the batch.
+"""Random numbers by address: what an item of a batch draws depends on its key, not on its neighbours.
 
 SplitMix64 (Steele, Lea & Flood, OOPSLA 2014) is a counter run through a mixing function, so the j-th number of a
-stream is computed without the ones before it, for all images at once, with integer arithmetic that is the same on
+stream is computed without the ones before it, for all items at once, with integer arithmetic that is the same on
 every device.
 """
 
@@ -15,19 +15,19 @@ _GOLDEN = -7046029254386353131  # 0x9E3779B97F4A7C15 as a signed integer: 2^64 /
 
 
 class Draws:
-    """The streams of a batch, one per image and purpose.
+    """The streams of a batch, one per item and purpose.
 
-    Two purposes draw independent numbers, so a corruption may take as many of each as it likes. Severity is
-    no part of the address: one image has one grain, which grows with severity.
+    Two purposes draw independent numbers, so whoever draws may take as many of each as it likes. The severity of a
+    corruption is no part of the address: one image has one grain, which grows with severity.
 
     Parameters
     ----------
-    seed, corruption : shared by the batch.
-    keys : int64 ``[N]``, one per image.
+    seed, user : shared by the batch; ``user`` is who draws, such as the name of a corruption.
+    keys : int64 ``[N]``, one per item: an image, a head to train.
     """
 
-    def __init__(self, seed: int, corruption: str, keys: Tensor) -> None:
-        self._streams = _mix(_mix(keys * _GOLDEN) + _number(f"{seed} {corruption}"))
+    def __init__(self, seed: int, user: str, keys: Tensor) -> None:
+        self._streams = _mix(_mix(keys * _GOLDEN) + _number(f"{seed} {user}"))
 
     def uniform(self, purpose: str, *shape: int) -> Tensor:
         """float64 ``[N, *shape]``, strictly between 0 and 1."""

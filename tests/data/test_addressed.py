@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy import stats
 
-from oodscope.data.corruptions.randomness import Draws, _mix
+from oodscope.data.addressed import Draws, _mix
 
 MASK = 2**64 - 1
 
