@@ -18,7 +18,7 @@
   for (const image of document.querySelectorAll("img")) {
     if (!image.alt && image.getAttribute("aria-hidden") !== "true") findings.push(`no alt: ${image.src.slice(0, 60)}`);
   }
-  for (const head of document.querySelectorAll("table th")) {
+  for (const head of document.querySelectorAll("table th:not(:empty)")) {
     if (!["col", "row", "colgroup", "rowgroup"].includes(head.scope)) findings.push(`th without scope: ${where(head)}`);
   }
   if (!document.documentElement.lang) findings.push("html without lang");
