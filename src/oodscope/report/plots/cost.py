@@ -35,9 +35,9 @@ def cost_against_quality(
     return PlotlyFigure(
         figure_name("cost", protocol, group, metric),
         f"Cost against quality: {words}",
-        "Time of the detector alone, beside the network's pass, on a logarithmic axis: further left is cheaper, further "
-        f"{'up' if up else 'down'} is better. The line joins the detectors that none other beats in both (the Pareto "
-        "front).",
+        "Time of the detector alone, beside the network's pass, on a logarithmic axis: further left is cheaper, "
+        f"further {'up' if up else 'down'} is better. The line joins the detectors that none other beats in both (the "
+        "Pareto front).",
         (*_front(measured, front), *markers),
         layout(axis("µs per image", type="log"), axis(words, tickformat=".0%"), height=420, showlegend=False),
     )

@@ -37,8 +37,8 @@ def der_curves(scores: ScoreTable, set: str, detectors: Sequence[str] | None = N
         figure_name("der", set),
         f"{among.words}: wrong decisions at every threshold (DER)",
         "A decision is wrong if a correct image is rejected, or a wrong or foreign one kept: lower is better. At the "
-        "left end all is rejected, at the right end all is kept, so that the classifier stands alone. The dotted line is "
-        "the best that any detector could do; the legend gives each curve's lowest point.",
+        "left end all is rejected, at the right end all is kept, so that the classifier stands alone. The dotted line "
+        "is the best that any detector could do; the legend gives each curve's lowest point.",
         (*curves, guide([0.0, accuracy, 1.0], [accuracy, 0.0, 1.0 - accuracy])),
         layout(percents("share of images kept", range=[0, 1]), percents("DER", rangemode="tozero")),
     )

@@ -9,7 +9,7 @@ from oodscope.report.plots.plot import PlotlyFigure, figure_name
 from oodscope.results.generated import RELIABILITY, GeneratedStudy
 from oodscope.results.generated_table import calibration_table
 
-_HOVER = "<b>%{fullData.name}</b><br>%{customdata:,} images with a confidence of %{x:.1%} on average<br>%{y:.1%} of them right"
+_HOVER = "<b>%{fullData.name}</b><br>%{customdata:,} images, mean confidence %{x:.1%}<br>%{y:.1%} of them right"
 
 
 def reliability_diagram(study: GeneratedStudy, network: str) -> PlotlyFigure:
@@ -30,8 +30,8 @@ def reliability_diagram(study: GeneratedStudy, network: str) -> PlotlyFigure:
     return PlotlyFigure(
         figure_name("reliability", network),
         f"{network}: reliability",
-        "Images are put into 15 bins by the classifier's confidence. Below the dotted line it is surer than it is right. "
-        "The legend gives the expected calibration error (ECE, in percent, lower is better).",
+        "Images are put into 15 bins by the classifier's confidence. Below the dotted line it is surer than it is "
+        "right. The legend gives the expected calibration error (ECE, in percent, lower is better).",
         (*curves, guide([0.0, 1.0], [0.0, 1.0])),
         layout(percents("mean confidence", range=[0, 1.01]), percents("share right", range=[0, 1.01]), height=440),
     )

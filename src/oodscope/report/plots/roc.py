@@ -17,8 +17,8 @@ Numbers = NDArray[np.float64]
 
 _HOVER = "<b>%{fullData.name}</b><br>catches %{y:.2%} of OOD<br>flags %{x:.2~%} of ID by mistake"
 _WORDS = (
-    "The further to the upper left, the better; the dotted line is chance. A logarithmic axis shows what is caught while "
-    "false alarms are rare."
+    "The further to the upper left, the better; the dotted line is chance. A logarithmic axis shows what is caught "
+    "while false alarms are rare."
 )
 
 

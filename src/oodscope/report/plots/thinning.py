@@ -46,7 +46,7 @@ def thin(*views: tuple[Numbers, Numbers], points: int = POINTS, tolerance: float
 
 
 def _deviation(views: Sequence[tuple[Numbers, Numbers]], start: int, end: int) -> Numbers:
-    """Of the points between two kept ones: the distance from the line that joins these, in the view that shows it most."""
+    """Of the points between two kept ones: how far from the line that joins these, in the view that shows it most."""
     found = np.zeros(end - start - 1)
     for x, y in views:
         across, up = x[end] - x[start], y[end] - y[start]
