@@ -28,12 +28,10 @@ from oodscope.report.whole.trials import CROSSVAL_METRIC, section, trials
 from oodscope.report.whole.verdict import verdicts
 from oodscope.results import CrossValidationTable, OpenedRuns, Result, RunRecord
 from oodscope.results.attack import PROTOCOL as ATTACK
+from oodscope.results.attack import Attack
 from oodscope.results.crossval_study import study_metric, variance_table
 from oodscope.results.generated import PROTOCOL as GENERATED
 from oodscope.results.opened import CROSS_VALIDATION
-
-ATTACK_IMAGES = 5
-"""Of each search; all that were kept are on the attack's own page."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ class Chapter:
 
     anchor: str
     view: AttackView | CrossvalView | GeneratedView
-    figures: list[PlotlyFigure]
+    groups: list[PlotGroup]
 
 
 def write_report(
@@ -91,10 +89,7 @@ def render(runs: Result | OpenedRuns, title: str | None = None, links: Mapping[s
         sections=protocol_sections(opened),
         chapters=[_result_chapter(result, number) for number, result in enumerate(opened.results, 1)],
         crossvals=list(_crossvals(opened.crossvals)),
-        attacks=[
-            Chapter(section(ATTACK, number), attack_view(attack, ATTACK_IMAGES), attack_plots(attack, number))
-            for number, attack in enumerate(opened.attacks, 1)
-        ],
+        attacks=[_attack(attack, number) for number, attack in enumerate(opened.attacks, 1)],
         studies=[
             Chapter(section(GENERATED, number), generated_view(study), generated_plots(study, number))
             for number, study in enumerate(opened.generated, 1)
@@ -123,13 +118,18 @@ def _result_chapter(result: Result, number: int) -> ResultChapter:
     )
 
 
+def _attack(attack: Attack, number: int) -> Chapter:
+    view = attack_view(attack, brief=True)
+    return Chapter(section(ATTACK, number), view, attack_plots(attack, list(view.styles), number))
+
+
 def _crossvals(tables: Sequence[CrossValidationTable]) -> Iterator[Chapter]:
     for number, table in enumerate(tables, 1):
         try:
             study = study_metric(table, CROSSVAL_METRIC)
         except DataError:  # no repetition is complete; its record still stands under provenance
             continue
-        part = metric_part(study, variance_table(table, CROSSVAL_METRIC))
+        part = metric_part(study, variance_table(table, CROSSVAL_METRIC), pairs=False)
         view = crossval_view(table, [part], list(overall_sheets([study])))
         yield Chapter(section(CROSS_VALIDATION, number), view, crossval_plots(table, CROSSVAL_METRIC, number))
 
