@@ -6,15 +6,19 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from markupsafe import Markup
+
 from oodscope.base.errors import DataError
 from oodscope.base.files import write_text
 from oodscope.base.hashing import canonical_json
 from oodscope.report.attack import AttackView, attack_view
 from oodscope.report.crossval import CrossvalView, crossval_view, metric_part, overall_sheets
+from oodscope.report.gallery import picture_rules, render_gallery
 from oodscope.report.generated import GeneratedView, generated_view
 from oodscope.report.plots import PlotlyFigure, bundle
 from oodscope.report.templating import own_scripts, render_page
 from oodscope.report.whole.figures import (
+    FEW,
     PlotGroup,
     attack_plots,
     crossval_plots,
@@ -43,6 +47,8 @@ class ResultChapter:
     groups: list[PlotGroup]
     single: dict[str, list[PlotlyFigure]]
     detectors: list[dict[str, Any]]
+    gallery: Markup
+    pictures: Markup
 
 
 @dataclass(frozen=True)
@@ -78,7 +84,8 @@ def render(runs: Result | OpenedRuns, title: str | None = None, links: Mapping[s
     found = trials(opened)
     return render_page(
         "report.html",
-        {"plotly.js": bundle.script()} | own_scripts("plots.js", "sort.js", "filter.js"),
+        own_scripts("unpack.js", "plots.js", "sort.js", "filter.js"),
+        bundle.script(),
         {"settings": _settings},
         title=title or _title(opened),
         links=links,
@@ -115,6 +122,8 @@ def _result_chapter(result: Result, number: int) -> ResultChapter:
         result_plots(result, names, number),
         detector_plots(result, names, number),
         detectors,
+        render_gallery(result, names[:FEW]),
+        Markup(picture_rules(result.gallery)),
     )
 
 

@@ -14,6 +14,9 @@ from oodscope.results.wording import headline_metrics
 FEW = 10
 """Detectors in a plot that lays their curves over each other: more than these no eye tells apart."""
 
+SETS = 2
+"""Of each role, in plots of wrong decisions and risk; their tables hold all."""
+
 
 @dataclass(frozen=True)
 class PlotGroup:
@@ -51,26 +54,26 @@ def result_plots(result: Result, detectors: Sequence[str], run: int) -> list[Plo
         ),
     ]
     if "human_centric" in result.record.protocols:
-        judged = [name for role in ("id_test", "csid", "near", "far") for name in scores.sets(role)]
+        judged = [name for role in ("id_test", "csid", "near", "far") for name in scores.sets(role)[:SETS]]
         groups.append(
             PlotGroup(
                 "Wrong decisions and risk",
-                f"DER while the threshold moves, and risk against coverage{limit}.",
-                [figure for name in judged for figure in _rejection(result, name, leading)],
+                f"DER while the threshold moves, and risk against coverage, of the {FEW // 2} leading detectors.",
+                [figure for name in judged for figure in _rejection(result, name, leading[: FEW // 2])],
             )
         )
     return [replace(each, figures=_numbered(each.figures, run)) for each in groups if each.figures]
 
 
 def detector_plots(result: Result, detectors: Sequence[str], run: int) -> dict[str, list[PlotlyFigure]]:
-    """Histograms of each detector, and ROC curves of the leading ones."""
-    scores, curves = result.scores, list(detectors)[:FEW]
+    """Histograms of each detector, and its ROC curves unless detectors are many: those of sets hold the same curves."""
+    scores, curves = result.scores, len(detectors) <= FEW
     shifted = bool(scores.sets("csid"))
     foreign = bool(scores.sets("near") or scores.sets("far"))
     found = {}
     for name in detectors:
         own = [plots.score_histograms(scores, name)]
-        if foreign and name in curves:
+        if foreign and curves:
             own.append(plots.roc_of_detector(scores, name))
             if shifted:
                 own.append(plots.roc_of_detector(scores, name, shifted=True))

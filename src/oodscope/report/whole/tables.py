@@ -13,7 +13,7 @@ from oodscope.results.wording import LABELS, heading, headline_metrics
 
 _ORDER = ("auroc", "fpr95_id_positive", "fpr95_ood_positive", "aupr_out", "aupr_in")
 
-LARGE = 400
+LARGE = 240
 """Cells above which a table that is not the first of its protocol holds means alone: 60 tables of 40 detectors and
 12 sets would outweigh everything else on a page, and the run's own files hold every number."""
 
