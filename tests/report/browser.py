@@ -20,7 +20,7 @@ FLAGS = (
 class Browser:
     """Chromium over its debugging pipe: it reads commands from descriptor 3 and answers on descriptor 4."""
 
-    def __init__(self, profile, width=900, height=1200):
+    def __init__(self, profile):
         to_browser, self._write = os.pipe()
         self._read, from_browser = os.pipe()
 
@@ -30,9 +30,8 @@ class Browser:
             os.dup2(first, 3)
             os.dup2(second, 4)
 
-        command = ["chromium", *FLAGS, f"--user-data-dir={profile}", f"--window-size={width},{height}"]
         self._process = subprocess.Popen(
-            [*command, "--remote-debugging-pipe"],
+            ["chromium", *FLAGS, f"--user-data-dir={profile}", "--remote-debugging-pipe"],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             close_fds=False,
@@ -45,9 +44,9 @@ class Browser:
         target = self._ask("Target.createTarget", url="about:blank")["targetId"]
         self._session = self._ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         self._ask("Log.enable")
-        self._ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 
-    def open(self, url):
+    def open(self, url, width, height=1200):
+        self._ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         self._ask("Page.navigate", url=url)
         self.wait_for("document.readyState === 'complete'")
 

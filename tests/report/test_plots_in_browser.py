@@ -65,24 +65,25 @@ def drawn(name):
     return f"!!{div(name)}.querySelector('.main-svg')"
 
 
-@pytest.fixture(scope="module", params=[900, 390])
-def browser(request, tmp_path_factory):
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
     (folder / "page.html").write_text(page(), encoding="utf-8")
-    browser = Browser(folder / "profile", width=request.param)
-    browser.width = request.param
+    browser = Browser(folder / "profile")
+    browser.page = (folder / "page.html").as_uri()
     try:
-        browser.open((folder / "page.html").as_uri())
         yield browser
     finally:
         browser.close()
 
 
-def test_a_reader_goes_through_the_page(browser):
+@pytest.mark.parametrize("width", [900, 390])
+def test_a_reader_goes_through_the_page(browser, width):
+    browser.open(browser.page, width)
     browser.wait_for(f"{drawn(FIRST)} && {drawn('hostile')}")
-    assert browser.value(f"{div(FIRST)}.layout.width") == min(760, browser.width - 20)
+    assert browser.value(f"{div(FIRST)}.layout.width") == min(760, width - 20)
     assert browser.value(f"{div(FIRST)}.data[0].line.color") == "#aa0000"
-    assert browser.value("document.documentElement.scrollWidth") <= browser.width
+    assert browser.value("document.documentElement.scrollWidth") <= width
 
     # a broken figure says so and stops no other
     for name in ("missing", "broken"):
@@ -115,7 +116,12 @@ def test_a_reader_goes_through_the_page(browser):
     # what is opened or comes near is drawn
     browser.value("document.querySelector('details').open = true")
     browser.wait_for(drawn(HIDDEN))
+    browser.value("document.querySelector('details').open = false")
+    browser.value("document.documentElement.dataset.theme = 'light'")
+    browser.wait_for(f"{div(FIRST)}.layout.font.color === '#101010'")
+    browser.value("document.querySelector('details').open = true")
+    browser.wait_for(f"{div(HIDDEN)}.layout.font.color === '#101010'")
     browser.value(f"{div(FAR)}.scrollIntoView()")
     browser.wait_for(drawn(FAR))
-    assert browser.value("document.documentElement.scrollWidth") <= browser.width
+    assert browser.value("document.documentElement.scrollWidth") <= width
     assert browser.complaints == []
