@@ -1,6 +1,6 @@
 """Verify: every number of an entry once more from its scores, by the same code as ``evaluate``."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from re import fullmatch
@@ -12,7 +12,7 @@ from oodscope.protocols.leaderboard.judging import judge
 from oodscope.protocols.leaderboard.suspicions import suspicions
 from oodscope.protocols.protocol import PROTOCOLS
 from oodscope.protocols.samples import separate
-from oodscope.results import ScoreTable
+from oodscope.results import Measurements, ScoreTable
 from oodscope.results.leaderboard import Board, Entry, Erratum, Standing
 from oodscope.results.leaderboard.board import SEEDS
 from oodscope.results.leaderboard.folder import read_entry, read_scores
@@ -27,6 +27,7 @@ from oodscope.results.leaderboard.keeping import (
 
 Placed = dict[tuple[str, str], Placements]
 Pinned = Mapping[tuple[str, str], PinnedLists]
+Judge = Callable[[ScoreTable, Mapping[str, int]], Measurements]
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,13 @@ def verify_all(folder: Path | str) -> Board:
     return found.board
 
 
-def verify_each(folder: Path | str) -> Verification:
-    """The board of the entries that stand, and why the others do not."""
+def verify_each(folder: Path | str, judged: Judge = judge) -> Verification:
+    """The board of the entries that stand, and why the others do not.
+
+    Parameters
+    ----------
+    judged : what computes the numbers; ``RememberedJudge`` gives the same ones, faster the second time.
+    """
     folder = Path(folder)
     pinned, errata = read_lists(folder), read_errata(folder)
     standings: list[Standing] = []
@@ -66,7 +72,7 @@ def verify_each(folder: Path | str) -> Verification:
     refused: dict[str, str] = {}
     for each in entry_folders(folder):
         try:
-            standing, images = _verified(each, pinned, read_receipt(folder, each.name))
+            standing, images = _verified(each, pinned, read_receipt(folder, each.name), judged)
         except OodscopeError as error:
             refused[each.name] = str(error)
             continue
@@ -76,14 +82,14 @@ def verify_each(folder: Path | str) -> Verification:
     return Verification(Board(tuple(standings), errata, placed), refused)
 
 
-def _verified(folder: Path, pinned: Pinned, receipt: Receipt | None) -> tuple[Standing, Placed]:
+def _verified(folder: Path, pinned: Pinned, receipt: Receipt | None, judged: Judge = judge) -> tuple[Standing, Placed]:
     entry = read_entry(folder)
     if entry.scores is None:
         return Standing(entry, "reported", entry.reported_measurements()), {}
     scores = read_scores(folder, entry)
     try:
         unpinned = _check_pinned(entry, pinned)
-        measurements = judge(scores, entry.protocols)
+        measurements = judged(scores, entry.protocols)
         check_claims(entry, measurements)
     except DataError as error:
         raise DataError(f"{folder}: {error}") from error

@@ -6,7 +6,7 @@ from jinja2 import Environment
 
 from oodscope import __version__
 from oodscope.report.site.addresses import method_page, model_page
-from oodscope.report.site.words import PROTOCOLS, TIERS, TRACKS, TUNINGS
+from oodscope.report.site.words import GRAVE, PROTOCOLS, TIERS, TRACKS, TUNINGS
 from oodscope.report.templating import page_environment
 from oodscope.results import Cell
 from oodscope.results.leaderboard import Board, Entry, Tier
@@ -22,6 +22,7 @@ def site_environment(board: Board) -> Environment:
         "https": is_https,
         "main": _main,
         "below": _below,
+        "grave": lambda flags: any(flag.startswith(GRAVE) for flag in flags),
         "published": _published,
         "begin": lambda text: text[:1].upper() + text[1:],
         "tier_order": list[Tier](TIERS).index,
