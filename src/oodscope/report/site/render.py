@@ -76,7 +76,7 @@ def render_pages(board: Board, *, scores: bool = False) -> Iterator[Page]:
     ----------
     scores : whether pages may link to the scores of entries; whoever serves them must have them.
     """
-    environment = site_environment(board)
+    environment = site_environment()
     yield from _shared(environment)
     found = list(table_pages(board))
     ranks = {key: rank for each in found for key, rank in each.ranks().items()}
