@@ -27,6 +27,7 @@ from oodscope.report.site.sheets import Ranks
 from oodscope.report.site.tables import TablePages, table_pages
 from oodscope.report.site.templating import site_environment
 from oodscope.report.site.words import TRACKS
+from oodscope.report.templating import THEME, own_scripts
 from oodscope.results.leaderboard import Board
 from oodscope.results.leaderboard.folder import SCORES
 
@@ -103,9 +104,10 @@ def _add_scores(board: Board, source: Path, site: Path) -> None:
 
 
 def _shared(environment: Environment) -> Iterator[Page]:
-    look = [environment.get_template(name).render() for name in ("report.css", "site/site.css")]
+    look = [environment.get_template(name).render() for name in ("theme.css", "report.css", "site/site.css")]
     yield "site.css", "\n".join(look)
-    for name in ("theme.js", "site.js", "icon.svg"):
+    yield from own_scripts(THEME).items()
+    for name in ("site.js", "icon.svg"):
         yield name, environment.get_template(f"site/{name}").render() + "\n"
 
 
