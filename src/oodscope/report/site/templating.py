@@ -1,0 +1,54 @@
+"""How the pages of the site are filled in: escaped by default, a link out only where it is plain https."""
+
+from urllib.parse import urlsplit
+
+from jinja2 import Environment
+
+from oodscope import __version__
+from oodscope.report.site.addresses import method_page, model_page
+from oodscope.report.site.words import PROTOCOLS, TIERS, TRACKS, TUNINGS
+from oodscope.report.templating import page_environment
+from oodscope.results import Cell
+from oodscope.results.leaderboard import Board, Tier
+from oodscope.results.wording import shown
+
+
+def site_environment(board: Board) -> Environment:
+    """The templates, with the words and addresses that all pages use."""
+    environment = page_environment()
+    environment.filters |= {
+        "method_page": method_page,
+        "model_page": model_page,
+        "https": is_https,
+        "main": _main,
+        "below": _below,
+        "tier_order": list[Tier](TIERS).index,
+    }
+    environment.globals |= {
+        "tiers": TIERS,
+        "tracks": TRACKS,
+        "tunings": TUNINGS,
+        "protocols": PROTOCOLS,
+        "version": __version__,
+        "count": len(board.standings),
+    }
+    return environment
+
+
+def is_https(address: str) -> bool:
+    """Whether a browser may follow it: entries are checked when read, but a page trusts nobody."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return False
+    return parts.scheme == "https" and bool(parts.hostname)
+
+
+def _main(cell: Cell) -> str:
+    """The value alone."""
+    return shown(cell.value, cell.unit)
+
+
+def _below(cell: Cell) -> str:
+    """What stands below it: its interval, or its spread over runs."""
+    return cell.interval or ("" if cell.sd is None else f"±{shown(cell.sd, cell.unit)}")
