@@ -1,14 +1,32 @@
 """Building: every page of the board, from the folder of entries."""
 
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
+
+from oodscope.report.site import render_pages
+from oodscope.report.site.addresses import anchor, entry_file, method_page, table_data, table_page
+from oodscope.results.leaderboard import Board, Standing
 
 BUILD_SECONDS = 1800.0
 """Longer than verifying a few thousand entries takes; who passes it hangs."""
 
 
 def build(entries: Path) -> dict[str, bytes]:
-    """The pages of the site and the answers of the interface for programs, by path. Runs in a process of its own."""
-    raise NotImplementedError
+    """The pages of the site and the answers for programs, by path. It runs in a process of its own."""
+    from oodscope.protocols.leaderboard import verify_all
+
+    board = verify_all(entries)
+    pages = {path: text.encode() for path, text in render_pages(board, live=True)}
+    answers = {path: json.dumps(content, allow_nan=False).encode() for path, content in _answers(board)}
+    return pages | answers
+
+
+def entry_address(method: str, entry: str) -> str:
+    """Where people find an entry: its mark on the page of its method."""
+    return f"/{method_page(method)}#{anchor(entry)}"
 
 
 def state(entries: Path) -> tuple[tuple[str, int, int], ...]:
@@ -24,3 +42,53 @@ def state(entries: Path) -> tuple[tuple[str, int, int], ...]:
             known = path.stat()
             found.append((path.relative_to(entries).as_posix(), known.st_size, known.st_mtime_ns))
     return tuple(found)
+
+
+def _answers(board: Board) -> Iterator[tuple[str, Any]]:
+    yield "api/entries", [_line(each) for each in board.standings]
+    for each in board.standings:
+        yield f"api/entries/{each.entry.id}", _line(each) | _details(each)
+    yield (
+        "api/benchmarks",
+        [
+            {
+                "benchmark": benchmark,
+                "protocols": [
+                    {
+                        "protocol": protocol,
+                        "page": f"/{table_page(benchmark, protocol)}",
+                        "rows": f"/{table_data(benchmark, protocol, 'json')}",
+                    }
+                    for protocol in board.protocols(benchmark)
+                ],
+            }
+            for benchmark in board.benchmarks()
+        ],
+    )
+
+
+def _line(standing: Standing) -> dict[str, Any]:
+    entry = standing.entry
+    return {
+        "id": entry.id,
+        "method": entry.method,
+        "benchmark": str(entry.benchmark),
+        "model": entry.model.name,
+        "track": standing.track,
+        "tuning": entry.tuning,
+        "tier": standing.tier,
+        "ranked": standing.ranked,
+        "superseded_by": standing.superseded_by,
+        "page": entry_address(entry.method, entry.id),
+        "record": f"/{entry_file(entry.id)}",
+    }
+
+
+def _details(standing: Standing) -> dict[str, Any]:
+    return {
+        "entry": standing.entry.model_dump(mode="json"),
+        "flags": standing.flags,
+        "reason": standing.reason,
+        "differences": [asdict(each) for each in standing.differences],
+        "measurements": [vars(row) for row in standing.measurements],
+    }

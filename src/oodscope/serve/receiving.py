@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import IO
 
 from python_multipart.exceptions import FormParserError
-from python_multipart.multipart import MultipartParser, parse_options_header
+from python_multipart.multipart import MultipartCallbacks, MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect, Request
 
-from oodscope.serve.refusal import Refusal
+from oodscope.serve.refusal import RefusedError
 
 ARCHIVES = {
     "application/zip": "upload.zip",
@@ -67,15 +67,15 @@ async def receive(request: Request, folder: Path, limits: Limits) -> None:
             elif media == "multipart/form-data" and options.get(b"boundary"):
                 await _receive_form(request, folder, options[b"boundary"], limits)
             else:
-                raise Refusal(415, "send a zip, a tar.gz, or a multipart form with the fields entry and scores")
+                raise RefusedError(415, "send a zip, a tar.gz, or a multipart form with the fields entry and scores")
     except TimeoutError as error:
-        raise Refusal(408, "the upload stopped, or took too long") from error
+        raise RefusedError(408, "the upload stopped, or took too long") from error
     except ClientDisconnect as error:
-        raise Refusal(400, "the upload ended before it was whole") from error
+        raise RefusedError(400, "the upload ended before it was whole") from error
 
 
 async def _bounded(request: Request, limits: Limits) -> AsyncIterator[bytes]:
-    too_much = Refusal(413, f"a submission may have {limits.size >> 20} MiB at most")
+    too_much = RefusedError(413, f"a submission may have {limits.size >> 20} MiB at most")
     stated = request.headers.get("content-length", "")
     if stated.isdigit() and int(stated) > limits.size:
         raise too_much
@@ -102,11 +102,11 @@ async def _receive_form(request: Request, folder: Path, boundary: bytes, limits:
                 parser.write(chunk)
             parser.finalize()
         except FormParserError as error:
-            raise Refusal(400, f"not a multipart form: {error}") from error
+            raise RefusedError(400, f"not a multipart form: {error}") from error
     if not form.ended:
-        raise Refusal(400, "the form ends in the middle")
+        raise RefusedError(400, "the form ends in the middle")
     if missing := [name for name in PARTS if name not in form.seen]:
-        raise Refusal(400, f"the form has no field {missing[0]!r}; it needs entry and scores")
+        raise RefusedError(400, f"the form has no field {missing[0]!r}; it needs entry and scores")
 
 
 class _Form:
@@ -120,7 +120,7 @@ class _Form:
         self._file: IO[bytes] | None = None
         self._name, self._value, self._disposition = bytearray(), bytearray(), b""
 
-    def callbacks(self) -> "dict[str, object]":
+    def callbacks(self) -> MultipartCallbacks:
         return {
             "on_part_begin": self._begin,
             "on_header_field": self._field,
@@ -143,7 +143,7 @@ class _Form:
     def _grow(self, text: bytearray, piece: bytes) -> None:
         text += piece
         if len(text) > _MOST_HEADER:
-            raise Refusal(400, "a header of the form is too long")
+            raise RefusedError(400, "a header of the form is too long")
 
     def _header(self) -> None:
         if bytes(self._name).lower() == b"content-disposition":
@@ -156,7 +156,9 @@ class _Form:
         name = options.get(b"name", b"").decode("latin-1")
         if name not in PARTS or name in self.seen:
             again = name in self.seen
-            raise Refusal(400, f"the form has the field {name[:40]!r}{' twice' * again}; it takes entry and scores")
+            raise RefusedError(
+                400, f"the form has the field {name[:40]!r}{' twice' * again}; it takes entry and scores"
+            )
         self.seen.add(name)
         self._file = self.files.enter_context((self.folder / PARTS[name]).open("xb"))
 

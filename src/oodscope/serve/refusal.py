@@ -1,9 +1,9 @@
-"""Refusal: an answer that says in one line why not."""
+"""RefusedError: an answer that says in one line why not."""
 
 from starlette.responses import JSONResponse
 
 
-class Refusal(Exception):
+class RefusedError(Exception):
     """Stops a request.
 
     Parameters

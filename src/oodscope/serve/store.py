@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 from oodscope.base.errors import StorageError
 from oodscope.results import Measurements, ResultStore, RunRecord
 from oodscope.results.running import Running
-from oodscope.serve.refusal import Refusal
+from oodscope.serve.refusal import RefusedError
 
 T = TypeVar("T")
 
@@ -20,7 +20,7 @@ class WatchedStore:
     """A store whose readers may be many: all that ask within a second share one answer.
 
     A store that is not there yet has no runs, because the first evaluation makes it; one that cannot be read is a
-    ``Refusal`` with status 503, and is asked again.
+    ``RefusedError`` with status 503, and is asked again.
     """
 
     def __init__(self, store: ResultStore) -> None:
@@ -39,10 +39,10 @@ class WatchedStore:
         return [_told(each, now) for each in await self._running.get()]
 
     async def run(self, run: str) -> tuple[RunRecord, Measurements]:
-        """One run with its numbers; a ``Refusal`` with status 404 if there is none."""
+        """One run with its numbers; a ``RefusedError`` with status 404 if there is none."""
         record = (await self.runs()).get(run)
         if record is None:
-            raise Refusal(404, "no such run")
+            raise RefusedError(404, "no such run")
         return record, await asyncio.to_thread(_asked, lambda: self.store.measurements(run=run))
 
     async def report(self, run: str) -> bytes | None:
@@ -89,7 +89,7 @@ def _asked(read: Callable[[], T]) -> T:
     try:
         return read()
     except StorageError as error:
-        raise Refusal(503, str(error), {"retry-after": "5"}) from error
+        raise RefusedError(503, str(error), {"retry-after": "5"}) from error
 
 
 def _told(running: Running, now: float) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from oodscope.base.errors import OodscopeError
 from oodscope.base.files import storage_errors
 from oodscope.serve.checking import check
 from oodscope.serve.receiving import Limits, receive
-from oodscope.serve.refusal import Refusal
+from oodscope.serve.refusal import RefusedError
 from oodscope.serve.token import Token
 from oodscope.serve.worker import Worker, WorkerError
 
@@ -57,12 +57,14 @@ class Submissions:
         self._lock.release()
 
     async def accept(self, request: Request) -> str:
-        """The id of the entry that the request brought, kept now; a ``Refusal`` in every other case."""
+        """The id of the entry that the request brought, kept now; a ``RefusedError`` in every other case."""
         # before a byte of the body is read
         if not self.token.allows(request.headers.get("authorization", "")):
-            raise Refusal(401, "a submission needs the token: Authorization: Bearer ...", {"www-authenticate": "Bearer"})
+            raise RefusedError(
+                401, "a submission needs the token: Authorization: Bearer ...", {"www-authenticate": "Bearer"}
+            )
         if self._busy >= self.limits.at_once:
-            raise Refusal(503, "other submissions are being received; try again later", {"retry-after": "30"})
+            raise RefusedError(503, "other submissions are being received; try again later", {"retry-after": "30"})
         self._busy += 1
         try:
             folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="upload-", dir=self._incoming))
@@ -78,15 +80,18 @@ class Submissions:
         upload.mkdir()
         ready.mkdir()
         await receive(request, upload, self.limits)
-        work = (check, upload, ready, self.limits.unpacked)
         try:
-            entry = await asyncio.to_thread(self._worker.call, *work, seconds=self.limits.check_seconds)
+            entry = await asyncio.to_thread(self._check, upload, ready)
         except WorkerError as error:
-            raise Refusal(422, f"the entry could not be checked: {error}") from error
+            raise RefusedError(422, f"the entry could not be checked: {error}") from error
         except OodscopeError as error:
-            raise Refusal(422, str(error).replace(f"{folder}/", "")) from error
+            raise RefusedError(422, str(error).replace(f"{folder}/", "")) from error
         await asyncio.to_thread(keep, ready / entry, self.entries / entry)
         return entry
+
+    def _check(self, upload: Path, ready: Path) -> str:
+        limits = self.limits
+        return self._worker.call(check, upload, ready, limits.unpacked, seconds=limits.check_seconds)
 
 
 def keep(folder: Path, place: Path) -> None:
@@ -100,7 +105,7 @@ def keep(folder: Path, place: Path) -> None:
     except OSError as error:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
             raise
-        raise Refusal(409, f"there is an entry {place.name!r}; entries are never overwritten") from error
+        raise RefusedError(409, f"there is an entry {place.name!r}; entries are never overwritten") from error
     _flush(place.parent)
 
 

@@ -38,7 +38,7 @@ class Worker:
     def call(self, work: Callable[..., T], *args: Any, seconds: float) -> T:
         """What ``work`` returns there; ``work`` must be a function of a module."""
         with self._lock:
-            process, pipe = self._started()
+            _, pipe = self._started()
             try:
                 pipe.send((work, args))
                 if not pipe.poll(seconds):

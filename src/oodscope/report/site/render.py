@@ -60,9 +60,9 @@ def write_site(board: Board, folder: Path | str) -> Path:
     return folder
 
 
-def render_pages(board: Board) -> Iterator[Page]:
-    """Every file of the site: where it lies and what it says."""
-    environment = site_environment(board)
+def render_pages(board: Board, *, live: bool = False) -> Iterator[Page]:
+    """Every file of the site: where it lies and what it says; ``live`` as a server hands them out."""
+    environment = site_environment(board, live=live)
     yield from _shared(environment)
     found = list(table_pages(board))
     ranks = {key: rank for each in found for key, rank in each.ranks().items()}

@@ -13,8 +13,13 @@ from oodscope.results.leaderboard import Board, Tier
 from oodscope.results.wording import shown
 
 
-def site_environment(board: Board) -> Environment:
-    """The templates, with the words and addresses that all pages use."""
+def site_environment(board: Board, *, live: bool = False) -> Environment:
+    """The templates, with the words and addresses that all pages use.
+
+    Parameters
+    ----------
+    live : pages of a server, which show runs too and ask it what is new; those of a folder ask nobody.
+    """
     environment = page_environment()
     environment.filters |= {
         "method_page": method_page,
@@ -31,6 +36,7 @@ def site_environment(board: Board) -> Environment:
         "protocols": PROTOCOLS,
         "version": __version__,
         "count": len(board.standings),
+        "live": live,
     }
     return environment
 
