@@ -87,7 +87,7 @@ class Leaderboard:
 
     async def entries(self, request: Request) -> Response:
         if request.method != "POST":
-            return _answer_json(request, self.board.snapshot.pages["api/entries"].content)
+            return _answer(request, self.board.snapshot.pages["api/entries"])
         if self.submissions is None:
             reason = "this server only shows; entries are handed in where it was started with --submissions"
             raise RefusedError(405, reason, {"allow": "GET, HEAD"})
@@ -102,25 +102,25 @@ class Leaderboard:
         return JSONResponse(told, 201, {"location": line["page"]})
 
     async def runs_page(self, request: Request) -> Response:
-        return _answer(request, Page.of(".html", self.pages.listing(await self.store.runs())))
+        return _answer(request, Page.of("page.html", self.pages.listing(await self.store.runs())))
 
     async def run_page(self, request: Request) -> Response:
         run = await self._named(request)
         record, measurements = await self.store.run(run)
         has_report = await self.store.report(run) is not None
         content = await asyncio.to_thread(self.pages.run, record, measurements, has_report)
-        return _answer(request, Page.of(".html", content))
+        return _answer(request, Page.of("page.html", content))
 
     async def report(self, request: Request) -> Response:
         report = await self.store.report(await self._named(request))
         if report is None:
             raise RefusedError(404, "the folder of this run is not known here, or holds no report")
-        answer = _answer(request, Page.of(".html", report))
+        answer = _answer(request, Page.of("page.html", report))
         answer.headers["content-security-policy"] = report_policy(report)
         return answer
 
     async def running_page(self, request: Request) -> Response:
-        return _answer(request, Page.of(".html", self.pages.running(await self.store.running())))
+        return _answer(request, Page.of("page.html", self.pages.running(await self.store.running())))
 
     async def api(self, request: Request) -> Response:
         return _answer_json(request, [f"/api/{name}" for name in API])
@@ -171,8 +171,7 @@ def _answer(request: Request, page: Page) -> Response:
 
 
 def _answer_json(request: Request, content: Any) -> Response:
-    text = content if isinstance(content, bytes) else json.dumps(content, allow_nan=False).encode()
-    return _answer(request, Page.of(".json", text))
+    return _answer(request, Page.of("api/", json.dumps(content, allow_nan=False).encode()))
 
 
 async def _refused(request: Request, error: Exception) -> Response:

@@ -29,8 +29,8 @@ class Page:
 
     @classmethod
     def of(cls, path: str, content: bytes) -> "Page":
-        """A page whose media type is told by the ending of its path."""
-        ending = PurePosixPath(path).suffix
+        """A page whose media type is told by the ending of its path; what is for programs is JSON."""
+        ending = ".json" if path.startswith("api/") else PurePosixPath(path).suffix
         kind = _KINDS.get(ending) or mimetypes.guess_type(path)[0] or "application/octet-stream"
         return cls(content, kind, sha256(content).digest())
 
