@@ -84,7 +84,7 @@ class SetUse(Part):
     Parameters
     ----------
     n, list_hash : how many images, and the fingerprint of their names, labels and classes in order
-        (``oodscope.results.leaderboard.lists``).
+        (``oodscope.results.leaderboard.lists``); known of every set that was scored.
     fingerprint : of the pixels, where they were at hand.
     filter : which images of the published set were left out, in words.
     exposure : how the network knew it before.
@@ -92,7 +92,7 @@ class SetUse(Part):
 
     role: Name
     n: Count
-    list_hash: Digest
+    list_hash: Digest | Literal["not known"] = "not known"
     fingerprint: Line = NOT_KNOWN
     filter: Line = NOT_KNOWN
     exposure: Line = ""
