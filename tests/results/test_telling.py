@@ -1,4 +1,4 @@
-"""An evaluation tells the store how far it is, at most once a second, and a store in trouble is never its own trouble."""
+"""An evaluation tells the store how far it is, now and then; a store in trouble is never its own trouble."""
 
 import os
 import signal
@@ -105,7 +105,10 @@ def test_every_call_reaches_the_other_sink(quick):
 
 
 def test_what_ends_at_once_leaves_no_trace(tmp_path):
-    with told(ResultStore(tmp_path / "runs" / "results.db"), "x", SILENT) as progress, progress.stage("s", 1) as advance:
+    with (
+        told(ResultStore(tmp_path / "runs" / "results.db"), "x", SILENT) as progress,
+        progress.stage("s", 1) as advance,
+    ):
         advance(1)
     assert not (tmp_path / "runs").exists()
 

@@ -11,6 +11,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartCallbacks, MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect, Request
 
+from oodscope.results.leaderboard.folder import ENTRY, SCORES
 from oodscope.serve.refusal import RefusedError
 
 ARCHIVES = {
@@ -22,7 +23,7 @@ ARCHIVES = {
 }
 """How an archive is called here, by its media type."""
 
-PARTS = {"entry": "entry.json", "scores": "scores.parquet"}
+PARTS = {"entry": ENTRY, "scores": SCORES}
 """The fields of a form, and the files that they become."""
 
 _MOST_HEADER = 4096
@@ -105,8 +106,8 @@ async def _receive_form(request: Request, folder: Path, boundary: bytes, limits:
             raise RefusedError(400, f"not a multipart form: {error}") from error
     if not form.ended:
         raise RefusedError(400, "the form ends in the middle")
-    if missing := [name for name in PARTS if name not in form.seen]:
-        raise RefusedError(400, f"the form has no field {missing[0]!r}; it needs entry and scores")
+    if "entry" not in form.seen:
+        raise RefusedError(400, "the form has no field 'entry'")
 
 
 class _Form:

@@ -91,7 +91,7 @@ class Submissions:
 
     def _check(self, upload: Path, ready: Path) -> str:
         limits = self.limits
-        return self._worker.call(check, upload, ready, limits.unpacked, seconds=limits.check_seconds)
+        return self._worker.call(check, upload, ready, self.entries, limits.unpacked, seconds=limits.check_seconds)
 
 
 def keep(folder: Path, place: Path) -> None:

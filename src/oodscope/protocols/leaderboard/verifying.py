@@ -1,11 +1,12 @@
 """Verify: every number of an entry once more from its scores, by the same code as ``evaluate``."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from re import fullmatch
 
 from oodscope.base.errors import DataError, OodscopeError
+from oodscope.base.hashing import fingerprint
 from oodscope.metrics import Placements
 from oodscope.protocols.leaderboard.differing import check_claims, differences, unmeasured
 from oodscope.protocols.leaderboard.judging import judge
@@ -27,6 +28,7 @@ from oodscope.results.leaderboard.keeping import (
 
 Placed = dict[tuple[str, str], Placements]
 Pinned = Mapping[tuple[str, str], PinnedLists]
+Known = MutableMapping[str, tuple[Standing, Placed]]
 
 
 @dataclass(frozen=True)
@@ -57,16 +59,23 @@ def verify_all(folder: Path | str) -> Board:
     return found.board
 
 
-def verify_each(folder: Path | str) -> Verification:
-    """The board of the entries that stand, and why the others do not."""
+def verify_each(folder: Path | str, known: Known | None = None) -> Verification:
+    """The board of the entries that stand, and why the others do not.
+
+    Parameters
+    ----------
+    known : what an earlier call found, for who asks again and again: an entry is verified anew only if its files, its
+        receipt or the pinned lists have changed since.
+    """
     folder = Path(folder)
+    known = {} if known is None else known
     pinned, errata = read_lists(folder), read_errata(folder)
     standings: list[Standing] = []
     placed: dict[str, Placed] = {}
     refused: dict[str, str] = {}
     for each in entry_folders(folder):
         try:
-            standing, images = _verified(each, pinned, read_receipt(folder, each.name))
+            standing, images = _remembered(each, pinned, read_receipt(folder, each.name), known)
         except OodscopeError as error:
             refused[each.name] = str(error)
             continue
@@ -74,6 +83,15 @@ def verify_each(folder: Path | str) -> Verification:
         placed[standing.entry.id] = images
     standings = _retrained(_agreeing(_superseded(standings, errata)))
     return Verification(Board(tuple(standings), errata, placed), refused)
+
+
+def _remembered(folder: Path, pinned: Pinned, receipt: Receipt | None, known: Known) -> tuple[Standing, Placed]:
+    files = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in sorted(folder.iterdir())]
+    told = None if receipt is None else receipt.model_dump(mode="json")
+    key = fingerprint(str(folder), files, told, [each.model_dump(mode="json") for each in pinned.values()])
+    if key not in known:
+        known[key] = _verified(folder, pinned, receipt)
+    return known[key]
 
 
 def _verified(folder: Path, pinned: Pinned, receipt: Receipt | None) -> tuple[Standing, Placed]:
