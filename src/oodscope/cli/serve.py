@@ -12,7 +12,7 @@ def serve(
     ] = "runs/results.sqlite",
     entries: Annotated[Path, typer.Option(help="Folder of the leaderboard's entries.")] = Path("leaderboard"),
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8000,
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 for any that is free.", min=0, max=65535)] = 8000,
     submissions: Annotated[
         bool, typer.Option("--submissions", help="Accept entries from those who have the token ($OODSCOPE_TOKEN).")
     ] = False,
@@ -24,7 +24,7 @@ def serve(
     try:
         from oodscope.serve.server import Settings, serve
         from oodscope.serve.token import read_token
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in ("starlette", "uvicorn", "python_multipart"):
             raise
         raise OodscopeError(
@@ -33,6 +33,6 @@ def serve(
     if token_file is not None and not submissions:
         raise OodscopeError("--token-file is for --submissions; add that option, or leave the file out")
     token = read_token(token_file) if submissions else None
-    shown = f"[{host}]" if ":" in host else host
-    typer.echo(f"http://{shown}:{port}/  ({'submissions with the token' if token else 'read-only'})", err=True)
-    serve(Settings(store=store, entries=entries, host=host, port=port, token=token))
+    words = "submissions with the token" if token else "read-only"
+    settings = Settings(store=store, entries=entries, host=host, port=port, token=token)
+    serve(settings, lambda address: typer.echo(f"{address}  ({words})", err=True))

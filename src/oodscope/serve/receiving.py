@@ -5,14 +5,17 @@ from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from python_multipart.exceptions import FormParserError
-from python_multipart.multipart import MultipartCallbacks, MultipartParser, parse_options_header
+from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect, Request
 
 from oodscope.results.leaderboard.folder import ENTRY, SCORES
 from oodscope.serve.refusal import RefusedError
+
+if TYPE_CHECKING:
+    from python_multipart.multipart import MultipartCallbacks
 
 ARCHIVES = {
     "application/zip": "upload.zip",
@@ -121,7 +124,7 @@ class _Form:
         self._file: IO[bytes] | None = None
         self._name, self._value, self._disposition = bytearray(), bytearray(), b""
 
-    def callbacks(self) -> MultipartCallbacks:
+    def callbacks(self) -> "MultipartCallbacks":
         return {
             "on_part_begin": self._begin,
             "on_header_field": self._field,

@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from socket import AI_PASSIVE, SO_REUSEADDR, SOCK_STREAM, SOL_SOCKET, getaddrinfo, socket
 
 import uvicorn
 
@@ -41,13 +43,19 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
 
 
-def serve(settings: Settings) -> None:
-    """Answer until interrupted."""
+def serve(settings: Settings, ready: Callable[[str], None]) -> None:
+    """Answer until interrupted.
+
+    Parameters
+    ----------
+    ready : told the address once the pages are there.
+    """
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
-    asyncio.run(_serve(settings))
+    with _bound(settings.host, settings.port) as listener:
+        asyncio.run(_serve(settings, listener, ready))
 
 
-async def _serve(settings: Settings) -> None:
+async def _serve(settings: Settings, listener: socket, ready: Callable[[str], None]) -> None:
     store = WatchedStore(ResultStore(settings.store, wait_seconds=_STORE_SECONDS))
     submissions = None
     if settings.token is not None:
@@ -58,11 +66,11 @@ async def _serve(settings: Settings) -> None:
     await board.refresh()
     if board.trouble:
         board.close()
+        if submissions is not None:
+            submissions.close()
         raise OodscopeError(f"{settings.entries}: {board.trouble}")
     config = uvicorn.Config(
         Leaderboard(board, store, submissions).application(),
-        host=settings.host,
-        port=settings.port,
         http=Timely,
         ws="none",
         log_level="warning",
@@ -72,5 +80,22 @@ async def _serve(settings: Settings) -> None:
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_FAREWELL_SECONDS,
     )
-    server = uvicorn.Server(config)
-    await server.serve()
+    host, port = listener.getsockname()[:2]
+    ready(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
+    await uvicorn.Server(config).serve(sockets=[listener])
+
+
+def _bound(host: str, port: int) -> socket:
+    """A socket of the address, or one line that says why not; before any work, so that nobody waits for it."""
+    try:
+        family, kind, number, _, address = getaddrinfo(host, port, type=SOCK_STREAM, flags=AI_PASSIVE)[0]
+        listener = socket(family, kind, number)
+        try:
+            listener.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
+            listener.bind(address)
+        except OSError:
+            listener.close()
+            raise
+    except OSError as error:
+        raise OodscopeError(f"cannot listen on {host}, port {port}: {error.strerror or error}") from error
+    return listener
