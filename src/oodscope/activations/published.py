@@ -1,8 +1,8 @@
 """Published activations: what a network said about every image of a benchmark, as files that anybody can check.
 
 A folder holds ``manifest.json``, for every set its columns (``logits``, ``features``, ``prediction``) in safetensors
-files of some rows each and its images (names, labels, own classes) as one Parquet file, and the head. The manifest names
-every file with its SHA-256. Nothing in it is executed, and nothing is read that the manifest does not name.
+files of some rows each and its images (names, labels, own classes) as one Parquet file, and the head. The manifest
+names every file with its SHA-256. Nothing in it is executed, and nothing is read that the manifest does not name.
 """
 
 import json

@@ -50,8 +50,8 @@ def rerun(
     Parameters
     ----------
     activations : a folder of published activations of the same network and benchmark.
-    detector : ``python:PACKAGE.MODULE:CLASS``, a class that is installed here and takes the parameters of the entry, for
-        an entry whose detector is not in the registry.
+    detector : ``python:PACKAGE.MODULE:CLASS``, a class that is installed here and takes the parameters of the entry,
+        for an entry whose detector is not in the registry.
     alone : images to score one by one.
     """
     entry = read_entry(folder)
@@ -64,12 +64,10 @@ def rerun(
     found = run_again(fitted, judged, alone=alone, seed=seed)
     submitted = np.concatenate([each.submitted for each in judged.values()])
     scale = _scale(submitted)
-    deviations = {
-        "in_order": _deviation(found.in_order, submitted, scale),
-        "repeated": _deviation(found.repeated, found.in_order, scale),
-        "shuffled": _deviation(found.shuffled, found.in_order, scale),
-        "one_by_one": _deviation(found.one_by_one, found.in_order[found.alone], scale),
-    }
+    in_order = _deviation(found.in_order, submitted, scale)
+    repeated = _deviation(found.repeated, found.in_order, scale)
+    shuffled = _deviation(found.shuffled, found.in_order, scale)
+    one_by_one = _deviation(found.one_by_one, found.in_order[found.alone], scale)
     return Receipt(
         entry=entry.id,
         scores=entry.scores.sha256,
@@ -77,10 +75,13 @@ def rerun(
         weights_hash=published.manifest.weights_hash,
         detector=detector or entry.detector.name,
         detector_version=fitted.version,
-        **deviations,
+        in_order=in_order,
+        repeated=repeated,
+        shuffled=shuffled,
+        one_by_one=one_by_one,
         one_by_one_rows=len(found.alone),
         tolerance=TOLERANCE,
-        verdict=verdict_of(**deviations),
+        verdict=verdict_of(in_order, repeated, shuffled, one_by_one),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         oodscope_version=version("oodscope"),
     )

@@ -8,7 +8,7 @@ from jinja2 import Environment
 from oodscope.report.site.addresses import method_key
 from oodscope.report.site.lines import Ranking
 from oodscope.report.site.tables import TablePages, benchmark_summary
-from oodscope.report.site.words import TIERS, TUNINGS, protocol_title
+from oodscope.report.site.words import TIERS, TRACKS, TUNED, protocol_title
 from oodscope.results.leaderboard import Board
 from oodscope.results.leaderboard.published import published_tables
 
@@ -51,7 +51,8 @@ def _leader(ranking: Ranking, page: str) -> Iterator[dict[str, Any]]:
         return
     first, *others = ranking.leaders
     yield {
-        "where": f"{ranking.title.split(' · ')[0]}, {TUNINGS[ranking.tuning][0].lower()}",
+        "track": TRACKS[ranking.track][0],
+        "tuning": TUNED[ranking.tuning],
         "method": first.entry.method,
         "page": f"{page}#{first.anchors[0]}",
         "cell": first.cells[0],

@@ -75,7 +75,7 @@ class Ranking:
 
     @property
     def title(self) -> str:
-        return f"{TRACKS[self.track][0]} · {TUNINGS[self.tuning][0].lower()}"
+        return f"{TRACKS[self.track][0]} · {TUNINGS[self.tuning][0]}"
 
     @property
     def ranked(self) -> int:

@@ -32,7 +32,7 @@ class SheetLine:
     @property
     def track(self) -> str:
         """Track and tuning track in words."""
-        return f"{TRACKS[self.standing.track][0]}, {TUNINGS[self.standing.entry.tuning][0].lower()}"
+        return f"{TRACKS[self.standing.track][0]}, {TUNINGS[self.standing.entry.tuning][0]}"
 
     @property
     def tier(self) -> Tier:

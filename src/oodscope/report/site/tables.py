@@ -1,5 +1,6 @@
 """TablePages: the pages of one benchmark and protocol, one for each metric that people ask for."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from os.path import relpath
@@ -11,9 +12,8 @@ from oodscope.base.catalog import catalog
 from oodscope.report.site.addresses import root_of, table_data, table_folder, table_page
 from oodscope.report.site.dots import STYLES, dots
 from oodscope.report.site.lines import TableView, table_view
-from oodscope.report.site.sheets import Ranks
 from oodscope.report.site.strip import Rail
-from oodscope.report.site.words import TIERS, TRACKS, TUNINGS, protocol_summary, protocol_title
+from oodscope.report.site.words import TIERS, TRACKS, TUNED, TUNINGS, protocol_summary, protocol_title
 from oodscope.results.arrange import WITHOUT_DETECTOR
 from oodscope.results.leaderboard import NOT_KNOWN, Board
 from oodscope.results.leaderboard.published import published_tables
@@ -98,7 +98,7 @@ class TablePages:
 
 def table_pages(board: Board) -> Iterator[TablePages]:
     """The pages of every benchmark and protocol that has a number."""
-    for benchmark in board.benchmarks():
+    for benchmark in sorted(board.benchmarks(), key=_natural):
         views = {name: tuple(_views(board, benchmark, name)) for name in board.protocols(benchmark)}
         shown_protocols = tuple(name for name, own in views.items() if own)
         for protocol in shown_protocols:
@@ -130,6 +130,11 @@ def _views(board: Board, benchmark: str, protocol: str) -> Iterator[TableView]:
                 yield view
 
 
+def _natural(text: str) -> list[tuple[bool, int, str]]:
+    """Numbers in a name count as numbers: CIFAR-10 stands before CIFAR-100."""
+    return [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in re.split(r"([0-9]+)", text)]
+
+
 def _tab(title: str, page: str, here: bool) -> dict[str, Any]:
     return {"title": title, "page": page, "here": here}
 
@@ -143,11 +148,7 @@ def _filters(view: TableView) -> list[tuple[str, str, list[tuple[str, str]]]]:
     architectures = sorted({line.entry.model.architecture for line in lines})
     return [
         ("track", "Track", [(name, words[0]) for name, words in TRACKS.items() if name in tracks]),
-        ("tuning", "Parameters", [(name, _TUNED[name]) for name in TUNINGS if name in tunings]),
+        ("tuning", "Parameters", [(name, TUNED[name]) for name in TUNINGS if name in tunings]),
         ("tier", "Checked", [(name, name) for name in TIERS if name in tiers]),
         ("architecture", "Network", [(name, name) for name in architectures if name != NOT_KNOWN]),
     ]
-
-
-_TUNED = {"default": "default", "id_only": "tuned on ID", "ood_val": "tuned on OOD"}
-"""Short words for a filter's buttons."""

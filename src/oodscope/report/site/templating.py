@@ -9,7 +9,7 @@ from oodscope.report.site.addresses import method_page, model_page
 from oodscope.report.site.words import PROTOCOLS, TIERS, TRACKS, TUNINGS
 from oodscope.report.templating import page_environment
 from oodscope.results import Cell
-from oodscope.results.leaderboard import Board, Tier
+from oodscope.results.leaderboard import Board, Entry, Tier
 from oodscope.results.wording import shown
 
 
@@ -27,6 +27,8 @@ def site_environment(board: Board, *, live: bool = False) -> Environment:
         "https": is_https,
         "main": _main,
         "below": _below,
+        "published": _published,
+        "begin": lambda text: text[:1].upper() + text[1:],
         "tier_order": list[Tier](TIERS).index,
     }
     environment.globals |= {
@@ -48,6 +50,14 @@ def is_https(address: str) -> bool:
     except ValueError:
         return False
     return parts.scheme == "https" and bool(parts.hostname)
+
+
+def _published(entry: Entry) -> str:
+    """Venue and year; the number of a preprint tells its year."""
+    if entry.paper is None:
+        return ""
+    year = entry.paper.year if entry.paper.year and not entry.paper.venue.startswith("arXiv") else ""
+    return f"{entry.paper.venue} {year}".strip()
 
 
 def _main(cell: Cell) -> str:

@@ -1,5 +1,6 @@
 """What the site says about tiers, tracks and protocols: in one place, the same on every page."""
 
+from oodscope.results import wording
 from oodscope.results.leaderboard import Tier, Track
 from oodscope.results.measurement import Tuning
 
@@ -9,7 +10,7 @@ TIERS: dict[Tier, str] = {
     "re-executed": "The scores were computed again from published activations and agree. Ranked.",
     "recomputed": "Every number follows from the submitted scores; nobody but the submitter computed the scores. "
     "Shown, not ranked.",
-    "reported": "Printed by somebody, typed in here with its source. Nothing was recomputed. Shown in grey, not ranked.",
+    "reported": "Printed by somebody, typed in with its source; nothing was recomputed. Shown in grey, not ranked.",
 }
 """How far an entry was checked, best first."""
 
@@ -23,11 +24,14 @@ TRACKS: dict[Track, tuple[str, str]] = {
 """What a method may use: its name on pages and its meaning."""
 
 TUNINGS: dict[Tuning, tuple[str, str]] = {
-    "default": ("Default parameters", "nothing was searched"),
-    "id_only": ("Tuned on ID data", "parameters were searched without outliers"),
-    "ood_val": ("Tuned on OOD validation data", "parameters were searched on real validation outliers"),
+    "default": (wording.TRACKS["default"], "nothing was searched"),
+    "id_only": (wording.TRACKS["id_only"], "parameters were searched without real outliers"),
+    "ood_val": (wording.TRACKS["ood_val"], "parameters were searched on real validation outliers"),
 }
-"""How parameters were chosen."""
+"""How parameters were chosen: the name that all tables use and its meaning."""
+
+TUNED: dict[Tuning, str] = {"default": "default", "id_only": "tuned on ID", "ood_val": "tuned on OOD"}
+"""The same in two words, where there is little room."""
 
 PROTOCOLS = {
     "standard": ("Standard", "Tell ID test images from those of each near and far set."),

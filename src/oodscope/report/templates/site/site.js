@@ -6,7 +6,6 @@
   const found = document.getElementById("found");
   const nothing = document.getElementById("nothing");
 
-  const columnOf = (row, place) => row.cells[place];
   const keyOf = (cell) => {
     if (cell === undefined || cell.classList.contains("none")) return null;
     const value = cell.dataset.value;
@@ -19,15 +18,42 @@
     const heads = [...table.tHead.rows[table.tHead.rows.length - 1].cells];
     const places = new Map(heads.map((head, place) => [head.dataset.sort, place]));
     places.delete(undefined);
-    const rows = [...body.rows].map((element, place) => ({ element, place, words: null, keys: new Map() }));
-    return { table, body, heads, places, rows, section: table.closest(".ranking"), sorted: "" };
+    const rows = [...body.rows].map((element, place) => ({ element, place, words: null, keys: new Map(), fits: true }));
+    return { table, body, heads, places, rows, section: table.closest(".ranking"), sorted: "", limit: Infinity, more: null };
   });
   const filtered = boards.filter((board) => board.section && form);
   const total = filtered.reduce((sum, board) => sum + board.rows.length, 0);
 
+  // a browser lays out every row that is seen, so of a large page each table begins with its first rows
+  const BUDGET = 150;
+  const ask = (board, button) => { board.limit = Infinity; showRows(board); button.blur(); };
+  if (total > 2 * BUDGET) {
+    for (const board of filtered) {
+      board.limit = Math.max(10, Math.floor(BUDGET / filtered.length));
+      board.more = document.createElement("button");
+      board.more.type = "button";
+      board.more.className = "more";
+      board.more.addEventListener("click", () => ask(board, board.more));
+      board.table.parentElement.after(board.more);
+    }
+  }
+  const showRows = (board) => {
+    let fitting = 0;
+    for (const { element, fits } of board.rows) {
+      fitting += fits;
+      const hide = !fits || fitting > board.limit;
+      if (element.hidden !== hide) element.hidden = hide;
+    }
+    if (board.more) {
+      board.more.hidden = fitting <= board.limit;
+      board.more.textContent = `Show all ${fitting} rows`;
+    }
+    return fitting;
+  };
+
   const wordsOf = (row) => (row.words ??= `${row.element.textContent} ${row.element.dataset.more ?? ""}`.toLowerCase());
   const keyFor = (row, place) => {
-    if (!row.keys.has(place)) row.keys.set(place, keyOf(columnOf(row.element, place)));
+    if (!row.keys.has(place)) row.keys.set(place, keyOf(row.element.cells[place]));
     return row.keys.get(place);
   };
 
@@ -38,15 +64,13 @@
     if (sort && !board.places.has(name)) return;
     const place = board.places.get(name);
     const sign = sort.startsWith("-") ? -1 : 1;
-    const rows = [...board.rows];
-    if (sort) {
-      rows.sort((a, b) => {
-        const [x, y] = [keyFor(a, place), keyFor(b, place)];
-        if (x === null || y === null) return (x === null) - (y === null) || a.place - b.place;
-        return sign * order(x, y) || a.place - b.place;
-      });
-    }
-    board.body.append(...rows.map((row) => row.element));
+    board.rows.sort((a, b) => {
+      if (!sort) return a.place - b.place;
+      const [x, y] = [keyFor(a, place), keyFor(b, place)];
+      if (x === null || y === null) return (x === null) - (y === null) || a.place - b.place;
+      return sign * order(x, y) || a.place - b.place;
+    });
+    board.body.append(...board.rows.map((row) => row.element));
     board.heads.forEach((head, index) => {
       if (sort && index === place) head.setAttribute("aria-sort", sign < 0 ? "descending" : "ascending");
       else head.removeAttribute("aria-sort");
@@ -62,14 +86,12 @@
     let shown = 0;
     for (const board of filtered) {
       const here = fits(track, board.section.dataset.track) && fits(tuning, board.section.dataset.tuning);
-      let inside = 0;
       for (const row of board.rows) {
         const data = row.element.dataset;
-        const keep = here && fits(tier, data.tier) && fits(architecture, data.architecture)
+        row.fits = here && fits(tier, data.tier) && fits(architecture, data.architecture)
           && words.every((word) => wordsOf(row).includes(word));
-        if (row.element.hidden === keep) row.element.hidden = !keep;
-        inside += keep;
       }
+      const inside = showRows(board);
       board.section.hidden = inside === 0;
       shown += inside;
     }
@@ -88,9 +110,9 @@
           control.checked = (state.get(control.name) ?? "").split(",").map(decodeURIComponent).includes(control.value);
         }
       }
-      filterBoards(state);
     }
     for (const board of boards) sortBoard(board, state.get("sort") ?? "");
+    filterBoards(state);
   };
   const setState = (change) => {
     const state = stateOfAddress();
@@ -107,6 +129,8 @@
     if (isView(location.hash) || !location.hash) return;
     const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
     if (!target) return;
+    const board = boards.find((each) => each.body.contains(target));
+    if (board && board.limit < Infinity) ask(board, board.more);
     if (target.tagName === "DETAILS") target.open = true;
     target.scrollIntoView({ block: "center" });
   };

@@ -9,13 +9,13 @@ from typing import Any, Literal
 from pydantic import Field
 
 from oodscope.base.config import StrictModel, parse
-from oodscope.results.leaderboard.entry import SCHEMA, Entry, Track
+from oodscope.results.leaderboard.entry import Entry, Track
 from oodscope.results.leaderboard.records import BenchmarkUse, DetectorUse, ModelUse, Publication, Reported, Search
 from oodscope.results.leaderboard.standing import Standing
 from oodscope.results.measurement import MEAN, Tuning
 
 Number = list[float] | None
-"""A value in percent, and its standard deviation over runs where there were several; ``None`` where none was printed."""
+"""A value in percent and, where there were several runs, its standard deviation; ``None`` where none was printed."""
 
 
 class CitedPaper(StrictModel):
@@ -119,10 +119,11 @@ class PublishedTable(StrictModel):
     def _standing(self, method: PublishedMethod, benchmark: str) -> Standing:
         where = self.benchmarks[benchmark]
         trained = "cross-entropy" if method.track == "post-hoc" else method.printed
+        network = f"OpenOOD {where.title} {where.architecture}"
         paper = method.paper
-        known = {"name": method.detector, "id": method.detector} if method.detector else {}
+        known: dict[str, Any] = {"name": method.detector, "id": method.detector} if method.detector else {}
         entry = Entry(
-            schema_version=SCHEMA,
+            schema_version=1,
             id=f"{self.name}-{benchmark}-{re.sub('[^a-z0-9]', '', method.printed.lower())}",
             method=method.method,
             submitted=f"{self.date}T00:00:00+00:00",
@@ -132,7 +133,7 @@ class PublishedTable(StrictModel):
             benchmark=BenchmarkUse(name=benchmark, version=where.version),
             protocols={self.protocol: 1},
             model=ModelUse(
-                name=f"{where.architecture}, {trained}, {where.title} (OpenOOD)",
+                name=network if method.track == "post-hoc" else f"{network} {method.printed}",
                 architecture=where.architecture,
                 recipe=trained,
             ),
