@@ -10,7 +10,7 @@ def serve(
     store: Annotated[
         str, typer.Option(help="Result store: a file or a database URL.", envvar="OODSCOPE_STORE", show_envvar=True)
     ] = "runs/results.sqlite",
-    entries: Annotated[Path, typer.Option(help="Folder of the leaderboard's entries.")] = Path("leaderboard"),
+    board: Annotated[Path, typer.Option(help="Folder of entries.")] = Path("leaderboard"),
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0 for any that is free.", min=0, max=65535)] = 8000,
     submissions: Annotated[
@@ -34,5 +34,5 @@ def serve(
         raise OodscopeError("--token-file is for --submissions; add that option, or leave the file out")
     token = read_token(token_file) if submissions else None
     words = "submissions with the token" if token else "read-only"
-    settings = Settings(store=store, entries=entries, host=host, port=port, token=token)
+    settings = Settings(store=store, entries=board, host=host, port=port, token=token)
     serve(settings, lambda address: typer.echo(f"{address}  ({words})", err=True))

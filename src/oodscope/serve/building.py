@@ -21,10 +21,13 @@ _KNOWN: "Known" = {}
 
 
 def build(entries: Path) -> dict[str, bytes]:
-    """The pages of the site and the answers for programs, by path. It runs in a process of its own."""
-    from oodscope.protocols.leaderboard import verify_each
+    """The pages of the site and the answers for programs, by path. It runs in a process of its own.
 
-    found = verify_each(entries, _KNOWN)
+    A folder that is not there holds no entries: a server may have runs to show, and nothing else.
+    """
+    from oodscope.protocols.leaderboard import Verification, verify_each
+
+    found = verify_each(entries, _KNOWN) if entries.is_dir() else Verification(Board(()), {})
     pages = {path: text.encode() for path, text in render_pages(found.board, live=True)}
     answers = [*_answers(found.board), ("api/refused", dict(found.refused))]
     return pages | {path: json.dumps(content, allow_nan=False).encode() for path, content in answers}
