@@ -77,7 +77,7 @@ async def read_on(port: int, paths: list[str], seen: Seen, until: float, seed: i
 async def load(
     port: int, paths: list[str], readers: int, seconds: float, submit: Callable[[int], tuple[int, dict, bytes]]
 ) -> tuple[Seen, list[str], list[float]]:
-    """Readers for some seconds and a writer beside them; what was seen, which ids were accepted, and how long each took.
+    """Readers for some seconds and a writer beside them; what was seen, the ids accepted, and how long each took.
 
     The writer stops handing in when the time is over, and is waited for.
     """

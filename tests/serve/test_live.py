@@ -41,8 +41,8 @@ def test_two_hundred_readers_and_a_writer(live, tmp_path, capsys):
     seen, accepted, took = asyncio.run(load(live.port, paths, readers=200, seconds=6.0, submit=submit))
     with capsys.disabled():
         print(
-            f"\n200 readers: {len(seen.seconds)} pages, {seen.bytes / 2**20:.0f} MiB, median {seen.quantile(0.5):.0f} ms, "
-            f"95 % {seen.quantile(0.95):.0f} ms, worst {seen.quantile(1):.0f} ms; {len(accepted)} submissions, "
+            f"\n200 readers: {len(seen.seconds)} pages, {seen.bytes / 2**20:.0f} MiB, "
+            f"median {seen.quantile(0.5):.0f} ms, 95 % {seen.quantile(0.95):.0f} ms, worst {seen.quantile(1):.0f} ms; {len(accepted)} submissions, "
             f"worst {max(took):.1f} s"
         )
     assert seen.wrong == []
