@@ -1,10 +1,9 @@
 """An evaluation tells the store how far it is, now and then; a store in trouble is never its own trouble."""
 
 import os
-import signal
-import subprocess
-import sys
 from contextlib import contextmanager
+from multiprocessing import get_context
+from pathlib import Path
 from time import monotonic, sleep, time
 
 import pytest
@@ -144,29 +143,24 @@ def test_a_locked_store_delays_nothing(quick, monkeypatch, tmp_path):
         assert monotonic() - started < 3
 
 
-VICTIM = """
-import sys, time
-from oodscope.execution import SILENT
-from oodscope.results import ResultStore, telling
-telling._SECONDS = 0.05
-with telling.told(ResultStore(sys.argv[1]), "victim", SILENT) as progress, progress.stage("s", 100) as advance:
-    advance(40)
-    time.sleep(60)
-"""
+def tell_for_ever(path: Path) -> None:
+    with told(ResultStore(path), "victim", SILENT) as progress, progress.stage("s", 100) as advance:
+        advance(40)
+        sleep(60)
 
 
-def test_the_line_of_a_killed_process_stays_and_is_stale_in_time(tmp_path):
+def test_the_line_of_a_killed_process_stays_and_is_stale_in_time(quick, tmp_path):
     path = tmp_path / "results.db"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    process = subprocess.Popen([sys.executable, "-c", VICTIM, path], env=environment)
+    process = get_context("fork").Process(target=tell_for_ever, args=(path,))
+    process.start()
     try:
         store = ResultStore(path)
         until(lambda: path.exists() and _running(store), 60)
         (line,) = store.running()
         assert (line.process, line.done, line.total) == (process.pid, 40, 100) and not line.stale(time())
     finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait(30)
+        process.kill()
+        process.join(30)
     (line,) = store.running()
     assert line.stale(time() + telling.STALE_SECONDS + 1)
 

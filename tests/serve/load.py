@@ -61,14 +61,15 @@ async def read_on(port: int, paths: list[str], seen: Seen, until: float, seed: i
                     break
                 path = rng.choice(paths)
                 started = time.monotonic()
-                status, headers, body = await fetch(reader, writer, path)
+                async with asyncio.timeout(60):
+                    status, headers, body = await fetch(reader, writer, path)
                 seen.seconds.append(time.monotonic() - started)
                 seen.bytes += len(body)
                 if fault := whole(path, status, headers, body):
                     seen.wrong.append(fault)
                 if path == "/api/state":
                     seen.states.add(json.loads(body)["board"])
-        except (asyncio.IncompleteReadError, ConnectionError) as error:
+        except (asyncio.IncompleteReadError, ConnectionError, TimeoutError) as error:
             seen.wrong.append(f"a connection broke: {error!r}")
         finally:
             writer.close()

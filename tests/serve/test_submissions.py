@@ -278,7 +278,6 @@ def test_a_second_server_does_not_accept_into_the_same_folder(server):
 def test_leftovers_of_a_killed_server_are_removed(tmp_path):
     (tmp_path / ".incoming" / "upload-x" / "ready").mkdir(parents=True)
     accepting = Submissions(tmp_path, Token(SECRET), LIMITS)
-    accepting._warm = lambda: None
     accepting.open()
     accepting.close()
     assert [path.name for path in (tmp_path / ".incoming").iterdir()] == ["lock"]

@@ -41,11 +41,6 @@ def check(upload: Path, ready: Path, board: Path, unpacked: int) -> str:
     return name
 
 
-def prepare() -> None:
-    """Import what a check needs."""
-    import oodscope.protocols.leaderboard  # noqa: F401
-
-
 def _name(id: object) -> str:
     """The id, looked at before anything else is: it becomes the name of a folder."""
     try:

@@ -5,16 +5,14 @@ import errno
 import os
 import shutil
 import tempfile
-from contextlib import suppress
 from pathlib import Path
-from threading import Thread
 
 from filelock import FileLock, Timeout
 from starlette.requests import Request
 
 from oodscope.base.errors import OodscopeError
 from oodscope.base.files import storage_errors
-from oodscope.serve.checking import check, prepare
+from oodscope.serve.checking import check
 from oodscope.serve.receiving import Limits, receive
 from oodscope.serve.refusal import RefusedError
 from oodscope.serve.token import Token
@@ -53,8 +51,6 @@ class Submissions:
             raise OodscopeError(f"{self.entries}: another server accepts submissions into this folder") from error
         for stale in self._incoming.glob("upload-*"):
             shutil.rmtree(stale, ignore_errors=True)
-        # the first submission should not wait for its imports
-        Thread(target=self._warm, daemon=True).start()
 
     def close(self) -> None:
         self._worker.close()
@@ -92,10 +88,6 @@ class Submissions:
             raise RefusedError(422, str(error).replace(f"{folder}/", "")) from error
         await asyncio.to_thread(keep, ready / entry, self.entries / entry)
         return entry
-
-    def _warm(self) -> None:
-        with suppress(OodscopeError):
-            self._worker.call(prepare, seconds=self.limits.check_seconds)
 
     def _check(self, upload: Path, ready: Path) -> str:
         limits = self.limits
