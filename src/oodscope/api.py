@@ -18,6 +18,7 @@ from oodscope.models import Classifier
 from oodscope.protocols import HumanCentric, Protocol, applicable, find_exposure, get_protocol, score_benchmark
 from oodscope.protocols.audit import audit_benchmark
 from oodscope.protocols.networks import network_record
+from oodscope.protocols.picturing import picture_hardest
 from oodscope.results import Measurements, Result, RunRecord, ScoreTable, SetRecord, Tuning
 from oodscope.results.audit import Audit
 from oodscope.results.environment import environment
@@ -96,6 +97,7 @@ def evaluate(
         scores.metadata["human_centric"] = options.model_dump()
         notes += _split_note(scores, options)
     measurements = _measure(judges, scores, progress)
+    gallery = picture_hardest(benchmark, scores)
     record = _record(
         classifier,
         benchmark,
@@ -106,7 +108,7 @@ def evaluate(
         costs={"seconds": perf_counter() - started},
         forward_images=store.forwarded - forwarded,
     )
-    return Result(record, measurements, scores)
+    return Result(record, measurements, scores, gallery)
 
 
 def audit(

@@ -79,7 +79,7 @@ def make_measurements(entry: Entry, rng: random.Random, level=0.85, protocols=("
                             interval="delong",
                             level=0.95,
                             n_ood=7000,
-                        )  # fmt: skip
+                        )
                     )
         accuracy = {"protocol": protocol, "metric": "accuracy", "group": "id", "set": "id_test"}
         rows.append(Measurement(**shared, **accuracy, value=0.95 + rng.uniform(-0.01, 0.01), low=0.94, high=0.96))
@@ -110,9 +110,15 @@ def make_board(n=24, seed=0) -> Board:
     numbers = make_measurements(first, rng, 0.91, ("standard", "full_spectrum"))
     near = numbers.filter(protocol="standard", metric="auroc", group="near", set="mean")[0]
     printed = Reported(
-        protocol="standard", metric="auroc", group="near", set="mean", printed="95.00", source="Table 7",
-        spread="0.30", spread_meaning="over runs",
-    )  # fmt: skip
+        protocol="standard",
+        metric="auroc",
+        group="near",
+        set="mean",
+        printed="95.00",
+        source="Table 7",
+        spread="0.30",
+        spread_meaning="over runs",
+    )
     difference = Difference(
         "standard", "auroc", "near", "mean", 0.95, near.value, near.low, near.high, True, source="Table 7"
     )
@@ -130,9 +136,12 @@ def make_board(n=24, seed=0) -> Board:
     standings.append(Standing(paper, "reported", paper.reported_measurements()))
     for seed_number in range(3):
         entry = make_entry(
-            f"logitnorm-{seed_number}", method="LogitNorm", track="training", group="logitnorm",
+            f"logitnorm-{seed_number}",
+            method="LogitNorm",
+            track="training",
+            group="logitnorm",
             model=ModelUse(name="LogitNorm R18", architecture="ResNet-18", recipe="logitnorm", seed=seed_number),
-        )  # fmt: skip
+        )
         standings.append(Standing(entry, "retrained", make_measurements(entry, rng, 0.9)))
     errata = (Erratum("knn-r18-old", "knn-r18", "wrong preprocessing", "2026-05-02T00:00:00+00:00"),)
     return Board(tuple(standings), errata)

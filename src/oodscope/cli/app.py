@@ -17,6 +17,7 @@ from oodscope.cli.generate import generate
 from oodscope.cli.leaderboard import leaderboard
 from oodscope.cli.listing import listing
 from oodscope.cli.predict import predict
+from oodscope.cli.report import report
 from oodscope.cli.run import run
 from oodscope.cli.serve import serve
 from oodscope.cli.table import table
@@ -33,6 +34,7 @@ app.command()(demo)
 app.command()(evaluate)
 app.command()(run)
 app.command()(table)
+app.command()(report)
 app.command()(compare)
 app.command()(crossval)
 app.command()(attack)

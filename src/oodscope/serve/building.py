@@ -2,22 +2,17 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from oodscope.report.site import render_pages
 from oodscope.report.site.addresses import anchor, entry_file, method_page, table_data, table_page
 from oodscope.results.leaderboard import Board, Standing
-
-if TYPE_CHECKING:
-    from oodscope.protocols.leaderboard.verifying import Known
+from oodscope.results.leaderboard.published import published_standings
 
 BUILD_SECONDS = 1800.0
 """Longer than verifying a few thousand entries takes; who passes it hangs."""
-
-_KNOWN: "Known" = {}
-"""What earlier builds of this process have verified."""
 
 
 def build(entries: Path) -> dict[str, bytes]:
@@ -26,10 +21,12 @@ def build(entries: Path) -> dict[str, bytes]:
     A folder that is not there holds no entries: a server may have runs to show, and nothing else.
     """
     from oodscope.protocols.leaderboard import Verification, verify_each
+    from oodscope.protocols.leaderboard.remembered import RememberedJudge
 
-    found = verify_each(entries, _KNOWN) if entries.is_dir() else Verification(Board(()), {})
-    pages = {path: text.encode() for path, text in render_pages(found.board, live=True)}
-    answers = [*_answers(found.board), ("api/refused", dict(found.refused))]
+    found = verify_each(entries, RememberedJudge()) if entries.is_dir() else Verification(Board(()), {})
+    board = replace(found.board, standings=(*found.board.standings, *published_standings()))
+    pages = {path: text.encode() for path, text in render_pages(board, scores=True, live=True)}
+    answers = [*_answers(board), ("api/refused", dict(found.refused))]
     return pages | {path: json.dumps(content, allow_nan=False).encode() for path, content in answers}
 
 

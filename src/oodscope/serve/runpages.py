@@ -13,7 +13,6 @@ from oodscope.report.site.templating import site_environment
 from oodscope.report.site.words import protocol_title
 from oodscope.results import Measurements, RunRecord, pivot
 from oodscope.results import html as table_html
-from oodscope.results.leaderboard import Board
 from oodscope.results.wording import heading, headline_metrics
 from oodscope.serve.headers import FRAMES, PAGE_POLICY
 
@@ -64,7 +63,7 @@ def _tables(record: RunRecord, measurements: Measurements) -> Iterator[dict[str,
 
 
 def _environment() -> Environment:
-    environment = site_environment(Board(()), live=True)
+    environment = site_environment(live=True).overlay()
     known = environment.loader
     environment.loader = ChoiceLoader([PackageLoader("oodscope.serve"), *([known] if known else [])])
     return environment

@@ -2,6 +2,7 @@
 
 import typer
 
+from oodscope.cli.leaderboard.build import build
 from oodscope.cli.leaderboard.pin import pin
 from oodscope.cli.leaderboard.publish import publish
 from oodscope.cli.leaderboard.rerun import rerun
@@ -21,3 +22,4 @@ leaderboard.command()(rerun)
 leaderboard.command()(supersede)
 leaderboard.command()(pin)
 leaderboard.command()(publish)
+leaderboard.command()(build)

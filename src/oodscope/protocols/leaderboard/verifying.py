@@ -1,19 +1,18 @@
 """Verify: every number of an entry once more from its scores, by the same code as ``evaluate``."""
 
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from re import fullmatch
 
 from oodscope.base.errors import DataError, OodscopeError
-from oodscope.base.hashing import fingerprint
 from oodscope.metrics import Placements
 from oodscope.protocols.leaderboard.differing import check_claims, differences, unmeasured
 from oodscope.protocols.leaderboard.judging import judge
 from oodscope.protocols.leaderboard.suspicions import suspicions
 from oodscope.protocols.protocol import PROTOCOLS
 from oodscope.protocols.samples import separate
-from oodscope.results import ScoreTable
+from oodscope.results import Measurements, ScoreTable
 from oodscope.results.leaderboard import Board, Entry, Erratum, Standing
 from oodscope.results.leaderboard.board import SEEDS
 from oodscope.results.leaderboard.folder import read_entry, read_scores
@@ -28,7 +27,7 @@ from oodscope.results.leaderboard.keeping import (
 
 Placed = dict[tuple[str, str], Placements]
 Pinned = Mapping[tuple[str, str], PinnedLists]
-Known = MutableMapping[str, tuple[Standing, Placed]]
+Judge = Callable[[ScoreTable, Mapping[str, int]], Measurements]
 
 
 @dataclass(frozen=True)
@@ -59,23 +58,21 @@ def verify_all(folder: Path | str) -> Board:
     return found.board
 
 
-def verify_each(folder: Path | str, known: Known | None = None) -> Verification:
+def verify_each(folder: Path | str, judged: Judge = judge) -> Verification:
     """The board of the entries that stand, and why the others do not.
 
     Parameters
     ----------
-    known : what an earlier call found, for who asks again and again: an entry is verified anew only if its files, its
-        receipt or the pinned lists have changed since.
+    judged : what computes the numbers; ``RememberedJudge`` gives the same ones, faster the second time.
     """
     folder = Path(folder)
-    known = {} if known is None else known
     pinned, errata = read_lists(folder), read_errata(folder)
     standings: list[Standing] = []
     placed: dict[str, Placed] = {}
     refused: dict[str, str] = {}
     for each in entry_folders(folder):
         try:
-            standing, images = _remembered(each, pinned, read_receipt(folder, each.name), known)
+            standing, images = _verified(each, pinned, read_receipt(folder, each.name), judged)
         except OodscopeError as error:
             refused[each.name] = str(error)
             continue
@@ -85,23 +82,14 @@ def verify_each(folder: Path | str, known: Known | None = None) -> Verification:
     return Verification(Board(tuple(standings), errata, placed), refused)
 
 
-def _remembered(folder: Path, pinned: Pinned, receipt: Receipt | None, known: Known) -> tuple[Standing, Placed]:
-    files = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in sorted(folder.iterdir())]
-    told = None if receipt is None else receipt.model_dump(mode="json")
-    key = fingerprint(str(folder), files, told, [each.model_dump(mode="json") for each in pinned.values()])
-    if key not in known:
-        known[key] = _verified(folder, pinned, receipt)
-    return known[key]
-
-
-def _verified(folder: Path, pinned: Pinned, receipt: Receipt | None) -> tuple[Standing, Placed]:
+def _verified(folder: Path, pinned: Pinned, receipt: Receipt | None, judged: Judge = judge) -> tuple[Standing, Placed]:
     entry = read_entry(folder)
     if entry.scores is None:
         return Standing(entry, "reported", entry.reported_measurements()), {}
     scores = read_scores(folder, entry)
     try:
         unpinned = _check_pinned(entry, pinned)
-        measurements = judge(scores, entry.protocols)
+        measurements = judged(scores, entry.protocols)
         check_claims(entry, measurements)
     except DataError as error:
         raise DataError(f"{folder}: {error}") from error

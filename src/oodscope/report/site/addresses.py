@@ -2,6 +2,10 @@
 
 import re
 from hashlib import sha256
+from unicodedata import normalize
+
+from oodscope.results.leaderboard import Entry
+from oodscope.results.leaderboard.folder import ENTRY, SCORES
 
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9_@+.-]{0,79}")
 _TAKEN = {"index", "con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))}
@@ -24,7 +28,7 @@ def safe_name(text: str) -> str:
 
 def method_key(name: str) -> str:
     """What two spellings of one method share: ``KNN`` and ``knn``, ``Temp Scaling`` and ``temp_scaling``."""
-    return re.sub(r"[\s_-]+", "_", name.casefold().strip())
+    return re.sub(r"[\s_-]+", "_", normalize("NFKC", name).casefold().strip())
 
 
 def method_page(name: str) -> str:
@@ -55,7 +59,18 @@ def table_data(benchmark: str, protocol: str, ending: str) -> str:
 
 def entry_file(entry: str) -> str:
     """The record of one entry."""
-    return f"entries/{safe_name(entry)}/entry.json"
+    return f"entries/{safe_name(entry)}/{ENTRY}"
+
+
+def scores_file(entry: str) -> str:
+    """The scores of one entry."""
+    return f"entries/{safe_name(entry)}/{SCORES}"
+
+
+def entry_files(entry: Entry, scores: bool) -> list[tuple[str, str]]:
+    """The files of an entry by name; its scores only where they come with the site."""
+    files = [(ENTRY, entry_file(entry.id))]
+    return [*files, (SCORES, scores_file(entry.id))] if scores and entry.scores is not None else files
 
 
 def anchor(entry: str) -> str:

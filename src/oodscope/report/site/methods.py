@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from oodscope.base.hashing import canonical_json
-from oodscope.report.site.addresses import anchor, entry_file, method_key, method_page, model_page
+from oodscope.report.site.addresses import anchor, entry_files, method_key, method_page, model_page
 from oodscope.report.site.sheets import Ranks, Sheet, sheets
 from oodscope.results import Cell, Column
 from oodscope.results.leaderboard import NOT_KNOWN, Board, Difference, Entry, Erratum, Standing, Track
@@ -92,7 +92,7 @@ class EntryView:
     """An entry's record, as a list of facts."""
 
     standing: Standing
-    files: tuple[tuple[str, str], ...]
+    files: list[tuple[str, str]]
 
     @property
     def entry(self) -> Entry:
@@ -137,6 +137,7 @@ class MethodView:
     standings: tuple[Standing, ...]
     errata: tuple[ErratumView, ...]
     sheets: tuple[Sheet, ...]
+    scores: bool
 
     @property
     def name(self) -> str:
@@ -168,10 +169,10 @@ class MethodView:
 
     @property
     def entries(self) -> list[EntryView]:
-        return [EntryView(each, (("entry.json", entry_file(each.entry.id)),)) for each in self.standings]
+        return [EntryView(each, entry_files(each.entry, self.scores)) for each in self.standings]
 
 
-def method_views(board: Board, ranks: Ranks) -> dict[str, MethodView]:
+def method_views(board: Board, ranks: Ranks, scores: bool) -> dict[str, MethodView]:
     """The view of every method by its key, in alphabetical order."""
     pages = {each.entry.id: method_page(each.entry.method) for each in board.standings}
     dated = {each.old: each for each in board.errata}
@@ -183,6 +184,7 @@ def method_views(board: Board, ranks: Ranks) -> dict[str, MethodView]:
             tuple(own),
             tuple(_erratum(each, dated, pages) for each in own if each.superseded_by),
             tuple(sheets(own, "network", ranks)),
+            scores,
         )
         for key, own in sorted(found.items())
     }

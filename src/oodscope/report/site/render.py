@@ -12,9 +12,11 @@ from oodscope.base.files import storage_errors
 from oodscope.report.site.addresses import (
     anchor,
     entry_file,
+    entry_files,
     method_page,
     model_page,
     root_of,
+    scores_file,
     table_data,
 )
 from oodscope.report.site.downloads import as_csv, as_json, differences_json, tidy_rows
@@ -25,7 +27,9 @@ from oodscope.report.site.sheets import Ranks
 from oodscope.report.site.tables import TablePages, table_pages
 from oodscope.report.site.templating import site_environment
 from oodscope.report.site.words import TRACKS
+from oodscope.report.templating import THEME, own_scripts
 from oodscope.results.leaderboard import Board
+from oodscope.results.leaderboard.folder import SCORES
 
 Page = tuple[str, str]
 """Where it lies, from the root of the site, and its text."""
@@ -34,11 +38,15 @@ _MARK = "data/differences.json"
 """A file that every site has: a folder without it was not made by us and is left alone."""
 
 
-def write_site(board: Board, folder: Path | str) -> Path:
+def write_site(board: Board, folder: Path | str, *, scores: Path | str | None = None) -> Path:
     """Write the site of a board to ``folder``; a site that was there before is replaced as a whole.
 
     Everything is written beside it first, so a reader sees the old site or the new one, and no page of an entry that
     is no longer there stays behind.
+
+    Parameters
+    ----------
+    scores : the folder of the entries, where their scores are to lie beside their records.
     """
     folder = Path(folder).resolve()
     if folder.exists() and not (folder / _MARK).is_file() and (not folder.is_dir() or any(folder.iterdir())):
@@ -48,10 +56,12 @@ def write_site(board: Board, folder: Path | str) -> Path:
         fresh = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
         try:
             site = fresh / "site"
-            for path, text in render_pages(board):
+            for path, text in render_pages(board, scores=scores is not None):
                 target = site / path
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_text(text, encoding="utf-8", newline="\n")
+            if scores is not None:
+                _add_scores(board, Path(scores), site)
             if folder.exists():
                 folder.rename(fresh / "old")
             site.rename(folder)
@@ -60,31 +70,50 @@ def write_site(board: Board, folder: Path | str) -> Path:
     return folder
 
 
-def render_pages(board: Board, *, live: bool = False) -> Iterator[Page]:
-    """Every file of the site: where it lies and what it says; ``live`` as a server hands them out."""
-    environment = site_environment(board, live=live)
+def render_pages(board: Board, *, scores: bool = False, live: bool = False) -> Iterator[Page]:
+    """Every file of the site: where it lies and what it says.
+
+    Parameters
+    ----------
+    scores : whether pages may link to the scores of entries; whoever serves them must have them.
+    live : as a server hands them out, beside pages of runs.
+    """
+    environment = site_environment(live=live)
     yield from _shared(environment)
     found = list(table_pages(board))
     ranks = {key: rank for each in found for key, rank in each.ranks().items()}
     yield "index.html", front_page(environment, board, found)
     for each in found:
         yield from each.render(environment)
-    yield from _methods(environment, board, ranks)
+    yield from _methods(environment, board, ranks, scores)
     yield from _models(environment, board, ranks)
-    yield from _downloads(environment, board, found, ranks)
+    yield from _downloads(environment, board, found, ranks, scores)
     for standing in board.standings:
         yield entry_file(standing.entry.id), standing.entry.model_dump_json(indent=1) + "\n"
 
 
+def _add_scores(board: Board, source: Path, site: Path) -> None:
+    """The scores beside the records: linked where the file system can, copied elsewhere."""
+    for standing in board.standings:
+        name = standing.entry.id
+        if standing.entry.scores is not None:
+            given, wanted = source / name / SCORES, site / scores_file(name)
+            try:
+                wanted.hardlink_to(given)
+            except OSError:
+                shutil.copyfile(given, wanted)
+
+
 def _shared(environment: Environment) -> Iterator[Page]:
-    look = [environment.get_template(name).render() for name in ("report.css", "site/site.css")]
+    look = [environment.get_template(name).render() for name in ("theme.css", "report.css", "site/site.css")]
     yield "site.css", "\n".join(look)
-    for name in ("theme.js", "site.js", "icon.svg"):
+    yield from own_scripts(THEME).items()
+    for name in ("site.js", "icon.svg"):
         yield name, environment.get_template(f"site/{name}").render() + "\n"
 
 
-def _methods(environment: Environment, board: Board, ranks: Ranks) -> Iterator[Page]:
-    views = method_views(board, ranks)
+def _methods(environment: Environment, board: Board, ranks: Ranks, scores: bool) -> Iterator[Page]:
+    views = method_views(board, ranks, scores)
     template = environment.get_template("site/method.html")
     rows = []
     for key, view in views.items():
@@ -146,7 +175,9 @@ def _models(environment: Environment, board: Board, ranks: Ranks) -> Iterator[Pa
     )
 
 
-def _downloads(environment: Environment, board: Board, found: list[TablePages], ranks: Ranks) -> Iterator[Page]:
+def _downloads(
+    environment: Environment, board: Board, found: list[TablePages], ranks: Ranks, scores: bool
+) -> Iterator[Page]:
     everything = list(tidy_rows(board.standings, ranks))
     tables = [("everything", everything, {"csv": "data/everything.csv", "json": "data/everything.json"})]
     for each in found:
@@ -171,7 +202,7 @@ def _downloads(environment: Environment, board: Board, found: list[TablePages], 
             "method": each.entry.method,
             "benchmark": str(each.entry.benchmark),
             "tier": each.tier,
-            "files": [("entry.json", entry_file(each.entry.id))],
+            "files": entry_files(each.entry, scores),
         }
         for each in board.standings
     ]

@@ -1,20 +1,22 @@
 """How the pages of the site are filled in: escaped by default, a link out only where it is plain https."""
 
+from functools import cache
 from urllib.parse import urlsplit
 
 from jinja2 import Environment
 
 from oodscope import __version__
 from oodscope.report.site.addresses import method_page, model_page
-from oodscope.report.site.words import PROTOCOLS, TIERS, TRACKS, TUNINGS
+from oodscope.report.site.words import GRAVE, PROTOCOLS, TIERS, TRACKS, TUNINGS
 from oodscope.report.templating import page_environment
 from oodscope.results import Cell
-from oodscope.results.leaderboard import Board, Entry, Tier
+from oodscope.results.leaderboard import Entry, Tier
 from oodscope.results.wording import shown
 
 
-def site_environment(board: Board, *, live: bool = False) -> Environment:
-    """The templates, with the words and addresses that all pages use.
+@cache
+def site_environment(*, live: bool = False) -> Environment:
+    """The templates, with the words and addresses that all pages use; compiled once, a server asks often.
 
     Parameters
     ----------
@@ -27,6 +29,7 @@ def site_environment(board: Board, *, live: bool = False) -> Environment:
         "https": is_https,
         "main": _main,
         "below": _below,
+        "grave": lambda flags: any(flag.startswith(GRAVE) for flag in flags),
         "published": _published,
         "begin": lambda text: text[:1].upper() + text[1:],
         "tier_order": list[Tier](TIERS).index,
@@ -37,7 +40,6 @@ def site_environment(board: Board, *, live: bool = False) -> Environment:
         "tunings": TUNINGS,
         "protocols": PROTOCOLS,
         "version": __version__,
-        "count": len(board.standings),
         "live": live,
     }
     return environment
