@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,10 +11,11 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from oodscope.report.site.addresses import safe_name
+from oodscope.results.leaderboard.folder import ENTRY, SCORES
 from oodscope.serve.board import LiveBoard
 from oodscope.serve.headers import SafeHeaders
 from oodscope.serve.refusal import RefusedError
@@ -53,6 +55,7 @@ class Leaderboard:
             Route("/api/runs", self.runs, methods=_READING),
             Route("/api/runs/{run}", self.run, methods=_READING),
             Route("/api/entries", self.entries, methods=["GET", "POST"]),
+            Route("/entries/{name}/scores.parquet", self.scores, methods=_READING),
             Route("/{path:path}", self.page, methods=_READING),
         ]
         app = Starlette(
@@ -81,6 +84,17 @@ class Leaderboard:
         if page is None:
             raise RefusedError(404, "no such page")
         return _answer(request, page)
+
+    async def scores(self, request: Request) -> Response:
+        record = self.board.snapshot.find(f"entries/{request.path_params['name']}/{ENTRY}")
+        entry = {} if record is None else json.loads(record.content)
+        if entry.get("scores") is None:
+            raise RefusedError(404, "no such page")
+        # the id is of an entry that was verified, never a part of the address
+        digest = b64encode(bytes.fromhex(entry["scores"]["sha256"])).decode()
+        headers = {"content-digest": f"sha-256=:{digest}:"}
+        path = self.board.entries / entry["id"] / SCORES
+        return FileResponse(path, media_type="application/vnd.apache.parquet", headers=headers)
 
     async def script(self, request: Request) -> Response:
         return _answer(request, self._script)

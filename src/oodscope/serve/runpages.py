@@ -24,7 +24,7 @@ class RunPages:
 
     def __init__(self, store: str) -> None:
         self._environment = _environment()
-        self._environment.globals["store"] = store
+        self._store = store
 
     def script(self) -> bytes:
         """What tells a reader that something is new."""
@@ -42,7 +42,7 @@ class RunPages:
         return self._page("running.html", "../", here="running", running=running)
 
     def _page(self, template: str, root: str, **content: Any) -> bytes:
-        return self._environment.get_template(template).render(root=root, **content).encode()
+        return self._environment.get_template(template).render(root=root, store=self._store, **content).encode()
 
 
 def report_policy(report: bytes) -> str:
