@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.postgres import postgres, store_location  # noqa: F401  (fixtures of all tests)
+
 # the tensors of most tests are too small to share; waiting threads would only spin
 torch.set_num_threads(1)
 

@@ -6,12 +6,15 @@ import sqlite3
 import subprocess
 import sys
 from multiprocessing import get_context
+from pathlib import Path
+from time import monotonic
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, inspect, text
 
 from oodscope.base.errors import OodscopeError, StorageError
 from oodscope.results import Measurements, Result, ResultStore
+from oodscope.results.running import Running
 from tests.results.factory import make_record, make_result
 
 
@@ -20,16 +23,16 @@ def small(run: str, rows: int = 12) -> Result:
     return Result(make_record(run), Measurements.from_dataframe(few), make_result().scores)
 
 
-def test_runs_and_measurements_come_back_equal(tmp_path):
-    store = ResultStore(tmp_path / "new folder" / "results.db")
+def test_runs_and_measurements_come_back_equal(store_location):
+    store = ResultStore(store_location)
     store.add(make_result())
-    again = ResultStore(str(tmp_path / "new folder" / "results.db"))
+    again = ResultStore(store_location)
     assert again.runs() == [make_result().record]
     assert again.measurements() == make_result().measurements
 
 
-def test_filters_are_those_of_measurements(tmp_path):
-    store = ResultStore(tmp_path / "results.db")
+def test_filters_are_those_of_measurements(store_location):
+    store = ResultStore(store_location)
     store.add(make_result())
     every = make_result().measurements
     for equals in (
@@ -44,8 +47,8 @@ def test_filters_are_those_of_measurements(tmp_path):
         store.measurements(metrik="auroc")
 
 
-def test_runs_are_listed_oldest_first(tmp_path):
-    store = ResultStore(tmp_path / "results.db")
+def test_runs_are_listed_oldest_first(store_location):
+    store = ResultStore(store_location)
     for run, day in (("a", "03"), ("b", "01"), ("c", "02")):
         result = small(run)
         record = make_record(run, created=f"2026-01-{day}T00:00:00+00:00")
@@ -53,16 +56,16 @@ def test_runs_are_listed_oldest_first(tmp_path):
     assert [record.id for record in store.runs()] == ["b", "c", "a"]
 
 
-def test_a_run_is_never_overwritten(tmp_path):
-    store = ResultStore(tmp_path / "results.db")
+def test_a_run_is_never_overwritten(store_location):
+    store = ResultStore(store_location)
     store.add(small("one", rows=3))
     with pytest.raises(StorageError, match="run 'one' is there; results are appended, never overwritten"):
         store.add(small("one", rows=5))
     assert store.measurements() == small("one", rows=3).measurements
 
 
-def test_an_error_in_the_middle_leaves_nothing(tmp_path):
-    store = ResultStore(tmp_path / "results.db")
+def test_an_error_in_the_middle_leaves_nothing(store_location):
+    store = ResultStore(store_location)
     store.add(small("before"))
 
     def fail(_connection, _cursor, statement, *_):
@@ -88,10 +91,10 @@ def kill_in_the_middle(path: str) -> None:
     store.add(small("half"))
 
 
-def test_a_process_killed_in_the_middle_leaves_nothing(tmp_path):
-    store = ResultStore(tmp_path / "results.db")
+def test_a_process_killed_in_the_middle_leaves_nothing(store_location):
+    store = ResultStore(store_location)
     store.add(small("before"))
-    victim = get_context("fork").Process(target=kill_in_the_middle, args=(str(tmp_path / "results.db"),))
+    victim = get_context("fork").Process(target=kill_in_the_middle, args=(store_location,))
     victim.start()
     victim.join(30)
     assert victim.exitcode == -signal.SIGKILL
@@ -106,16 +109,15 @@ def write_many(path: str, writer: int) -> None:
         ResultStore(path).add(small(f"writer {writer}, run {number}"))
 
 
-def test_processes_write_at_the_same_time_from_the_first_moment(tmp_path):
-    path = str(tmp_path / "results.db")
+def test_processes_write_at_the_same_time_from_the_first_moment(store_location):
     make_result()  # computed once, before the fork
-    writers = [get_context("fork").Process(target=write_many, args=(path, writer)) for writer in range(3)]
+    writers = [get_context("fork").Process(target=write_many, args=(store_location, writer)) for writer in range(3)]
     for writer in writers:
         writer.start()
     for writer in writers:
         writer.join(60)
     assert [writer.exitcode for writer in writers] == [0, 0, 0]
-    store = ResultStore(path)
+    store = ResultStore(store_location)
     assert len(store.runs()) == 12
     for record in store.runs():
         assert store.measurements(run=record.id) == small(record.id).measurements
@@ -183,29 +185,162 @@ def test_tables_need_no_torch():
     )
 
 
+def forget_columns(store: ResultStore, table: str, columns: list[str]) -> None:
+    with store._engine.begin() as connection:
+        for name in columns:
+            connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {name}"))
+
+
 @pytest.mark.parametrize("lost", [["peak_mib"], ["class_low", "class_high", "rank_low", "rank_high", "peak_mib"]])
-def test_an_older_database_can_be_read_as_it_is(tmp_path, lost):
-    ResultStore(tmp_path / "results.db").add(small("old", rows=3))
-    with sqlite3.connect(tmp_path / "results.db") as connection:
-        for name in lost:
-            connection.execute(f"ALTER TABLE measurements DROP COLUMN {name}")
-    store = ResultStore(tmp_path / "results.db")
+def test_an_older_database_can_be_read_as_it_is(store_location, lost):
+    ResultStore(store_location).add(small("old", rows=3))
+    store = ResultStore(store_location)
+    forget_columns(store, "measurements", lost)
     rows = store.measurements()
     assert {getattr(row, name) for row in rows for name in lost} == {None}
     assert [row.value for row in rows] == [row.value for row in small("old", rows=3).measurements]
     assert store.measurements(peak_mib=None) == rows
     assert len(store.measurements(peak_mib=3.5)) == 0
-    with sqlite3.connect(tmp_path / "results.db") as connection:
-        present = [line[1] for line in connection.execute("PRAGMA table_info(measurements)")]
+    with store._engine.connect() as connection:
+        present = [column["name"] for column in inspect(connection).get_columns("measurements")]
     assert not set(lost) & set(present), "reading changed the database"
 
 
-def test_an_older_database_grows_the_columns_it_lacks(tmp_path):
-    store = ResultStore(tmp_path / "results.db")
+def test_an_older_database_grows_the_columns_it_lacks(store_location):
+    store = ResultStore(store_location)
     store.add(small("old", rows=3))
-    with sqlite3.connect(tmp_path / "results.db") as connection:
-        connection.execute("ALTER TABLE measurements DROP COLUMN peak_mib")
-    again = ResultStore(tmp_path / "results.db")
+    forget_columns(store, "measurements", ["peak_mib"])
+    forget_columns(store, "runs", ["folder"])
+    again = ResultStore(store_location)
+    assert again.folder("old") is None and len(again.runs()) == 1
     again.add(small("new", rows=3))
     assert {row.peak_mib for row in again.measurements(run="old")} == {None}
     assert again.measurements(run="new") == small("new", rows=3).measurements
+
+
+def test_a_store_from_before_anything_was_told_has_nothing_running(store_location):
+    store = ResultStore(store_location)
+    store.add(small("old", rows=3))
+    with store._engine.begin() as connection:
+        connection.execute(text("DROP TABLE running"))
+    assert store.running() == []
+    store.tell(line("later"))
+    assert [each.id for each in store.running()] == ["later"]
+
+
+def add_one(location: str, start, number: int) -> None:
+    store = ResultStore(location)
+    start.wait(30)
+    store.tell(line(f"writer {number}"))
+    store.add(small(f"run {number}", rows=3))
+
+
+@pytest.mark.parametrize("lost", [[], ["peak_mib", "rank_low"]])
+def test_many_processes_may_make_the_tables_at_once(store_location, lost):
+    small("x", rows=3)
+    before = 0
+    if lost:
+        ResultStore(store_location).add(small("before", rows=3))
+        forget_columns(ResultStore(store_location), "measurements", lost)
+        before = 1
+    fork = get_context("fork")
+    start = fork.Event()
+    writers = [fork.Process(target=add_one, args=(store_location, start, number)) for number in range(6)]
+    for writer in writers:
+        writer.start()
+    start.set()
+    for writer in writers:
+        writer.join(60)
+    assert [writer.exitcode for writer in writers] == [0] * 6
+    store = ResultStore(store_location)
+    assert store.count() == len(store.runs()) == 6 + before
+    assert len(store.running()) == 6
+    for number in range(6):
+        assert store.measurements(run=f"run {number}") == small(f"run {number}", rows=3).measurements
+
+
+def line(id: str, **changes) -> Running:
+    told = {"what": "evaluate", "host": "here", "process": 7, "started": 5.0, "updated": 1e9, "stage": "score"}
+    return Running(**({"id": id, **told, "done": 3, "total": 2**40} | changes))
+
+
+def test_what_is_told_last_stands_there_until_it_is_forgotten(store_location):
+    store = ResultStore(store_location)
+    store.tell(line("b", started=2.0))
+    store.tell(line("a", started=3.0))
+    store.tell(line("b", started=2.0, done=9, updated=1e9 + 1))
+    assert store.running() == [line("b", started=2.0, done=9, updated=1e9 + 1), line("a", started=3.0)]
+    assert store.runs() == []
+    store.forget("b")
+    assert store.running() == [line("a", started=3.0)]
+
+
+def test_what_nobody_renewed_for_a_day_goes_with_the_next_that_begins(store_location):
+    store = ResultStore(store_location)
+    day = 24 * 3600.0
+    store.tell(line("killed", updated=1e9))
+    store.tell(line("young", updated=1e9 + 2))
+    store.tell(line("new", updated=1e9 + day + 1))
+    assert {each.id for each in store.running()} == {"young", "new"}
+    assert line("x", updated=100.0).stale(120.5) and not line("x", updated=100.0).stale(119.5)
+
+
+def test_a_store_knows_where_its_runs_lie_and_moves_with_them(tmp_path):
+    below, other = tmp_path / "runs" / "attacks" / "one", tmp_path / "elsewhere"
+    store = ResultStore(tmp_path / "runs" / "results.db")
+    for run, folder in {"one": below, "two": other, "beside": None, "gone": tmp_path / "gone"}.items():
+        store.add(small(run, rows=3), folder)
+    for folder in (below, other, tmp_path / "runs" / "beside"):
+        folder.mkdir(parents=True)
+        assert store.folder(folder.name if folder is not other else "two") is None, "nothing saved there yet"
+        (folder / "run.json").write_text("{}")
+    (tmp_path / "runs").rename(tmp_path / "moved")
+    moved = ResultStore(tmp_path / "moved" / "results.db")
+    assert moved.folder("one") == tmp_path / "moved" / "attacks" / "one"
+    assert moved.folder("two") == other
+    assert moved.folder("beside") == tmp_path / "moved" / "beside"
+    assert moved.folder("gone") is None and moved.folder("never heard of") is None
+
+
+def test_a_store_in_a_database_knows_folders_by_their_full_path(postgres, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    store = ResultStore(postgres.new_database())
+    store.add(small("one", rows=3), Path("here"))
+    store.add(small("two", rows=3))
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "run.json").write_text("{}")
+    assert store.folder("one") == tmp_path / "here" and store.folder("two") is None
+
+
+def test_a_busy_database_refuses_in_time_and_in_one_line(store_location):
+    store = ResultStore(store_location)
+    store.add(small("before", rows=3))
+    with store._engine.connect() as blocker:
+        if store.path is None:
+            blocker.execute(text("LOCK TABLE running IN ACCESS EXCLUSIVE MODE"))
+        else:
+            blocker.exec_driver_sql("BEGIN IMMEDIATE")
+        started = monotonic()
+        with pytest.raises(StorageError, match="the database refused"):
+            ResultStore(store_location, wait_seconds=0.2).tell(line("late"))
+        assert monotonic() - started < 5
+    store.tell(line("now"))
+
+
+def test_an_unreachable_database_is_one_line(tmp_path):
+    pytest.importorskip("psycopg")
+    with pytest.raises(StorageError, match="the database refused") as caught:
+        ResultStore(f"postgresql://reader:secret@/none?host={tmp_path}&port=4").runs()
+    assert "\n" not in str(caught.value) and "secret" not in str(caught.value)
+
+
+def test_a_missing_driver_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(StorageError, match=r"pip install 'oodscope\[postgres\]'"):
+        ResultStore("postgresql://reader@localhost/results")
+
+
+def test_bare_names_of_postgresql_mean_one_driver():
+    pytest.importorskip("psycopg")
+    for name in ("postgres", "postgresql", "postgresql+psycopg"):
+        assert ResultStore(f"{name}://reader@localhost/results").url.drivername == "postgresql+psycopg"

@@ -19,6 +19,7 @@ from oodscope.cli.listing import listing
 from oodscope.cli.predict import predict
 from oodscope.cli.report import report
 from oodscope.cli.run import run
+from oodscope.cli.serve import serve
 from oodscope.cli.table import table
 
 app = typer.Typer(
@@ -40,6 +41,7 @@ app.command()(attack)
 app.command()(fit)
 app.command()(predict)
 app.command()(export)
+app.command()(serve)
 app.command("list")(listing)
 app.add_typer(data)
 app.add_typer(generate)

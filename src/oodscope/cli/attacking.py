@@ -9,6 +9,7 @@ from oodscope.base.hashing import fingerprint
 from oodscope.cli.classes import matched
 from oodscope.cli.job import Job, asked_detectors, open_benchmark
 from oodscope.cli.modelspec import make_classifier
+from oodscope.cli.storing import store_of, told_to_store
 from oodscope.data import Benchmark, ImageSet
 from oodscope.detectors import DETECTORS, Detector, create_detector
 from oodscope.execution import Progress
@@ -19,7 +20,6 @@ from oodscope.models.generators import load_generator
 from oodscope.protocols import applicable, attack, fit_scorers
 from oodscope.protocols.adversarial.plan import PRESETS, Plan
 from oodscope.report import write_attack
-from oodscope.results import ResultStore
 from oodscope.results.attack import Attack
 
 GAN = "gan="
@@ -78,6 +78,11 @@ def execute_attack(job: Job, settings: AttackSettings, progress: Progress) -> tu
 
     The folder is named by all that decides the result. A finished attack is read from it, not repeated.
     """
+    with told_to_store(job.output, f"attack {job.subject}", progress) as sink:
+        return _attack(job, settings, sink)
+
+
+def _attack(job: Job, settings: AttackSettings, progress: Progress) -> tuple[Attack, Path]:
     # names and numbers first: a misspelt one should not wait for a training
     detectors, options, variations = asked_detectors(job), settings.options(), settings.named_variations()
     benchmark = matched(open_benchmark(job, progress), job.model, job.classes)
@@ -116,7 +121,7 @@ def execute_attack(job: Job, settings: AttackSettings, progress: Progress) -> tu
     )
     write_attack(found, folder)
     found.save(folder)
-    ResultStore(Path(job.output) / "results.sqlite").add(found.result)
+    store_of(job.output).add(found.result, folder)
     return found, folder
 
 

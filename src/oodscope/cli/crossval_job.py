@@ -9,6 +9,7 @@ from pydantic import Field
 from oodscope.base.config import StrictModel, parse, read_yaml
 from oodscope.base.errors import OodscopeError
 from oodscope.cli.ownsets import Places
+from oodscope.cli.storing import told_to_store
 from oodscope.data import Benchmark, ImageSet, Preprocess, load_benchmark, own_benchmark
 from oodscope.data.locating import stem_of
 from oodscope.data.selection import join
@@ -88,15 +89,16 @@ def execute_crossval(job: CrossvalJob, progress: Progress) -> tuple[CrossValidat
     """Run a job, or go on with it; the result and the files that tell of it."""
     # names first: a misspelt detector should not wait for an embedding
     job.plan.make_detectors()
-    pairs, transform = _pairs(job, progress)
-    outcome = cross_validate(
-        job.plan,
-        pairs,
-        _trainer(job, transform),
-        folder=job.output,
-        allow_leak=job.allow_leak,
-        progress=progress,
-    )
+    with told_to_store(job.output, f"crossval {job.model}", progress) as sink:
+        pairs, transform = _pairs(job, sink)
+        outcome = cross_validate(
+            job.plan,
+            pairs,
+            _trainer(job, transform),
+            folder=job.output,
+            allow_leak=job.allow_leak,
+            progress=sink,
+        )
     return outcome, write_crossval(outcome.table, job.output)
 
 

@@ -11,12 +11,13 @@ from oodscope.base.errors import OodscopeError
 from oodscope.cli.classes import matched
 from oodscope.cli.modelspec import ModelSpec, make_classifier
 from oodscope.cli.ownsets import OwnSets
+from oodscope.cli.storing import store_of, told_to_store
 from oodscope.data import Benchmark, load_benchmark
 from oodscope.detectors import Detector, create_detector
 from oodscope.execution import Progress
 from oodscope.protocols import HumanCentric
 from oodscope.report import write_report
-from oodscope.results import Result, ResultStore, Tuning
+from oodscope.results import Result, Tuning
 
 
 class Job(StrictModel):
@@ -47,6 +48,11 @@ class Job(StrictModel):
             raise OodscopeError("as_seeds needs several weights files, or members of a train section, one per seed")
         return [self.model_copy(update={"model": spec, "as_seeds": False}) for spec in specs]
 
+    @property
+    def subject(self) -> str:
+        """What is judged on what, in words."""
+        return f"{self.model.architecture} on {self.benchmark if isinstance(self.benchmark, str) else 'own sets'}"
+
 
 def read_job(path: Path) -> Job:
     """A job from YAML; paths in it are relative to the file."""
@@ -70,9 +76,18 @@ def execute(job: Job, progress: Progress) -> tuple[Result, Path]:
     """Run a job; the result and the folder it was saved to, report included."""
     # names first: a misspelt detector should not wait for a training
     detectors = asked_detectors(job)
+    with told_to_store(job.output, f"evaluate {job.subject}", progress) as sink:
+        result = _evaluated(job, detectors, sink)
+    folder = result.save(Path(job.output) / result.record.id)
+    write_report(result, folder / "report.html")
+    store_of(job.output).add(result, folder)
+    return result, folder
+
+
+def _evaluated(job: Job, detectors: str | list[Detector], progress: Progress) -> Result:
     benchmark = matched(open_benchmark(job, progress), job.model, job.classes)
     classifier, recipe = make_classifier(job.model, benchmark, job.device, progress)
-    result = evaluate(
+    return evaluate(
         classifier,
         benchmark,
         detectors,
@@ -84,10 +99,6 @@ def execute(job: Job, progress: Progress) -> tuple[Result, Path]:
         human_centric=job.human_centric,
         progress=progress,
     )
-    folder = result.save(Path(job.output) / result.record.id)
-    write_report(result, folder / "report.html")
-    ResultStore(Path(job.output) / "results.sqlite").add(result)
-    return result, folder
 
 
 def open_benchmark(job: Job, progress: Progress) -> Benchmark:

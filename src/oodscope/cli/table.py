@@ -15,7 +15,9 @@ def table(
     runs: Annotated[
         list[str] | None, typer.Argument(help="A run's folder or id; the newest of the store unless given.")
     ] = None,
-    store: Annotated[str, typer.Option(help="Result store: a file or a database URL.")] = "runs/results.sqlite",
+    store: Annotated[
+        str, typer.Option(help="Result store: a file or a database URL.", envvar="OODSCOPE_STORE", show_envvar=True)
+    ] = "runs/results.sqlite",
     protocol: Annotated[str, typer.Option(help="Which protocol; the run's first unless given.")] = "",
     metric: Annotated[
         str, typer.Option(help="Such as auroc or fpr95_id_positive; the protocol's first unless given.")

@@ -70,14 +70,15 @@ def write_site(board: Board, folder: Path | str, *, scores: Path | str | None = 
     return folder
 
 
-def render_pages(board: Board, *, scores: bool = False) -> Iterator[Page]:
+def render_pages(board: Board, *, scores: bool = False, live: bool = False) -> Iterator[Page]:
     """Every file of the site: where it lies and what it says.
 
     Parameters
     ----------
     scores : whether pages may link to the scores of entries; whoever serves them must have them.
+    live : as a server hands them out, beside pages of runs.
     """
-    environment = site_environment()
+    environment = site_environment(live=live)
     yield from _shared(environment)
     found = list(table_pages(board))
     ranks = {key: rank for each in found for key, rank in each.ranks().items()}

@@ -15,8 +15,13 @@ from oodscope.results.wording import shown
 
 
 @cache
-def site_environment() -> Environment:
-    """The templates, with the words and addresses that all pages use; compiled once, a server asks often."""
+def site_environment(*, live: bool = False) -> Environment:
+    """The templates, with the words and addresses that all pages use; compiled once, a server asks often.
+
+    Parameters
+    ----------
+    live : pages of a server, which show runs too and ask it what is new; those of a folder ask nobody.
+    """
     environment = page_environment()
     environment.filters |= {
         "method_page": method_page,
@@ -35,6 +40,7 @@ def site_environment() -> Environment:
         "tunings": TUNINGS,
         "protocols": PROTOCOLS,
         "version": __version__,
+        "live": live,
     }
     return environment
 

@@ -91,11 +91,12 @@ class _Errata(Part):
 
 
 def entry_folders(board: Path | str) -> list[Path]:
-    """The folders of a board that hold an entry, sorted by id."""
+    """The folders of a board that hold an entry, sorted by id; hidden ones, in which a server receives, do not."""
     board = Path(board)
     if not board.is_dir():
         raise DataError(f"{board}: no such folder")
-    return [each for each in sorted(board.iterdir()) if each.is_dir() and each.name not in RESERVED]
+    folders = [each for each in sorted(board.iterdir()) if each.is_dir() and not each.name.startswith(".")]
+    return [each for each in folders if each.name not in RESERVED]
 
 
 def read_receipt(board: Path, entry: str) -> Receipt | None:

@@ -1,0 +1,25 @@
+"""The store of a command: where its runs are collected, and who is told how far it is."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from oodscope.execution import Progress
+from oodscope.results import ResultStore
+from oodscope.results.telling import told
+
+VARIABLE = "OODSCOPE_STORE"
+_WAIT_SECONDS = 1.0
+
+
+def store_of(output: Path | str, *, wait_seconds: float | None = None) -> ResultStore:
+    """The store that ``$OODSCOPE_STORE`` names, a file or a URL; otherwise the one in the folder of results."""
+    return ResultStore(os.environ.get(VARIABLE) or Path(output) / "results.sqlite", wait_seconds=wait_seconds)
+
+
+@contextmanager
+def told_to_store(output: Path | str, what: str, progress: Progress) -> Iterator[Progress]:
+    """A progress sink whose stages the store hears of too, for those who watch (``oodscope serve``)."""
+    with told(store_of(output, wait_seconds=_WAIT_SECONDS), what, progress) as sink:
+        yield sink

@@ -1,0 +1,1 @@
+"""The leaderboard, live: pages, runs and running evaluations of a result store, served over HTTP."""

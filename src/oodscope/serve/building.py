@@ -1,0 +1,100 @@
+"""Building: every page of the board, from the folder of entries."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from oodscope.report.site import render_pages
+from oodscope.report.site.addresses import anchor, entry_file, method_page, table_data, table_page
+from oodscope.results.leaderboard import Board, Standing
+from oodscope.results.leaderboard.published import published_standings
+
+BUILD_SECONDS = 1800.0
+"""Longer than verifying a few thousand entries takes; who passes it hangs."""
+
+
+def build(entries: Path) -> dict[str, bytes]:
+    """The pages of the site and the answers for programs, by path. It runs in a process of its own.
+
+    A folder that is not there holds no entries: a server may have runs to show, and nothing else.
+    """
+    from oodscope.protocols.leaderboard import Verification, verify_each
+    from oodscope.protocols.leaderboard.remembered import RememberedJudge
+
+    found = verify_each(entries, RememberedJudge()) if entries.is_dir() else Verification(Board(()), {})
+    board = replace(found.board, standings=(*found.board.standings, *published_standings()))
+    pages = {path: text.encode() for path, text in render_pages(board, scores=True, live=True)}
+    answers = [*_answers(board), ("api/refused", dict(found.refused))]
+    return pages | {path: json.dumps(content, allow_nan=False).encode() for path, content in answers}
+
+
+def entry_address(method: str, entry: str) -> str:
+    """Where people find an entry: its mark on the page of its method."""
+    return f"/{method_page(method)}#{anchor(entry)}"
+
+
+def state(entries: Path) -> tuple[tuple[str, int, int], ...]:
+    """What tells one state of the folder from another without reading it: names, sizes and times of its files.
+
+    Hidden files and folders do not count; a folder takes its place whole, so a state never shows half of one.
+    """
+    found = []
+    for place in sorted(entries.iterdir()) if entries.is_dir() else []:
+        if place.name.startswith("."):
+            continue
+        for path in sorted(place.iterdir()) if place.is_dir() else [place]:
+            known = path.stat()
+            found.append((path.relative_to(entries).as_posix(), known.st_size, known.st_mtime_ns))
+    return tuple(found)
+
+
+def _answers(board: Board) -> Iterator[tuple[str, Any]]:
+    yield "api/entries", [_line(each) for each in board.standings]
+    for each in board.standings:
+        yield f"api/entries/{each.entry.id}", _line(each) | _details(each)
+    yield (
+        "api/benchmarks",
+        [
+            {
+                "benchmark": benchmark,
+                "protocols": [
+                    {
+                        "protocol": protocol,
+                        "page": f"/{table_page(benchmark, protocol)}",
+                        "rows": f"/{table_data(benchmark, protocol, 'json')}",
+                    }
+                    for protocol in board.protocols(benchmark)
+                ],
+            }
+            for benchmark in board.benchmarks()
+        ],
+    )
+
+
+def _line(standing: Standing) -> dict[str, Any]:
+    entry = standing.entry
+    return {
+        "id": entry.id,
+        "method": entry.method,
+        "benchmark": str(entry.benchmark),
+        "model": entry.model.name,
+        "track": standing.track,
+        "tuning": entry.tuning,
+        "tier": standing.tier,
+        "ranked": standing.ranked,
+        "superseded_by": standing.superseded_by,
+        "page": entry_address(entry.method, entry.id),
+        "record": f"/{entry_file(entry.id)}",
+    }
+
+
+def _details(standing: Standing) -> dict[str, Any]:
+    return {
+        "entry": standing.entry.model_dump(mode="json"),
+        "flags": standing.flags,
+        "reason": standing.reason,
+        "differences": [asdict(each) for each in standing.differences],
+        "measurements": [vars(row) for row in standing.measurements],
+    }

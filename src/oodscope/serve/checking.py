@@ -1,0 +1,72 @@
+"""Checking: from an upload to a folder that holds one verified entry, and nothing else."""
+
+import shutil
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from oodscope.base.errors import DataError
+from oodscope.data.shelf.unpack import Limits as ArchiveLimits
+from oodscope.data.shelf.unpack import unpack
+from oodscope.results.leaderboard.boundedjson import read_bounded_json
+from oodscope.results.leaderboard.folder import ENTRY, SCORES
+from oodscope.results.leaderboard.keeping import LISTS, RESERVED
+from oodscope.results.leaderboard.text import Slug
+from oodscope.serve.receiving import ARCHIVES
+
+_MOST_FILES = 8
+
+
+def check(upload: Path, ready: Path, board: Path, unpacked: int) -> str:
+    """Unpack and verify an upload; the id of its entry, which then lies in ``ready`` under that name.
+
+    It runs in a process of its own. Nothing that was uploaded is executed or unpickled: an entry is JSON and Parquet.
+
+    Parameters
+    ----------
+    upload : folder of what was received.
+    ready : folder for the result; the caller moves it to its place.
+    board : folder of the entries, whose pinned lists count.
+    unpacked : most bytes of the files in an archive.
+    """
+    from oodscope.protocols.leaderboard import verify
+
+    found = _files(upload, unpacked)
+    name = _name(read_bounded_json(found / ENTRY).get("id"))
+    if (board / LISTS).is_dir():
+        shutil.copytree(board / LISTS, ready / LISTS)
+    place = ready / name
+    found.rename(place)
+    verify(place)
+    return name
+
+
+def _name(id: object) -> str:
+    """The id, looked at before anything else is: it becomes the name of a folder."""
+    try:
+        name = TypeAdapter(Slug).validate_python(id, strict=True)
+    except ValidationError as error:
+        raise DataError(f"{ENTRY}: the id must be small letters, digits, '-', '_' and '.', at most 80") from error
+    if name in RESERVED:
+        raise DataError(f"{ENTRY}: an entry cannot be called {name!r}: the board keeps its own files there")
+    return name
+
+
+def _files(upload: Path, unpacked: int) -> Path:
+    """The folder that holds the two files: as received, or as unpacked, below one folder of any name perhaps."""
+    archive = next((upload / name for name in set(ARCHIVES.values()) if (upload / name).exists()), None)
+    folder = upload
+    if archive is not None:
+        folder = upload / "unpacked"
+        ratio = min(ArchiveLimits.ratio, unpacked / max(archive.stat().st_size, 1))
+        try:
+            written = unpack(archive, folder, limits=ArchiveLimits(entries=_MOST_FILES, ratio=ratio))
+        except DataError as error:
+            raise DataError(str(error).replace(f"{archive}: ", "the archive: ", 1)) from error
+        tops = {path.parts[0] for path in written}
+        if len(tops) == 1 and all(len(path.parts) == 2 for path in written):
+            folder /= tops.pop()
+    present = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
+    if strange := sorted(present - {ENTRY, SCORES}):
+        raise DataError(f"an entry is {ENTRY} and {SCORES} and nothing else; {strange[0]!r} does not belong to it")
+    return folder

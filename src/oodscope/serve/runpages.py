@@ -1,0 +1,69 @@
+"""RunPages: the runs of a store and what runs now, as pages."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from html import unescape
+from typing import Any
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader
+from markupsafe import Markup
+
+from oodscope.report.site.addresses import safe_name
+from oodscope.report.site.templating import site_environment
+from oodscope.report.site.words import protocol_title
+from oodscope.results import Measurements, RunRecord, pivot
+from oodscope.results import html as table_html
+from oodscope.results.wording import heading, headline_metrics
+from oodscope.serve.headers import FRAMES, PAGE_POLICY
+
+_POLICY = re.compile(rb'<meta http-equiv="Content-Security-Policy" content="([^"<>\r\n]*)">')
+
+
+class RunPages:
+    """Pages in the look of the board's. What they show is in the store; the full report lies in a run's folder."""
+
+    def __init__(self, store: str) -> None:
+        self._environment = _environment()
+        self._store = store
+
+    def script(self) -> bytes:
+        """What tells a reader that something is new."""
+        return self._environment.get_template("live.js").render().encode()
+
+    def listing(self, records: Mapping[str, RunRecord]) -> bytes:
+        runs = [{"record": record, "page": f"runs/{safe_name(run)}/index.html"} for run, record in records.items()]
+        return self._page("runs.html", "../", here="runs", runs=runs)
+
+    def run(self, record: RunRecord, measurements: Measurements, has_report: bool) -> bytes:
+        tables = list(_tables(record, measurements))
+        return self._page("run.html", "../../", here="runs", record=record, tables=tables, has_report=has_report)
+
+    def running(self, running: Sequence[Mapping[str, Any]]) -> bytes:
+        return self._page("running.html", "../", here="running", running=running)
+
+    def _page(self, template: str, root: str, **content: Any) -> bytes:
+        return self._environment.get_template(template).render(root=root, store=self._store, **content).encode()
+
+
+def report_policy(report: bytes) -> str:
+    """What a report may run: its own inline scripts, which the policy in its head names by hash."""
+    found = _POLICY.search(report[:20_000])
+    own = unescape(found.group(1).decode("ascii", "replace")).rstrip("; ") if found else ""
+    return f"{own}; {FRAMES}" if own.isascii() and own.startswith("default-src 'none'") else PAGE_POLICY
+
+
+def _tables(record: RunRecord, measurements: Measurements) -> Iterator[dict[str, Any]]:
+    for protocol in dict.fromkeys([*record.protocols, *measurements.distinct("protocol")]):
+        measured = measurements.filter(protocol=protocol).distinct("metric")
+        for metric in headline_metrics(protocol):
+            if metric in measured:
+                grid = pivot(measurements, protocol, metric).grid
+                title = f"{protocol_title(protocol)}: {heading(metric)}"
+                yield {"title": title, "html": Markup(table_html.table(grid))}
+
+
+def _environment() -> Environment:
+    environment = site_environment(live=True).overlay()
+    known = environment.loader
+    environment.loader = ChoiceLoader([PackageLoader("oodscope.serve"), *([known] if known else [])])
+    return environment
