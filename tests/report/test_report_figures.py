@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oodscope.report.figures import POINTS, histogram, roc, shared_edges, style_of
+from oodscope.report.figures import POINTS, histogram, roc, style_of
 from oodscope.report.headline import headlines
 from oodscope.report.panels import legend, panels
+from oodscope.report.plots.bins import shared_edges
 from oodscope.report.svg import Plot, bars
 from oodscope.results import Measurement, Measurements, pivot
 from tests.results.factory import make_result

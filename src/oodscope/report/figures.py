@@ -1,17 +1,16 @@
 """The figures of the report, drawn from the score table: histograms and ROC curves."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from markupsafe import Markup
 
 from oodscope.metrics import Ranking
+from oodscope.report.plots.bins import shares
 from oodscope.report.svg import Numbers, Plot, bars, caption, drawing, polyline, x_axis, y_axis
 
-BINS = 40
 POINTS = 200
 COLOURS = 6
-_TAIL = 0.005
 
 
 def style_of(index: int) -> str:
@@ -19,27 +18,14 @@ def style_of(index: int) -> str:
     return f"c{index % COLOURS} d{index // COLOURS % 3}"
 
 
-def shared_edges(samples: Sequence[Numbers]) -> Numbers:
-    """Bins that serve all samples of one detector, so that its histograms can be compared by eye.
-
-    They span what lies between the outermost half percents of any sample: one far outlier would otherwise
-    squeeze everything else into a single bar.
-    """
-    low = min(float(np.quantile(sample, _TAIL)) for sample in samples)
-    high = max(float(np.quantile(sample, 1 - _TAIL)) for sample in samples)
-    if not high > low:
-        low, high = low - 0.5, high + 0.5
-    return np.linspace(low, high, BINS + 1)
-
-
 def histogram(id_scores: Numbers, scores: Numbers, edges: Numbers, title: str, style: str) -> Markup:
     """How the scores of one set lie beside those of ID; scores beyond the ends count in the last bars."""
-    shares = [_shares(sample, edges) for sample in (id_scores, scores)]
-    plot = Plot(236, 116, (edges[0], edges[-1]), (0.0, max(float(share.max()) for share in shares)))
+    heights = [shares(sample, edges) for sample in (id_scores, scores)]
+    plot = Plot(236, 116, (edges[0], edges[-1]), (0.0, max(float(share.max()) for share in heights)))
     ticks = [(value, f"{value:.3g}") for value in (edges[0], (edges[0] + edges[-1]) / 2, edges[-1])]
     marks = [
-        bars(plot, edges, shares[0], "id"),
-        bars(plot, edges, shares[1], style),
+        bars(plot, edges, heights[0], "id"),
+        bars(plot, edges, heights[1], style),
         x_axis(plot, ticks),
     ]
     return drawing(plot, title, marks)
@@ -65,8 +51,3 @@ def roc(id_scores: Numbers, ood_sets: Mapping[str, Numbers], styles: Mapping[str
         ),
     ]
     return drawing(plot, title, marks)
-
-
-def _shares(sample: Numbers, edges: Numbers) -> Numbers:
-    counts, _ = np.histogram(np.clip(sample, edges[0], edges[-1]), bins=edges)
-    return counts / len(sample)

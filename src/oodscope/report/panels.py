@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from oodscope.report.figures import histogram, roc, shared_edges, style_of
+from oodscope.report.figures import histogram, roc, style_of
+from oodscope.report.plots.bins import shared_edges
 from oodscope.results import ScoreTable
 
 ROLES = ("near", "far", "csid")

@@ -1,14 +1,61 @@
-"""How every page is filled in: escaped by default, and a name that is missing stops the page."""
+"""How every page is filled in: escaped by default, a name that is missing stops the page, and only our scripts run."""
+
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from types import MappingProxyType
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from oodscope.base.hashing import canonical_json
+from oodscope.report.pictures import SIDE
+
+THEME = "theme.js"
 
 
 def page_environment() -> Environment:
     """The templates of this package; a page adds filters of its own."""
-    return Environment(
+    environment = Environment(
         loader=PackageLoader("oodscope.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters |= {"json": canonical_json, "markup": lambda sheet: Markup(sheet.html())}
+    environment.globals["side"] = SIDE
+    return environment
+
+
+def render_page(
+    template: str,
+    scripts: Mapping[str, str] = MappingProxyType({}),
+    filters: Mapping[str, Callable[..., Any]] = MappingProxyType({}),
+    **context: Any,
+) -> str:
+    """A page whose policy lets nothing run but the scripts given here, and asks no network for anything.
+
+    Parameters
+    ----------
+    template : one that extends ``layout.html``.
+    scripts : text by name, in the order in which they run; every page has the one that switches between light and dark.
+    """
+    environment = page_environment()
+    environment.filters |= filters
+    told = {THEME: own_script(environment, THEME), **scripts}
+    return environment.get_template(template).render(
+        **context, policy=content_policy(told.values()), scripts={name: Markup(text) for name, text in told.items()}
+    )
+
+
+def own_script(environment: Environment, name: str) -> str:
+    """The text of one of the scripts beside the templates."""
+    return environment.get_template(name).render()
+
+
+def content_policy(scripts: Any) -> str:
+    """What a browser may do with the page: its own styles, pictures inside it, and these scripts, by their hash."""
+    hashes = " ".join(f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'" for text in scripts)
+    return f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src {hashes}"

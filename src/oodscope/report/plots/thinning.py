@@ -1,0 +1,57 @@
+"""Thinning: as few points of a curve as a screen needs."""
+
+import heapq
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+POINTS = 200
+PIXELS = 640
+"""The side of the largest plot on a page; what moves a line by less than half of one pixel there is not seen."""
+
+
+def thin(*views: tuple[Numbers, Numbers], points: int = POINTS, tolerance: float = 0.5 / PIXELS) -> Indices:
+    """Which points of a curve to keep, so that the line through them stays close to all of them.
+
+    Starting from both ends, the point that is furthest from the line so far is added (Douglas and Peucker 1973, largest
+    deviation first), until none is further than ``tolerance`` or ``points`` are used up.
+
+    Parameters
+    ----------
+    views : the curve as it may be looked at, such as with a linear and with a logarithmic axis: x and y, each from 0 to
+        1 across the plot. A point is kept if any view needs it.
+    """
+    last = views[0][0].size - 1
+    kept = [0, last] if last > 0 else [0]
+    open_parts: list[tuple[float, int, int, int]] = []
+
+    def consider(start: int, end: int) -> None:
+        if end - start > 1:
+            away = _deviation(views, start, end)
+            furthest = int(away.argmax())
+            if away[furthest] > tolerance:
+                heapq.heappush(open_parts, (-float(away[furthest]), start, start + 1 + furthest, end))
+
+    consider(0, last)
+    while open_parts and len(kept) < points:
+        _, start, middle, end = heapq.heappop(open_parts)
+        kept.append(middle)
+        consider(start, middle)
+        consider(middle, end)
+    return np.sort(np.array(kept, dtype=np.intp))
+
+
+def _deviation(views: Sequence[tuple[Numbers, Numbers]], start: int, end: int) -> Numbers:
+    """Of the points between two kept ones: how far from the line that joins these, in the view that shows it most."""
+    found = np.zeros(end - start - 1)
+    for x, y in views:
+        across, up = x[end] - x[start], y[end] - y[start]
+        length = float(np.hypot(across, up))
+        dx, dy = x[start + 1 : end] - x[start], y[start + 1 : end] - y[start]
+        away = np.abs(dx * up - dy * across) / length if length > 0 else np.hypot(dx, dy)
+        np.maximum(found, away, out=found)
+    return found
