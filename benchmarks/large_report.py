@@ -123,9 +123,8 @@ def crossvalidated() -> CrossValidationTable:
     runs += [("crossed", 0, 0, i, j, s) for i in range(3) for j in range(3) for s in range(2)]
     shape = (len(runs), len(METRICS), len(DETECTORS), len(PAIRS))
     logits = 1.2 + rng.normal(size=shape[3]) + 0.3 * rng.normal(size=(*shape[2:3], 1))
-    values = 1 / (
-        1 + np.exp(-(logits + 0.2 * rng.normal(size=(shape[0], 1, 1, shape[3])) + 0.05 * rng.normal(size=shape)))
-    )
+    noise = 0.2 * rng.normal(size=(shape[0], 1, 1, shape[3])) + 0.05 * rng.normal(size=shape)
+    values = 1 / (1 + np.exp(-(logits + noise)))
     run, metric, detector, pair = (index.ravel() for index in np.indices(shape))
     columns = ("kind", "repetition", "fold", "id_draw", "ood_draw", "training_seed")
     told = {name: np.array([each[place] for each in runs])[run] for place, name in enumerate(columns)}

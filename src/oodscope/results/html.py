@@ -38,7 +38,8 @@ def table(grid: Grid) -> str:
     bodies = []
     tracks = grid.tracks()
     for words, rows in tracks:
-        title = f'<tr class="track"><th scope="rowgroup" colspan="{len(grid.columns) + 1 + grid.ranked}">{escape(words)}</th></tr>'
+        width = len(grid.columns) + 1 + grid.ranked
+        title = f'<tr class="track"><th scope="rowgroup" colspan="{width}">{escape(words)}</th></tr>'
         lines = (
             f'<tr><th scope="row">{escape(row.detector)}</th>{_rank(row) if grid.ranked else ""}'
             f"{''.join(map(_cell, row.cells))}</tr>"
