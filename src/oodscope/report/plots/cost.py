@@ -10,6 +10,9 @@ from oodscope.results import Measurement, Result
 from oodscope.results.measurement import MEAN
 from oodscope.results.wording import LABELS, headline_metrics, higher_is_better
 
+LABELLED = 14
+"""Most detectors that are all named beside their points; of more, only those in the front."""
+
 _HOVER = "<b>%{text}</b><br>%{x:.3~g} µs per image<br>%{y:.2%}"
 
 
@@ -30,7 +33,8 @@ def cost_against_quality(
     up = higher_is_better(metric)
     points = [(row.microseconds_per_image or 0.0, row.value) for row in measured]
     front = pareto_front(points, higher_is_better=up)
-    markers = [_point(row, places[row.detector], number in front) for number, row in enumerate(measured)]
+    named = range(len(measured)) if len(measured) <= LABELLED else front
+    markers = [_point(row, places[row.detector], number in named) for number, row in enumerate(measured)]
     words = f"{LABELS.get(metric, metric)}, mean over the {group.replace('_', ' ')} sets"
     return PlotlyFigure(
         figure_name("cost", protocol, group, metric),
@@ -66,11 +70,11 @@ def _front(rows: Sequence[Measurement], front: Sequence[int]) -> list[dict[str, 
     return [line(cost, quality, "front", "best", "", line={"shape": "hv", "width": 1.5}, hoverinfo="skip")]
 
 
-def _point(row: Measurement, place: int, in_front: bool) -> dict[str, Any]:
-    """A marker; its interval where there is one, its name beside it only in the front, where points do not crowd."""
+def _point(row: Measurement, place: int, named: bool) -> dict[str, Any]:
+    """A marker with its interval where there is one, and its name where points do not crowd."""
     extra: dict[str, Any] = {"text": [plain(row.detector)], "textposition": "top center", "marker": {"size": 9}}
     if row.low is not None and row.high is not None:
         up, down = shown([row.high - row.value, row.value - row.low])
         extra["error_y"] = {"type": "data", "symmetric": False, "array": [up], "arrayminus": [down], "width": 0}
-    mode = "markers+text" if in_front else "markers"
+    mode = "markers+text" if named else "markers"
     return line([row.microseconds_per_image or 0.0], [row.value], row.detector, place, _HOVER, **extra) | {"mode": mode}

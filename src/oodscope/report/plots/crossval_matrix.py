@@ -8,18 +8,16 @@ from oodscope.results.wording import LABELS, higher_is_better
 
 
 def crossval_matrix(table: CrossValidationTable, metric: str = "auroc") -> PlotlyFigure:
-    """The estimate of a metric for each detector (rows) and experiment (columns: ID/OOD pair and training).
+    """The estimate of a metric for each experiment (rows: ID/OOD pair and training) and detector (columns).
 
     The estimate is the truth by repeated hold-outs, or the mean of the cross-validations where none were made.
     """
     study = study_metric(table, metric)
     estimate = study.estimate
     source = "mean over the hold-outs" if study.has_truth else "mean over the cross-validations"
-    hover = "%{y} on %{x}: %{z:.2%}"
-    # detectors differ within an experiment by less than experiments do among themselves
-    places = [[int((column > value).sum()) + 1 for value, column in zip(row, estimate.T)] for row in estimate]
-    if not higher_is_better(metric):
-        places = [[int((column < value).sum()) + 1 for value, column in zip(row, estimate.T)] for row in estimate]
+    hover = f"%{{x}} on %{{y}}: %{{z:.2%}}<br>rank %{{customdata}} of {len(study.detectors)}"
+    better = estimate if higher_is_better(metric) else -estimate
+    ranks = 1 + (better[None, :, :] > better[:, None, :]).sum(axis=1)
     return PlotlyFigure(
         figure_name("crossval", "matrix", metric),
         f"{LABELS.get(metric, metric)} of every detector in every experiment",
@@ -27,15 +25,15 @@ def crossval_matrix(table: CrossValidationTable, metric: str = "auroc") -> Plotl
         "rank among the detectors of an experiment.",
         (
             heat(
-                estimate.tolist(),
-                [str(cell) for cell in study.cells],
+                estimate.T.tolist(),
                 study.detectors,
-                hover + "<br>rank %{customdata} of " + str(len(study.detectors)),
-                texttemplate="%{z:.1%}" if len(study.cells) <= 12 else "",
-                customdata=places,
+                [str(cell) for cell in study.cells],
+                hover,
+                customdata=ranks.T.tolist(),
+                written=".1%",
                 zmin=shown(float(estimate.min())),
                 zmax=shown(float(estimate.max())),
             ),
         ),
-        layout(names(""), names("", autorange="reversed"), height=square(len(study.detectors)) + 60),
+        layout(names(""), names("", autorange="reversed"), height=square(len(study.cells))),
     )

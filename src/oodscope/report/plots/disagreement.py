@@ -43,7 +43,7 @@ def rank_correlations(scores: ScoreTable, detectors: Sequence[str] | None = None
         f"Spearman's rank correlation of the scores of {tested.sum():,} test images, ID and OOD together: 1 is the "
         "same order, 0 none in common, -1 the reverse. Detectors far from 1 make different mistakes, and may be worth "
         "combining.",
-        (heat(cells, chosen, chosen, hover, zmin=-1, zmax=1, meta={"scale": "diverging"}),),
+        (heat(cells, chosen, chosen, hover, zmin=-1, zmax=1, written=".2f", meta={"scale": "diverging"}),),
         layout(names(""), names("", autorange="reversed"), height=square(len(chosen))),
     )
 
@@ -68,7 +68,7 @@ def verdict_differences(scores: ScoreTable, detectors: Sequence[str] | None = No
         "On how many images do verdicts differ?",
         f"Each detector rejects what scores at or above the threshold that keeps {KEEP:.0%} of ID test images. Shown "
         "is the share of test images that one rejects and the other keeps: 0 is full agreement.",
-        (heat(everywhere.tolist(), chosen, chosen, hover, zmin=0, customdata=beside),),
+        (heat(everywhere.tolist(), chosen, chosen, hover, zmin=0, written=".0%", customdata=beside),),
         layout(names(""), names("", autorange="reversed"), height=square(len(chosen))),
     )
 

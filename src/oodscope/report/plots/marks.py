@@ -36,9 +36,20 @@ def guide(x: Sequence[float], y: Sequence[float]) -> dict[str, Any]:
     return line(x, y, "", "soft", "", line={"dash": "dot", "width": 1}, **hidden)
 
 
-def heat(z: Sequence[Sequence[float | None]], x: Sequence[str], y: Sequence[str], hover: str, **more: Any) -> Any:
-    """A square for each pair, rows from above; a pair without a number stays empty."""
+WRITTEN = 12
+"""Most columns of a heatmap whose numbers are written into it."""
+
+
+def heat(
+    z: Sequence[Sequence[float | None]], x: Sequence[str], y: Sequence[str], hover: str, *, written: str, **more: Any
+) -> dict[str, Any]:
+    """A field for each pair, rows from above; a pair without a number stays empty.
+
+    ``written`` is the format (of d3) of the number in each field, where there is room.
+    """
     rows = [[None if value is None else shown(value) for value in row] for row in z]
+    if len(x) <= WRITTEN:
+        more["texttemplate"] = f"%{{z:{written}}}"
     return {
         "type": "heatmap",
         "z": rows,

@@ -10,20 +10,22 @@ Numbers = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 POINTS = 200
-PIXELS = 640
-"""The side of the largest plot on a page; what moves a line by less than half of one pixel there is not seen."""
+WIDTH, HEIGHT = 540, 366
+"""Pixels of the largest plot on a page, inside its axes."""
 
 
-def thin(*views: tuple[Numbers, Numbers], points: int = POINTS, tolerance: float = 0.5 / PIXELS) -> Indices:
+def thin(*views: tuple[Numbers, Numbers], points: int = POINTS, tolerance: float = 0.75) -> Indices:
     """Which points of a curve to keep, so that the line through them stays close to all of them.
 
     Starting from both ends, the point that is furthest from the line so far is added (Douglas and Peucker 1973, largest
-    deviation first), until none is further than ``tolerance`` or ``points`` are used up.
+    deviation first), until none is further than ``tolerance`` or ``points`` are used up. Only in samples of a few
+    hundred images, whose steps are larger than a pixel, the points may be used up first.
 
     Parameters
     ----------
     views : the curve as it may be looked at, such as with a linear and with a logarithmic axis: x and y, each from 0 to
         1 across the plot. A point is kept if any view needs it.
+    tolerance : in pixels; what moves a line by less than one is not seen.
     """
     last = views[0][0].size - 1
     kept = [0, last] if last > 0 else [0]
@@ -49,9 +51,9 @@ def _deviation(views: Sequence[tuple[Numbers, Numbers]], start: int, end: int) -
     """Of the points between two kept ones: how far from the line that joins these, in the view that shows it most."""
     found = np.zeros(end - start - 1)
     for x, y in views:
-        across, up = x[end] - x[start], y[end] - y[start]
+        across, up = WIDTH * (x[end] - x[start]), HEIGHT * (y[end] - y[start])
         length = float(np.hypot(across, up))
-        dx, dy = x[start + 1 : end] - x[start], y[start + 1 : end] - y[start]
+        dx, dy = WIDTH * (x[start + 1 : end] - x[start]), HEIGHT * (y[start + 1 : end] - y[start])
         away = np.abs(dx * up - dy * across) / length if length > 0 else np.hypot(dx, dy)
         np.maximum(found, away, out=found)
     return found

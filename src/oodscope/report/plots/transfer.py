@@ -25,6 +25,6 @@ def transfer_matrix(attack: Attack, variation: str, detectors: Sequence[str] | N
         f"{variation}: do images found against one detector fool the others?",
         "Rows: the detector that judges. Columns: the one that was attacked. On the diagonal each meets its own worst "
         "images. A strong row holds against images found for others; a pale column finds images that fool everyone.",
-        (heat(cells, chosen, chosen, _HOVER, zmin=0, zmax=1, texttemplate="%{z:.0%}"),),
+        (heat(cells, chosen, chosen, _HOVER, zmin=0, zmax=1, written=".0%"),),
         layout(names("attacked"), names("judges", autorange="reversed"), height=square(len(chosen))),
     )
