@@ -3,19 +3,19 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from markupsafe import Markup
 
 from oodscope.base.files import write_text
-from oodscope.base.hashing import canonical_json
 from oodscope.report.attack_figures import budget_curves, parameter_histogram
 from oodscope.report.figures import style_of
-from oodscope.report.pictures import SIDE, data_uri
-from oodscope.report.templating import page_environment
-from oodscope.results import Measurement, Measurements
+from oodscope.report.pictures import data_uri
+from oodscope.report.templating import render_page
+from oodscope.results import Measurement, Measurements, RunRecord
 from oodscope.results.attack import BUDGET, CLEAN, PROTOCOL, SEARCH, TRANSFER, Attack, SearchedPair
-from oodscope.results.attack_table import attack_table
+from oodscope.results.attack_table import AttackTable, attack_table
 
 
 @dataclass(frozen=True)
@@ -64,15 +64,39 @@ def write_attack(attack: Attack, folder: Path | str) -> Path:
     return path
 
 
+@dataclass(frozen=True)
+class AttackView:
+    """Everything that a page shows of one attack, in the order of the table's detectors."""
+
+    record: RunRecord
+    about: Mapping[str, Any]
+    table: AttackTable
+    styles: dict[str, str]
+    headlines: list[tuple[str, Measurement, Measurement]]
+    curves: list[tuple[str, Markup, Markup]]
+    heats: list[Heat]
+    panels: dict[str, list[Panel]]
+    searches: list[tuple[SearchedPair, dict[str, float]]]
+    costs: list[tuple[str, float | None]]
+
+
 def render(attack: Attack) -> str:
     """The page as text."""
-    environment = page_environment()
-    environment.filters["json"] = canonical_json
+    return render_page("attack.html", attack=attack_view(attack))
+
+
+def attack_view(attack: Attack, images: int | None = None) -> AttackView:
+    """What a page shows of an attack.
+
+    Parameters
+    ----------
+    images : of each search; all that were kept by default.
+    """
     table = attack_table(attack)
     order = [name for name, _ in table.rows]
     styles = {name: style_of(number) for number, name in enumerate(order)}
     rows = attack.result.measurements
-    return environment.get_template("attack.html").render(
+    return AttackView(
         record=attack.result.record,
         about=attack.result.scores.metadata["attack"],
         table=table,
@@ -80,10 +104,11 @@ def render(attack: Attack) -> str:
         headlines=list(_headlines(rows.filter(protocol=PROTOCOL, metric="auroc"))),
         curves=[_curves(rows, name, styles) for name in attack.variations],
         heats=list(_heats(rows.filter(protocol=TRANSFER), order)),
-        panels={name: [_panel(attack, name, each, styles[name]) for each in attack.variations] for name in order},
+        panels={
+            name: [_panel(attack, name, each, styles[name], images) for each in attack.variations] for name in order
+        },
         searches=list(_diagnostics(attack, order)),
         costs=_costs(rows.filter(protocol=PROTOCOL, metric="auroc", group=CLEAN), order),
-        side=SIDE,
     )
 
 
@@ -111,7 +136,7 @@ def _heats(rows: Measurements, order: list[str]) -> Iterator[Heat]:
         yield Heat(variation, order, [[found[judge, against] for against in order] for judge in order])
 
 
-def _panel(attack: Attack, detector: str, variation: str, style: str) -> Panel:
+def _panel(attack: Attack, detector: str, variation: str, style: str, images: int | None) -> Panel:
     pair = attack.search(detector, variation)
     rows = attack.result.measurements.filter(protocol=PROTOCOL, metric="auroc", detector=detector)
     (attacked,), (clean,) = rows.filter(group=variation), rows.filter(group=CLEAN)
@@ -119,12 +144,12 @@ def _panel(attack: Attack, detector: str, variation: str, style: str) -> Panel:
         (name, parameter_histogram(pair.found[:, column].astype(np.float64), f"{detector}, {variation}: {name}", style))
         for column, name in enumerate(pair.parameters)
     ]
-    return Panel(variation, attacked, clean, list(_sights(pair)), histograms, pair.flags)
+    return Panel(variation, attacked, clean, list(_sights(pair, images)), histograms, pair.flags)
 
 
-def _sights(pair: SearchedPair) -> Iterator[Sight]:
+def _sights(pair: SearchedPair, images: int | None) -> Iterator[Sight]:
     worst = pair.worst
-    for number, image in enumerate(worst.images):
+    for number, image in enumerate(worst.images[:images]):
         source = "" if worst.sources is None else data_uri(worst.sources[number])
         place = (int(worst.ranks[number]), int(worst.chains[number]), float(worst.scores[number]))
         yield Sight(data_uri(image), source, *place)

@@ -1,7 +1,7 @@
 """How every page is filled in: escaped by default, a name that is missing stops the page, and only our scripts run."""
 
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Any
@@ -31,7 +31,7 @@ def page_environment() -> Environment:
 
 def render_page(
     template: str,
-    scripts: Mapping[str, str] = MappingProxyType({}),
+    scripts: dict[str, str] | None = None,
     filters: Mapping[str, Callable[..., Any]] = MappingProxyType({}),
     **context: Any,
 ) -> str:
@@ -44,18 +44,19 @@ def render_page(
     """
     environment = page_environment()
     environment.filters |= filters
-    told = {THEME: own_script(environment, THEME), **scripts}
+    told = own_scripts(THEME) | (scripts or {})
     return environment.get_template(template).render(
         **context, policy=content_policy(told.values()), scripts={name: Markup(text) for name, text in told.items()}
     )
 
 
-def own_script(environment: Environment, name: str) -> str:
-    """The text of one of the scripts beside the templates."""
-    return environment.get_template(name).render()
+def own_scripts(*names: str) -> dict[str, str]:
+    """The text of scripts that lie beside the templates, by name."""
+    environment = page_environment()
+    return {name: environment.get_template(name).render() for name in names}
 
 
-def content_policy(scripts: Any) -> str:
+def content_policy(scripts: Iterable[str]) -> str:
     """What a browser may do with the page: its own styles, pictures inside it, and these scripts, by their hash."""
     hashes = " ".join(f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'" for text in scripts)
     return f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src {hashes}"
