@@ -48,8 +48,10 @@ class Measurements(Sequence[Measurement]):
     def filter(self, **equals: Any) -> "Measurements":
         """Those whose fields equal all the given values: ``filter(metric="auroc", group="near")``."""
         check_fields(equals)
-        wanted = equals.items()
-        return Measurements(row for row in self._rows if all(getattr(row, k) == v for k, v in wanted))
+        rows: Iterable[Measurement] = self._rows
+        for name, wanted in equals.items():  # one field after the other: pages ask thousands of times
+            rows = [row for row in rows if getattr(row, name) == wanted]
+        return Measurements(rows)
 
     def distinct(self, name: str) -> list[Any]:
         """The values of one field, in order of appearance."""
