@@ -43,10 +43,7 @@ def write_audit(audit: Audit, benchmark: Benchmark, folder: Path | str) -> Path:
     benchmark : the audited one, whose pictures the page shows.
     """
     path = audit.save(folder) / "audit.html"
-    page = render_page(
-        "audit.html",
-        audit=audit, verdicts=VERDICTS, galleries=list(_galleries(audit, benchmark))
-    )
+    page = render_page("audit.html", audit=audit, verdicts=VERDICTS, galleries=list(_galleries(audit, benchmark)))
     write_text(path, page)
     return path
 

@@ -74,9 +74,7 @@ def write_report(
     return path
 
 
-def render(
-    runs: Result | OpenedRuns, title: str | None = None, links: Mapping[str, str] = MappingProxyType({})
-) -> str:
+def render(runs: Result | OpenedRuns, title: str | None = None, links: Mapping[str, str] = MappingProxyType({})) -> str:
     """The page as text."""
     opened = OpenedRuns(results=(runs,)) if isinstance(runs, Result) else runs
     found = trials(opened)

@@ -38,7 +38,7 @@ def result_plots(result: Result, detectors: Sequence[str], run: int) -> list[Plo
     groups = [
         PlotGroup(
             "ROC curves",
-            f"One plot for each set, one curve for each{limit or ' detector'}: the further to the upper left, the better.",
+            f"One plot for each set, one curve for each{limit or ' detector'}: the upper left is best.",
             [plots.roc_of_set(scores, name, leading) for name in foreign],
         ),
         PlotGroup("Cost against quality", "What a better detector costs.", list(_costs(result, detectors))),

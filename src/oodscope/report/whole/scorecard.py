@@ -24,6 +24,11 @@ class Scorecard:
     trials: tuple[Trial, ...]
     rows: tuple[ScorecardRow, ...]
 
+    @property
+    def doubtful(self) -> bool:
+        """Whether some number may be too good."""
+        return any(entry.doubt for trial in self.trials for entry in trial.entries)
+
     def tracks(self) -> list[tuple[str, list[ScorecardRow]]]:
         """The rows of each tuning track that occurs, with its name in words."""
         return [

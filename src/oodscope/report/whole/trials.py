@@ -58,12 +58,20 @@ def of_attack(attack: Attack, number: int) -> Trial:
     group = worst_group(rows.distinct("group"))
     about = attack.result.scores.metadata["attack"]
     words = "any variation" if group == attacks.ANY else group
-    entries = [Entry(row.detector, row.tuning, _cell(row)) for row in rows.filter(group=group)]
+    entries = [
+        Entry(row.detector, row.tuning, _cell(row), _doubt(attack, row.detector, group))
+        for row in rows.filter(group=group)
+    ]
     where = f"{about['outliers']}, {attack.result.record.model}"
     return _trial(
         *(attacks.PROTOCOL, where, f"AUROC under {words}", entries, True, section(attacks.PROTOCOL, number)),
         model=attack.result.record.model_fingerprint,
     )
+
+
+def _doubt(attack: Attack, detector: str, group: str) -> str:
+    own = [each for each in attack.searches if each.detector == detector and group in (each.variation, attacks.ANY)]
+    return "; ".join(f"{each.variation}: {flag}" for each in own for flag in each.flags)
 
 
 def worst_group(groups: list[str]) -> str:

@@ -37,7 +37,7 @@ def verdicts(runs: OpenedRuns, trials: Sequence[Trial]) -> list[Verdict]:
         for tuning, words in TRACKS.items():
             if track := trial.track(tuning):
                 leader = track[0]
-                against = weaknesses(runs, leader.detector, tuning, trial.model)
+                against = weaknesses(runs, trial, leader)
                 found.append(Verdict(trial, words, leader, len(track), sureness(trial, track), against))
     return found
 

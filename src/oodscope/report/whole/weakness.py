@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from oodscope.report.whole.trial import Entry, Trial
 from oodscope.report.whole.trials import CROSSVAL_METRIC, section
 from oodscope.results import MEAN, Measurement, OpenedRuns, Result, Tuning
 from oodscope.results import attack as attacks
@@ -38,16 +39,15 @@ class Weakness:
         return percent(self.value)
 
 
-def weaknesses(runs: OpenedRuns, detector: str, tuning: Tuning, model: str) -> list[Weakness]:
+def weaknesses(runs: OpenedRuns, trial: Trial, entry: Entry) -> list[Weakness]:
     """The worst that is known of one detector: its worst set, error rate, attack, folds and generated set.
 
-    Parameters
-    ----------
-    model : fingerprint of the network that it was judged with; what was found with another network is left out,
-        except across folds, where every fold has its own. Empty where none is known, which fits every network.
+    Its worst set is that of the trial's own protocol where this ranks sets, else of any. What was found with another
+    network is left out, except across folds, where every fold has its own.
     """
+    detector, tuning, model = entry.detector, entry.tuning, trial.model
     return [
-        *_worst_set(runs.results, detector, tuning, model),
+        *_worst_set(runs.results, detector, tuning, model, trial.protocol),
         *_worst_error(runs.results, detector, tuning, model),
         *_largest_fall(runs, detector, model),
         *_spread(runs, detector),
@@ -59,8 +59,9 @@ def _fits(model: str, other: str) -> bool:
     return not model or not other or model == other
 
 
-def _worst_set(results: Sequence[Result], detector: str, tuning: Tuning, model: str) -> Iterator[Weakness]:
+def _worst_set(results: Sequence[Result], detector: str, tuning: Tuning, model: str, own: str) -> Iterator[Weakness]:
     rows = _rows(results, detector, tuning, model, lambda protocol: headline_metrics(protocol)[0] == "auroc")
+    rows = [each for each in rows if each[1].protocol == own] or rows
     if worst := min(rows, key=lambda each: each[1].value, default=None):
         number, row = worst
         yield Weakness("worst set", f"{row.set}, AUROC", row.value, f"({row.protocol})", section(row.protocol, number))
@@ -97,7 +98,8 @@ def _largest_fall(runs: OpenedRuns, detector: str, model: str) -> Iterator[Weakn
             falls += [(clean[row.set] - row.value, number, clean[row.set], row) for row in rows if row.set in clean]
     if falls:
         _, number, before, row = max(falls, key=lambda each: each[0])
-        words = f"{row.set} under {row.group}: AUROC {percent(before)} →"
+        variation = "any variation" if row.group == attacks.ANY else row.group
+        words = f"{row.set} under {variation}: AUROC {percent(before)} →"
         yield Weakness("largest fall", words, row.value, "", section(attacks.PROTOCOL, number))
 
 
@@ -110,7 +112,13 @@ def _spread(runs: OpenedRuns, detector: str) -> Iterator[Weakness]:
             spreads += [(float(sd), number, cell) for sd, cell in zip(spread, study.cells)]
     if spreads:
         sd, number, cell = max(spreads, key=lambda each: each[0])
-        yield Weakness("unstable folds", f"{cell}: AUROC ±", sd, "between folds", section(CROSS_VALIDATION, number))
+        yield Weakness(
+            "unstable folds",
+            f"{cell}: standard deviation",
+            sd,
+            "points of AUROC between folds",
+            section(CROSS_VALIDATION, number),
+        )
 
 
 def _worst_generated(runs: OpenedRuns, detector: str, tuning: Tuning, model: str) -> Iterator[Weakness]:
