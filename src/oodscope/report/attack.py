@@ -17,6 +17,9 @@ from oodscope.results import Measurement, Measurements, RunRecord
 from oodscope.results.attack import BUDGET, CLEAN, PROTOCOL, SEARCH, TRANSFER, Attack, SearchedPair
 from oodscope.results.attack_table import AttackTable, attack_table
 
+_BRIEF = 5
+"""Images of each search on a page that is about more."""
+
 
 @dataclass(frozen=True)
 class Sight:
@@ -73,8 +76,6 @@ class AttackView:
     table: AttackTable
     styles: dict[str, str]
     headlines: list[tuple[str, Measurement, Measurement]]
-    curves: list[tuple[str, Markup, Markup]]
-    heats: list[Heat]
     panels: dict[str, list[Panel]]
     searches: list[tuple[SearchedPair, dict[str, float]]]
     costs: list[tuple[str, float | None]]
@@ -82,15 +83,21 @@ class AttackView:
 
 def render(attack: Attack) -> str:
     """The page as text."""
-    return render_page("attack.html", attack=attack_view(attack))
+    view, rows = attack_view(attack), attack.result.measurements
+    return render_page(
+        "attack.html",
+        attack=view,
+        curves=[_curves(rows, name, view.styles) for name in attack.variations],
+        heats=list(_heats(rows.filter(protocol=TRANSFER), list(view.styles))),
+    )
 
 
-def attack_view(attack: Attack, images: int | None = None) -> AttackView:
-    """What a page shows of an attack.
+def attack_view(attack: Attack, *, brief: bool = False) -> AttackView:
+    """What pages show of an attack.
 
     Parameters
     ----------
-    images : of each search; all that were kept by default.
+    brief : a few images of each search and no drawings, for a page that shows more than one attack.
     """
     table = attack_table(attack)
     order = [name for name, _ in table.rows]
@@ -102,10 +109,8 @@ def attack_view(attack: Attack, images: int | None = None) -> AttackView:
         table=table,
         styles=styles,
         headlines=list(_headlines(rows.filter(protocol=PROTOCOL, metric="auroc"))),
-        curves=[_curves(rows, name, styles) for name in attack.variations],
-        heats=list(_heats(rows.filter(protocol=TRANSFER), order)),
         panels={
-            name: [_panel(attack, name, each, styles[name], images) for each in attack.variations] for name in order
+            name: [_panel(attack, name, each, styles[name], brief) for each in attack.variations] for name in order
         },
         searches=list(_diagnostics(attack, order)),
         costs=_costs(rows.filter(protocol=PROTOCOL, metric="auroc", group=CLEAN), order),
@@ -136,15 +141,15 @@ def _heats(rows: Measurements, order: list[str]) -> Iterator[Heat]:
         yield Heat(variation, order, [[found[judge, against] for against in order] for judge in order])
 
 
-def _panel(attack: Attack, detector: str, variation: str, style: str, images: int | None) -> Panel:
+def _panel(attack: Attack, detector: str, variation: str, style: str, brief: bool) -> Panel:
     pair = attack.search(detector, variation)
     rows = attack.result.measurements.filter(protocol=PROTOCOL, metric="auroc", detector=detector)
     (attacked,), (clean,) = rows.filter(group=variation), rows.filter(group=CLEAN)
     histograms = [
         (name, parameter_histogram(pair.found[:, column].astype(np.float64), f"{detector}, {variation}: {name}", style))
-        for column, name in enumerate(pair.parameters)
+        for column, name in enumerate(() if brief else pair.parameters)
     ]
-    return Panel(variation, attacked, clean, list(_sights(pair, images)), histograms, pair.flags)
+    return Panel(variation, attacked, clean, list(_sights(pair, _BRIEF if brief else None)), histograms, pair.flags)
 
 
 def _sights(pair: SearchedPair, images: int | None) -> Iterator[Sight]:

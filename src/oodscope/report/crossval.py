@@ -110,19 +110,28 @@ def overall_sheets(studies: Sequence[MetricStudy]) -> Iterator[Sheet]:
         yield sheets.against_truth(studies)
 
 
-def metric_part(study: MetricStudy, variance: pd.DataFrame) -> MetricPart:
-    """The tables and figures of one metric."""
+def metric_part(study: MetricStudy, variance: pd.DataFrame, *, pairs: bool = True) -> MetricPart:
+    """The tables and figures of one metric.
+
+    Parameters
+    ----------
+    pairs : the tables that compare every two detectors, too.
+    """
     told = DUAL_METRICS[study.metric]
-    return MetricPart(study, told, list(_sheets(study)), list(_figures(study, variance)), variance)
+    tables = [*_by_cell(study), *(_by_pair(study) if pairs else ())]
+    return MetricPart(study, told, tables, list(_figures(study, variance)), variance)
 
 
-def _sheets(study: MetricStudy) -> Iterator[Sheet]:
+def _by_cell(study: MetricStudy) -> Iterator[Sheet]:
     if study.has_truth:
         yield sheets.truth(study)
         if len(study.hold_outs) > 1:
             yield sheets.truth_errors(study)
     if study.has_folds:
         yield sheets.cross_validated(study)
+
+
+def _by_pair(study: MetricStudy) -> Iterator[Sheet]:
     if study.has_truth and study.testable:
         yield sheets.p_values(study)
         yield from sheets.corrected_p_values(study)

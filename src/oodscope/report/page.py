@@ -6,15 +6,19 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from markupsafe import Markup
+
 from oodscope.base.errors import DataError
 from oodscope.base.files import write_text
 from oodscope.base.hashing import canonical_json
 from oodscope.report.attack import AttackView, attack_view
 from oodscope.report.crossval import CrossvalView, crossval_view, metric_part, overall_sheets
+from oodscope.report.gallery import picture_rules, render_gallery
 from oodscope.report.generated import GeneratedView, generated_view
 from oodscope.report.plots import PlotlyFigure, bundle
 from oodscope.report.templating import own_scripts, render_page
 from oodscope.report.whole.figures import (
+    FEW,
     PlotGroup,
     attack_plots,
     crossval_plots,
@@ -28,12 +32,10 @@ from oodscope.report.whole.trials import CROSSVAL_METRIC, section, trials
 from oodscope.report.whole.verdict import verdicts
 from oodscope.results import CrossValidationTable, OpenedRuns, Result, RunRecord
 from oodscope.results.attack import PROTOCOL as ATTACK
+from oodscope.results.attack import Attack
 from oodscope.results.crossval_study import study_metric, variance_table
 from oodscope.results.generated import PROTOCOL as GENERATED
 from oodscope.results.opened import CROSS_VALIDATION
-
-ATTACK_IMAGES = 5
-"""Of each search; all that were kept are on the attack's own page."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class ResultChapter:
     groups: list[PlotGroup]
     single: dict[str, list[PlotlyFigure]]
     detectors: list[dict[str, Any]]
+    gallery: Markup
+    pictures: Markup
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,7 @@ class Chapter:
 
     anchor: str
     view: AttackView | CrossvalView | GeneratedView
-    figures: list[PlotlyFigure]
+    groups: list[PlotGroup]
 
 
 def write_report(
@@ -80,7 +84,8 @@ def render(runs: Result | OpenedRuns, title: str | None = None, links: Mapping[s
     found = trials(opened)
     return render_page(
         "report.html",
-        {"plotly.js": bundle.script()} | own_scripts("plots.js", "sort.js", "filter.js"),
+        own_scripts("unpack.js", "plots.js", "sort.js", "filter.js"),
+        bundle.script(),
         {"settings": _settings},
         title=title or _title(opened),
         links=links,
@@ -91,10 +96,7 @@ def render(runs: Result | OpenedRuns, title: str | None = None, links: Mapping[s
         sections=protocol_sections(opened),
         chapters=[_result_chapter(result, number) for number, result in enumerate(opened.results, 1)],
         crossvals=list(_crossvals(opened.crossvals)),
-        attacks=[
-            Chapter(section(ATTACK, number), attack_view(attack, ATTACK_IMAGES), attack_plots(attack, number))
-            for number, attack in enumerate(opened.attacks, 1)
-        ],
+        attacks=[_attack(attack, number) for number, attack in enumerate(opened.attacks, 1)],
         studies=[
             Chapter(section(GENERATED, number), generated_view(study), generated_plots(study, number))
             for number, study in enumerate(opened.generated, 1)
@@ -120,7 +122,14 @@ def _result_chapter(result: Result, number: int) -> ResultChapter:
         result_plots(result, names, number),
         detector_plots(result, names, number),
         detectors,
+        render_gallery(result, names[:FEW]),
+        Markup(picture_rules(result.gallery)),
     )
+
+
+def _attack(attack: Attack, number: int) -> Chapter:
+    view = attack_view(attack, brief=True)
+    return Chapter(section(ATTACK, number), view, attack_plots(attack, list(view.styles), number))
 
 
 def _crossvals(tables: Sequence[CrossValidationTable]) -> Iterator[Chapter]:
@@ -129,7 +138,7 @@ def _crossvals(tables: Sequence[CrossValidationTable]) -> Iterator[Chapter]:
             study = study_metric(table, CROSSVAL_METRIC)
         except DataError:  # no repetition is complete; its record still stands under provenance
             continue
-        part = metric_part(study, variance_table(table, CROSSVAL_METRIC))
+        part = metric_part(study, variance_table(table, CROSSVAL_METRIC), pairs=False)
         view = crossval_view(table, [part], list(overall_sheets([study])))
         yield Chapter(section(CROSS_VALIDATION, number), view, crossval_plots(table, CROSSVAL_METRIC, number))
 

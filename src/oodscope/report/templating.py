@@ -2,6 +2,7 @@
 
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping
+from gzip import compress
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Any
@@ -32,6 +33,7 @@ def page_environment() -> Environment:
 def render_page(
     template: str,
     scripts: dict[str, str] | None = None,
+    packed: str = "",
     filters: Mapping[str, Callable[..., Any]] = MappingProxyType({}),
     **context: Any,
 ) -> str:
@@ -41,12 +43,16 @@ def render_page(
     ----------
     template : one that extends ``layout.html``.
     scripts : text by name, in the order in which they run; every page has the one that switches between light and dark.
+    packed : a script that another one unpacks: it may run, and the template finds it, compressed, as ``packed``.
     """
     environment = page_environment()
     environment.filters |= filters
     told = own_scripts(THEME) | (scripts or {})
     return environment.get_template(template).render(
-        **context, policy=content_policy(told.values()), scripts={name: Markup(text) for name, text in told.items()}
+        **context,
+        policy=content_policy([*told.values(), packed]),
+        scripts={name: Markup(text) for name, text in told.items()},
+        packed=b64encode(compress(packed.encode(), mtime=0)).decode(),
     )
 
 
@@ -58,5 +64,5 @@ def own_scripts(*names: str) -> dict[str, str]:
 
 def content_policy(scripts: Iterable[str]) -> str:
     """What a browser may do with the page: its own styles, pictures inside it, and these scripts, by their hash."""
-    hashes = " ".join(f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'" for text in scripts)
+    hashes = " ".join(f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'" for text in scripts if text)
     return f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src {hashes}"

@@ -72,6 +72,7 @@ def _rank(row: Row) -> str:
 
 
 def _number(cell: Cell) -> str:
-    mark = f'<sup title="{escape(cell.exposure)}">{cell.marks}</sup>' if cell.marks else ""
+    told = f' title="{escape(cell.exposure)}"' if cell.exposure else ""
+    mark = f"<sup{told}>{cell.marks}</sup>" if cell.marks else ""
     value = f"<b>{cell.number}</b>{mark}" if cell.best else cell.number + mark
     return f"{value}<small>{cell.interval}</small>" if cell.interval else value

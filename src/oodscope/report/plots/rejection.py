@@ -48,7 +48,7 @@ def _curve(scores: ScoreTable, among: Population, detector: str, place: int) -> 
     thresholds, decisions = Rejection(scores.scores(detector)[among.rows], among.correct).curve()
     kept = (decisions.kept_correct + decisions.kept_wrong) / decisions.n
     der = decisions.der
-    chosen = thin((kept, der))
+    chosen = thin((kept, der / der.max()))
     # above the last score everything is kept; plotly has no infinity, and any larger number would do
     finite = np.where(np.isfinite(thresholds), thresholds, thresholds[-2])[chosen]
     name = f"{detector} ({100 * der.min():.2f})"

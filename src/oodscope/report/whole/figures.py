@@ -6,13 +6,16 @@ from dataclasses import dataclass, replace
 from oodscope.report import plots
 from oodscope.report.plots import PlotlyFigure
 from oodscope.results import CrossValidationTable, Result
-from oodscope.results.attack import Attack
+from oodscope.results.attack import TRANSFER, Attack
 from oodscope.results.generated import GeneratedStudy
 from oodscope.results.measurement import MEAN
 from oodscope.results.wording import headline_metrics
 
 FEW = 10
 """Detectors in a plot that lays their curves over each other: more than these no eye tells apart."""
+
+SETS = 2
+"""Of each role, in plots of wrong decisions and risk; their tables hold all."""
 
 
 @dataclass(frozen=True)
@@ -51,44 +54,72 @@ def result_plots(result: Result, detectors: Sequence[str], run: int) -> list[Plo
         ),
     ]
     if "human_centric" in result.record.protocols:
-        judged = [name for role in ("id_test", "csid", "near", "far") for name in scores.sets(role)]
+        judged = [name for role in ("id_test", "csid", "near", "far") for name in scores.sets(role)[:SETS]]
         groups.append(
             PlotGroup(
                 "Wrong decisions and risk",
-                f"DER while the threshold moves, and risk against coverage{limit}.",
-                [figure for name in judged for figure in _rejection(result, name, leading)],
+                f"DER while the threshold moves, and risk against coverage, of the {FEW // 2} leading detectors.",
+                [figure for name in judged for figure in _rejection(result, name, leading[: FEW // 2])],
             )
         )
     return [replace(each, figures=_numbered(each.figures, run)) for each in groups if each.figures]
 
 
 def detector_plots(result: Result, detectors: Sequence[str], run: int) -> dict[str, list[PlotlyFigure]]:
-    """Histograms and ROC curves of each detector."""
-    scores = result.scores
+    """Histograms of each detector, and its ROC curves unless detectors are many: those of sets hold the same curves."""
+    scores, curves = result.scores, len(detectors) <= FEW
     shifted = bool(scores.sets("csid"))
     foreign = bool(scores.sets("near") or scores.sets("far"))
     found = {}
     for name in detectors:
         own = [plots.score_histograms(scores, name)]
-        own += [plots.roc_of_detector(scores, name)] * foreign
-        own += [plots.roc_of_detector(scores, name, shifted=True)] * (foreign and shifted)
+        if foreign and curves:
+            own.append(plots.roc_of_detector(scores, name))
+            if shifted:
+                own.append(plots.roc_of_detector(scores, name, shifted=True))
         found[name] = _numbered(own, run)
     return found
 
 
-def attack_plots(attack: Attack, run: int) -> list[PlotlyFigure]:
-    """AUROC against the budget, under each variation."""
-    return _numbered([plots.auroc_against_budget(attack, name) for name in attack.variations], run)
+def attack_plots(attack: Attack, detectors: Sequence[str], run: int) -> list[PlotGroup]:
+    """What a larger budget takes, who is fooled by whose images, and where chains ended.
+
+    Parameters
+    ----------
+    detectors : in the order of the attack's table.
+    """
+    leading, ways = list(detectors)[:FEW], attack.variations
+    transferred = bool(attack.result.measurements.filter(protocol=TRANSFER)) and len(detectors) > 1
+    groups = [
+        PlotGroup(
+            "Budget",
+            "What was left of each detector while the search went on.",
+            [plots.auroc_against_budget(attack, name, detectors) for name in ways],
+        ),
+        PlotGroup(
+            "Transfer",
+            "Whether images found against one detector fool the others.",
+            [plots.transfer_matrix(attack, name, detectors) for name in ways if transferred],
+        ),
+        PlotGroup(
+            "Parameters",
+            "With which parameters the chains ended.",
+            [figure for name in ways for figure in plots.found_parameters(attack, name, leading)],
+        ),
+    ]
+    return [replace(each, figures=_numbered(each.figures, run)) for each in groups if each.figures]
 
 
-def crossval_plots(table: CrossValidationTable, metric: str, run: int) -> list[PlotlyFigure]:
+def crossval_plots(table: CrossValidationTable, metric: str, run: int) -> list[PlotGroup]:
     """The matrix of detectors and cells."""
-    return _numbered([plots.crossval_matrix(table, metric)], run)
+    matrix = _numbered([plots.crossval_matrix(table, metric)], run)
+    return [PlotGroup("Matrix", "Every detector in every experiment.", matrix)]
 
 
-def generated_plots(study: GeneratedStudy, run: int) -> list[PlotlyFigure]:
+def generated_plots(study: GeneratedStudy, run: int) -> list[PlotGroup]:
     """How confidence and accuracy of each network differ."""
-    return _numbered([plots.reliability_diagram(study, name) for name in study.networks], run)
+    diagrams = _numbered([plots.reliability_diagram(study, name) for name in study.networks], run)
+    return [PlotGroup("Reliability", "Whether confidence can be taken at its word.", diagrams)]
 
 
 def _costs(result: Result, detectors: Sequence[str]) -> Iterator[PlotlyFigure]:

@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from markupsafe import Markup
 
 from oodscope.report.whole.trials import section
-from oodscope.results import MEAN, Grid, OpenedRuns, Result, RunRecord
+from oodscope.results import MEAN, Grid, OpenedRuns, Result, RunRecord, pivot
 from oodscope.results import html as table_html
 from oodscope.results.arrange import WITHOUT_DETECTOR
 from oodscope.results.wording import LABELS, heading, headline_metrics
 
 _ORDER = ("auroc", "fpr95_id_positive", "fpr95_ood_positive", "aupr_out", "aupr_in")
 
-LARGE = 400
+LARGE = 240
 """Cells above which a table that is not the first of its protocol holds means alone: 60 tables of 40 detectors and
 12 sets would outweigh everything else on a page, and the run's own files hold every number."""
 
@@ -57,11 +57,12 @@ def _tables(result: Result, protocol: str) -> Iterator[MetricTable]:
     views = [name for name in names if name == protocol or name.startswith(f"{protocol}:")]
     first = True
     for view in sorted(views, key=lambda name: name != protocol):
-        measured = result.measurements.filter(protocol=view).distinct("metric")
+        own = result.measurements.filter(protocol=view)
+        measured = own.distinct("metric")
         order = dict.fromkeys([*headline_metrics(protocol), *_ORDER, *LABELS])
         for metric in order:
             if metric in measured and metric not in WITHOUT_DETECTOR:
-                grid = result.table(view, metric).grid
+                grid = pivot(own, view, metric).grid
                 shown = grid if first else _lighter(grid)
                 words = heading(metric) if view == protocol else f"{view}: {heading(metric)}"
                 yield MetricTable(shown, words, Markup(table_html.table(shown)))
