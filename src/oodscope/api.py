@@ -17,6 +17,7 @@ from oodscope.execution import SILENT, Progress
 from oodscope.models import Classifier
 from oodscope.protocols import HumanCentric, Protocol, applicable, find_exposure, get_protocol, score_benchmark
 from oodscope.protocols.audit import audit_benchmark
+from oodscope.protocols.networks import network_record
 from oodscope.protocols.picturing import picture_hardest
 from oodscope.results import Measurements, Result, RunRecord, ScoreTable, SetRecord, Tuning
 from oodscope.results.audit import Audit
@@ -224,6 +225,7 @@ def _record(classifier: Classifier, benchmark: Benchmark, scores: ScoreTable, **
                 n=len(images),
                 fingerprint=images.fingerprint,
                 exposure=scores.metadata["exposure"].get(images.name, ""),
+                unreadable=len(images.skipped),
             )
             for role, images in benchmark.members()
         },
@@ -231,6 +233,7 @@ def _record(classifier: Classifier, benchmark: Benchmark, scores: ScoreTable, **
         model_fingerprint=classifier.fingerprint,
         transform=str(classifier.transform),
         head=classifier.describe(),
+        **network_record(classifier),
         seed=scores.metadata["seed"],
         precision=PRECISION,
         device=str(classifier.device),

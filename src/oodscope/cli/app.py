@@ -14,6 +14,7 @@ from oodscope.cli.evaluate import evaluate
 from oodscope.cli.export import export
 from oodscope.cli.fit import fit
 from oodscope.cli.generate import generate
+from oodscope.cli.leaderboard import leaderboard
 from oodscope.cli.listing import listing
 from oodscope.cli.predict import predict
 from oodscope.cli.report import report
@@ -42,6 +43,7 @@ app.command()(export)
 app.command("list")(listing)
 app.add_typer(data)
 app.add_typer(generate)
+app.add_typer(leaderboard)
 
 
 def _show_version(wanted: bool) -> None:

@@ -1,12 +1,13 @@
 """Fit detectors, with their parameters as given or searched, and measure what it costs."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
 from oodscope.activations import Activations
 from oodscope.data import Validation
-from oodscope.detectors.base import Detector, parameters_json
+from oodscope.detectors.base import Detector, Needs, parameters_json
 from oodscope.detectors.tuning import Choice, tune
 from oodscope.execution import PeakMemory
 from oodscope.results.measurement import Tuning
@@ -20,6 +21,7 @@ class Fitted:
     ----------
     id : the column's name: what the user asked for. A search changes parameters, not the name.
     fit_seconds, fit_mib : of the final fit.
+    learned_from : how many images of which split it was fitted on; empty for a detector that does not learn.
     """
 
     id: str
@@ -27,9 +29,11 @@ class Fitted:
     choice: Choice
     fit_seconds: float
     fit_mib: float | None
+    learned_from: Mapping[str, int] = field(default_factory=dict)
 
     def record(self) -> dict[str, Any]:
         """What a score table says of its column."""
+        probes = self.detector.probes
         return {
             "name": self.detector.name,
             "version": self.detector.version,
@@ -38,6 +42,9 @@ class Fitted:
             "grid_size": self.choice.grid_size,
             "validation_auroc": self.choice.validation_auroc,
             "fit_seconds": self.fit_seconds,
+            "learned_from": dict(self.learned_from),
+            "extra_forwards": len({name for probe in probes for name in probe.forwards}),
+            "extra_backwards": len({name for probe in probes for name in probe.backwards}),
         }
 
 
@@ -59,4 +66,14 @@ def fit_detector(
     started = perf_counter()
     with PeakMemory(str(detector.device)) as memory:
         detector.fit(train, val, ood_val=None if search is None else search.ood)
-    return Fitted(asked, detector, choice, perf_counter() - started, memory.mib)
+    return Fitted(asked, detector, choice, perf_counter() - started, memory.mib, _learned_from(detector, train, val))
+
+
+def _learned_from(detector: Detector, train: Activations | None, val: Activations | None) -> dict[str, int]:
+    """As ``Detector.fit`` chooses: training images for those who need them, held-out ones first for the others."""
+    if not detector.learns:
+        return {}
+    given = {"id_train": train, "id_val": val}
+    if Needs.TRAIN not in detector.needs and val is not None:
+        given.pop("id_train")
+    return {split: len(part) for split, part in given.items() if part is not None}

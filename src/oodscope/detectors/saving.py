@@ -1,6 +1,7 @@
 """Detectors on disk: one safetensors file with tensors, parameters and plain values; never a pickle."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,17 +48,19 @@ def pack(detector: Detector) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 def unpack(record: dict[str, Any], tensors: dict[str, Tensor]) -> Detector:
     """The detector that ``pack`` took apart."""
-    detector = create_detector(record["detector"], **_restored(record["params"]))
+    detector = restored(record["detector"], record["params"])
     for key, value in {**tensors, **record["values"]}.items():
         setattr(detector, key, value)
     return detector
 
 
-def _restored(params: dict[str, Any]) -> dict[str, Any]:
-    return {
-        key: create_detector(value["detector"], **_restored(value["params"])) if _is_nested(value) else value
+def restored(name: str, params: Mapping[str, Any]) -> Detector:
+    """A detector of the registry from its recorded parameters, in which others may be nested."""
+    plain = {
+        key: restored(value["detector"], value["params"]) if _is_nested(value) else value
         for key, value in params.items()
     }
+    return create_detector(name, **plain)
 
 
 def _is_nested(value: Any) -> bool:

@@ -22,6 +22,7 @@ class Protocol:
     negatives : the roles that count as in-distribution where it ranks images; empty if it does not.
     roles : what it wants scored beside the test sets.
     known_sets : the sets that counted as in-distribution in one of its rows.
+    version : of its numbers; a change after which the same scores give others is a new version.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Protocol:
     negatives: tuple[str, ...] = ()
     roles: tuple[Role, ...] = ()
     known_sets: Callable[[ScoreTable, Measurement], Sequence[str]] = id_test_alone
+    version: int = 1
 
     def measure(self, scores: ScoreTable) -> Measurements:
         """Every number, each with what is known of images that the network had met before."""

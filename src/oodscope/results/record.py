@@ -9,12 +9,14 @@ from oodscope.base.config import StrictModel
 
 
 class SetRecord(StrictModel):
-    """One image set as it was used: its role, size, a fingerprint of its content, and how the network knew it."""
+    """One image set as it was used: its role, size, a fingerprint of its content, how the network knew it, and how many
+    images were left out because they could not be read (``None`` if nobody counted)."""
 
     role: str
     n: int = Field(ge=0)
     fingerprint: str
     exposure: str = ""
+    unreadable: int | None = Field(default=None, ge=0)
 
 
 class RunRecord(StrictModel):
@@ -26,6 +28,9 @@ class RunRecord(StrictModel):
     created : when, in UTC, as ISO 8601 (``2026-01-31T12:00:00+00:00``).
     sets : each image set by name.
     transform, head : descriptions for people of the preprocessing and of the classifier's last layer.
+    preprocess : the preprocessing as settings; ``None`` for anybody's callable.
+    architecture, head_path : class of the network, and the name of the head inside it; empty if not known.
+    trained_on, pretrained_on : what its weights are known to have seen.
     environment : versions of Python and libraries, the platform, the number of processors.
     skipped : detectors that did not apply, each with the reason.
     notes : what a reader should know, such as duplicate or unreadable images.
@@ -45,6 +50,11 @@ class RunRecord(StrictModel):
     model_fingerprint: str
     transform: str
     head: str
+    preprocess: dict[str, Any] | None = None
+    architecture: str = ""
+    head_path: str = ""
+    trained_on: list[str] = Field(default_factory=list)
+    pretrained_on: list[str] = Field(default_factory=list)
     seed: int
     precision: str
     device: str

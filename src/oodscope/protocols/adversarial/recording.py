@@ -17,6 +17,7 @@ from oodscope.detectors.function_scorer import TensorScorer
 from oodscope.generation.variations import Variation
 from oodscope.protocols.adversarial.course import Course
 from oodscope.protocols.adversarial.plan import Plan
+from oodscope.protocols.networks import network_record
 from oodscope.results import RunRecord, ScoreTable, SetRecord
 from oodscope.results.attack import CLEAN, PROTOCOL
 from oodscope.results.environment import environment
@@ -96,6 +97,7 @@ def record(
         model_fingerprint=weights,
         transform=transform,
         head=head,
+        **(network_record(scorer.classifier) if isinstance(scorer, Scorer) else {}),
         seed=scores.metadata["seed"],
         precision="float32",
         device=str(scorer.device),
@@ -129,6 +131,7 @@ def _described(course: Course) -> dict[str, Any]:
     own = scorer.detector if isinstance(scorer, Scorer) else None
     return {
         "name": course.attacked.name if own is None else own.name,
+        "version": None if own is None else own.version,
         "params": {} if own is None else parameters_json(own),
         "tuning": "default",
         "fit_seconds": None,

@@ -1,0 +1,33 @@
+"""``oodscope leaderboard build``: the board as pages."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def build(
+    folder: Annotated[Path, typer.Argument(help="Folder of entries.")],
+    output: Annotated[Path, typer.Option(help="Folder of the site; a site that is there is replaced.")] = Path("site"),
+) -> None:
+    """Verify every entry of a folder and write the leaderboard as a site of plain files.
+
+    Refused entries are named and left out, and the exit status is 1. Numbers that this code computed before from the
+    same scores are taken from the cache; ``leaderboard verify`` never does that.
+    """
+    from dataclasses import replace
+
+    from oodscope.protocols.leaderboard import verify_each
+    from oodscope.protocols.leaderboard.remembered import RememberedJudge
+    from oodscope.report.site import write_site
+    from oodscope.results.leaderboard.published import published_standings
+    from oodscope.results.leaderboard.text import one_line
+
+    found = verify_each(folder, RememberedJudge())
+    board = replace(found.board, standings=(*found.board.standings, *published_standings()))
+    site = write_site(board, output, scores=folder)
+    for name, reason in found.refused.items():
+        typer.echo(one_line(f"{name}: REFUSED: {reason}"))
+    typer.echo(f"{len(found.board.standings)} entries and the published tables: {site / 'index.html'}")
+    if found.refused:
+        raise typer.Exit(1)

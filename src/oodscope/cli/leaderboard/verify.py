@@ -1,0 +1,89 @@
+"""``oodscope leaderboard verify``: every number once more."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from oodscope.protocols.leaderboard import Verification
+    from oodscope.results.leaderboard import Standing
+
+
+def verify(
+    folder: Annotated[Path, typer.Argument(help="An entry, or a folder of entries.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
+) -> None:
+    """Compute every number of an entry again from its scores; exit status 1 if anything is refused."""
+    found = _verified(folder)
+    if as_json:
+        standings = [content(each) for each in found.board.standings]
+        typer.echo(json.dumps({"standings": standings, "refused": dict(found.refused)}))
+    else:
+        for standing in found.board.standings:
+            _say(standing)
+        for name, reason in found.refused.items():
+            _line(f"{name}: REFUSED: {reason}")
+    if found.refused:
+        raise typer.Exit(1)
+
+
+def content(standing: "Standing") -> dict[str, Any]:
+    """A standing for machines."""
+    from dataclasses import asdict
+
+    return {
+        "entry": standing.entry.id,
+        "method": standing.entry.method,
+        "benchmark": str(standing.entry.benchmark),
+        "tier": standing.tier,
+        "track": standing.track,
+        "tuning": standing.entry.tuning,
+        "flags": list(standing.flags),
+        "differences": [asdict(each) for each in standing.differences],
+        "superseded_by": standing.superseded_by,
+        "reason": standing.reason,
+        "measurements": json.loads(standing.measurements.to_dataframe().to_json(orient="records")),
+    }
+
+
+def _verified(folder: Path) -> "Verification":
+    from oodscope.base.errors import OodscopeError
+    from oodscope.protocols.leaderboard import Verification, verify_each
+    from oodscope.protocols.leaderboard import verify as verify_one
+    from oodscope.results.leaderboard import Board
+    from oodscope.results.leaderboard.folder import ENTRY
+
+    if not (folder / ENTRY).exists():
+        return verify_each(folder)
+    try:
+        return Verification(Board((verify_one(folder),)), {})
+    except OodscopeError as error:
+        return Verification(Board(()), {folder.name: str(error)})
+
+
+def _say(standing: "Standing") -> None:
+    from oodscope.results.wording import percent
+
+    entry = standing.entry
+    _line(f"{entry.id}: {standing.tier} ({entry.method}, {entry.benchmark}, {standing.track}, {entry.tuning})")
+    if standing.superseded_by:
+        _line(f"  superseded by {standing.superseded_by}: {standing.reason}")
+    for each in standing.differences:
+        ends = "" if each.low is None or each.high is None else f" ({percent(each.low)} to {percent(each.high)})"
+        verdict = "beyond noise" if each.above_noise else "agrees"
+        _line(
+            f"  {each.protocol} {each.metric} {each.group} {each.set}: reported {percent(each.reported)}, measured "
+            f"{percent(each.measured)}{ends}: {verdict}"
+        )
+    for flag in standing.flags:
+        _line(f"  {flag}")
+
+
+def _line(text: str) -> None:
+    """Print text of strangers: nothing in it moves the cursor."""
+    from oodscope.results.leaderboard.text import one_line
+
+    indent = "  " if text.startswith("  ") else ""
+    typer.echo(indent + one_line(text))

@@ -1,0 +1,36 @@
+"""The protocols as the board applies them: the same code as ``evaluate``, by name and version."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from oodscope.base.errors import DataError, UnknownNameError
+from oodscope.protocols.adversarial.measuring import measure as measure_attack
+from oodscope.protocols.protocol import PROTOCOLS
+from oodscope.results import Measurements, ScoreTable
+from oodscope.results.attack import PROTOCOL as ADVERSARIAL
+
+_VERSIONS = {**{name: each.version for name, each in PROTOCOLS.items()}, ADVERSARIAL: 1}
+_JUDGES: Mapping[str, Callable[[ScoreTable], Measurements]] = {
+    **{name: each.measure for name, each in PROTOCOLS.items()},
+    ADVERSARIAL: measure_attack,
+}
+
+
+def protocol_versions(names: Iterable[str]) -> dict[str, int]:
+    """The versions that this package judges by."""
+    return {name: _version(name) for name in names}
+
+
+def judge(scores: ScoreTable, protocols: Mapping[str, int]) -> Measurements:
+    """Every number of these protocols from the scores alone; another version than ours is refused."""
+    found = Measurements()
+    for name, version in protocols.items():
+        if version != _version(name):
+            raise DataError(f"protocol {name} version {version}; this version of oodscope judges by {_version(name)}")
+        found = found + _JUDGES[name](scores)
+    return found
+
+
+def _version(name: str) -> int:
+    if name not in _VERSIONS:
+        raise UnknownNameError("protocol", name, _VERSIONS, f"Judged here: {', '.join(_VERSIONS)}")
+    return _VERSIONS[name]

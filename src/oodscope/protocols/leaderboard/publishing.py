@@ -1,0 +1,48 @@
+"""Publish: the activations of a network on a benchmark, so that anybody can run a detector on them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+
+from oodscope.activations import PRECISION, Activations, ActivationStore
+from oodscope.activations.published import write_published
+from oodscope.data import Benchmark
+from oodscope.execution import SILENT, Progress
+from oodscope.models import Classifier
+
+PUBLISHED = ("id_train", "id_val", "id_test", "near", "far", "csid", "ood_val")
+
+
+def publish_activations(
+    classifier: Classifier,
+    benchmark: Benchmark,
+    folder: Path | str,
+    *,
+    store: ActivationStore | None = None,
+    batch_size: int = 256,
+    progress: Progress = SILENT,
+) -> Path:
+    """Write logits, features and labels of every set that a detector learns from, is tuned on or is judged on."""
+    classifier = classifier.with_default_transform(benchmark.transform)
+    kept = store or ActivationStore()
+
+    def sets() -> Iterator[tuple[str, str, pd.DataFrame, Activations]]:
+        for role, images in benchmark.members():
+            if role in PUBLISHED:
+                listed = {
+                    "sample_id": images.sample_ids(),
+                    "label": benchmark.id_labels(role, images),
+                    "own_class": images.labels,
+                }
+                found = kept.extract(classifier, images, batch_size=batch_size, progress=progress)
+                yield images.name, role, pd.DataFrame(listed), found
+
+    about = {
+        "benchmark": benchmark.name,
+        "benchmark_version": benchmark.version,
+        "model": classifier.name,
+        "weights_hash": classifier.fingerprint,
+        "precision": PRECISION,
+    }
+    return write_published(folder, sets(), classifier.head, about)

@@ -1,0 +1,77 @@
+"""What the scores of an entry say against it: ties, a turned sign, traces of other test images, searches cut short."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oodscope.protocols.samples import GROUPS
+from oodscope.results import Measurements, ScoreTable
+from oodscope.results.leaderboard import NOT_KNOWN, Entry
+
+TIED = 0.01
+"""Share of tied pairs of ID and OOD images from which an AUROC is called unreliable: ties count half, and where they
+come from saturation, half is a guess."""
+
+_EXACT = 1e-6
+
+
+def suspicions(entry: Entry, scores: ScoreTable, measurements: Measurements) -> Iterator[str]:
+    """Reasons for care, one sentence each; the first word says which kind."""
+    detector = entry.detector.id
+    values = {name: scores.scores(detector, set=name) for group in GROUPS for name in scores.sets(group)}
+    known = scores.scores(detector, role="id_test")
+    for name, foreign in values.items():
+        if (share := tied_pairs(known, foreign)) > TIED:
+            yield f"unreliable: {100 * share:.1f} % of the pairs behind the AUROC on {name} are ties"
+    if values and entry.attack is None:
+        if reason := _traces({"id_test": known, **values}):
+            yield f"transductive suspicion: {reason}"
+        aurocs = [row.value for row in measurements.filter(metric="auroc", protocol="standard", detector=detector)]
+        if aurocs and max(aurocs) < 0.5:
+            yield "unreliable: every AUROC is below one half; is the sign of the score turned?"
+    for name, each in entry.benchmark.sets.items():
+        if each.exposure:
+            yield f"exposure: {name}: {each.exposure}"
+    for search in entry.attack.searches if entry.attack is not None else ():
+        for flag in search.flags:
+            yield f"unreliable: search under {search.variation}: {flag}"
+    if missing := list(_missing(entry)):
+        yield f"incomplete: not known: {', '.join(missing)}"
+
+
+def tied_pairs(known: NDArray[np.float64], foreign: NDArray[np.float64]) -> float:
+    """The share of pairs (ID image, OOD image) with equal scores."""
+    ordered = np.sort(known)
+    equal = ordered.searchsorted(foreign, "right") - ordered.searchsorted(foreign, "left")
+    return float(equal.sum() / (known.size * foreign.size))
+
+
+def _traces(values: dict[str, NDArray[np.float64]]) -> str:
+    """Marks that a normalisation over a test set leaves: a score that knew one image at a time has none of them."""
+    spread = {name: each for name, each in values.items() if each.size > 2 and np.ptp(each) > 0.0}
+    if len(spread) < 2:
+        return ""
+    if all(abs(each.mean()) < _EXACT and abs(each.std() - 1.0) < 0.01 for each in spread.values()):
+        return "the scores of every set have mean 0 and spread 1"
+    if all(each.min() == 0.0 and each.max() == 1.0 for each in spread.values()):
+        return "the scores of every set reach from 0 to 1 exactly"
+    pooled = np.sort(np.concatenate(list(spread.values())))
+    steps = np.diff(pooled)
+    if pooled.size > 20 and steps.min() > 0.0 and np.ptp(steps) <= _EXACT * steps.mean():
+        return "the scores of all test images together are equally spaced, as ranks are"
+    return ""
+
+
+def _missing(entry: Entry) -> Iterator[str]:
+    model, detector = entry.model, entry.detector
+    known = {
+        "weights hash": model.weights_hash,
+        "architecture": model.architecture,
+        "head path": model.head_path,
+        "score form": detector.score_form,
+        "fit split": detector.fit_split,
+        "resize filter": entry.benchmark.preprocessing.resize_filter,
+        "training data": NOT_KNOWN if model.trained_on is None else "",
+    }
+    yield from (name for name, value in known.items() if value == NOT_KNOWN)
