@@ -1,15 +1,18 @@
 """Small but true pages of every kind, each made from results as a run leaves them."""
 
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import oodscope as oods
 from oodscope.report import write_attack, write_audit, write_crossval, write_generated_study, write_report
+from oodscope.report.site import write_site
 from oodscope.results import CrossValidationTable, Measurements, OpenedRuns, Result, ScoreTable
 from oodscope.results.attack import Attack
 
 from ..generation.toys import Shift
 from ..protocols.generated_world import study
+from ..report.board_factory import make_board
 from ..results.crossval_factory import make_table
 from ..results.factory import make_result
 from ..tiny import benchmark, images
@@ -69,4 +72,26 @@ def audit(folder: Path) -> Path:
     return write_audit(oods.audit(bench), bench, folder)
 
 
-PAGES = {"report": report, "attack": attack, "crossval": crossval, "generated": generated, "audit": audit}
+@cache
+def site(folder: Path) -> Path:
+    return write_site(make_board(), folder) / "index.html"
+
+
+def of_site(pattern: str) -> Callable[[Path], Path]:
+    """The first page of the site that lies so."""
+    return lambda folder: min(site(folder.parent / "site").parent.glob(pattern))
+
+
+PAGES = {
+    "report": report,
+    "attack": attack,
+    "crossval": crossval,
+    "generated": generated,
+    "audit": audit,
+    "site": site,
+    "site-table": of_site("benchmarks/*/standard.html"),
+    "site-method": of_site("methods/knn.html"),
+    "site-methods": of_site("methods/index.html"),
+    "site-model": of_site("models/[!i]*.html"),
+    "site-downloads": of_site("downloads.html"),
+}

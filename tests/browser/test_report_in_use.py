@@ -11,9 +11,21 @@ from .tables import rows, values
 pytestmark = pytest.mark.browser
 
 
+@pytest.fixture(scope="module")
+def shared(chromium, made):
+    from .browser import Browser
+
+    browser = Browser(chromium)
+    yield browser, browser.open(made("report"))
+    browser.close()
+
+
 @pytest.fixture
-def page(browser, made):
-    return browser.open(made("report"))
+def page(shared):
+    """One page for all tests of this file, each of which leaves it as it was: it takes a moment to open."""
+    browser, page = shared
+    yield page
+    browser.check()
 
 
 def detector_table(page):
