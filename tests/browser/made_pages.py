@@ -4,17 +4,21 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+import numpy as np
+
 import oodscope as oods
 from oodscope.report import write_attack, write_audit, write_crossval, write_generated_study, write_report
 from oodscope.report.site import write_site
 from oodscope.results import CrossValidationTable, Measurements, OpenedRuns, Result, ScoreTable
 from oodscope.results.attack import Attack
+from oodscope.results.gallery import Gallery
+from oodscope.results.hardest import hardest, shown_sets
 
 from ..generation.toys import Shift
 from ..protocols.generated_world import study
 from ..report.board_factory import make_board
 from ..results.crossval_factory import make_table
-from ..results.factory import make_result
+from ..results.factory import CLASSES, make_result
 from ..tiny import benchmark, images
 
 DETECTORS = ("msp", "knn", "vim", "react")
@@ -27,7 +31,21 @@ def small_result() -> Result:
     kept = {name: each for name, each in whole.scores.metadata["detectors"].items() if name in DETECTORS}
     frame = whole.scores.frame.drop(columns=[name for name in whole.scores.detectors if name not in kept])
     rows = Measurements(row for row in whole.measurements if row.detector in ("", *DETECTORS))
-    return Result(whole.record, rows, ScoreTable(frame, {**whole.scores.metadata, "detectors": kept}))
+    scores = ScoreTable(frame, {**whole.scores.metadata, "detectors": kept})
+    return Result(whole.record, rows, scores, hardest_pictures(scores))
+
+
+def hardest_pictures(scores: ScoreTable) -> Gallery:
+    """Of the images that each detector gets most wrong, pictures of noise."""
+    rows = {
+        int(row)
+        for role, name in shown_sets(scores)
+        for detector in scores.detectors
+        for row in hardest(scores, detector, role, name)
+    }
+    keys = tuple((str(scores.frame["set"][row]), str(scores.frame["sample_id"][row])) for row in sorted(rows))
+    pixels = np.random.default_rng(0).integers(0, 256, (len(keys), 12, 12, 3), dtype=np.uint8)
+    return Gallery(keys, tuple(pixels), tuple(f"class {number}" for number in range(CLASSES)))
 
 
 def report(folder: Path) -> Path:

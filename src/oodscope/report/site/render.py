@@ -103,7 +103,7 @@ def _add_scores(board: Board, source: Path, site: Path) -> None:
 
 
 def _shared(environment: Environment) -> Iterator[Page]:
-    look = [environment.get_template(name).render() for name in ("report.css", "site/site.css")]
+    look = [environment.get_template(name).render() for name in ("theme.css", "report.css", "site/site.css")]
     yield "site.css", "\n".join(look)
     for name in ("theme.js", "site.js", "icon.svg"):
         yield name, environment.get_template(f"site/{name}").render() + "\n"
