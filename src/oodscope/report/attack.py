@@ -10,8 +10,8 @@ from markupsafe import Markup
 
 from oodscope.base.files import write_text
 from oodscope.report.attack_figures import budget_curves, parameter_histogram
-from oodscope.report.figures import style_of
 from oodscope.report.pictures import data_uri
+from oodscope.report.svg import style_of
 from oodscope.report.templating import render_page
 from oodscope.results import Measurement, Measurements, RunRecord
 from oodscope.results.attack import BUDGET, CLEAN, PROTOCOL, SEARCH, TRANSFER, Attack, SearchedPair

@@ -18,8 +18,7 @@ from oodscope.report.crossval_figures import (
     critical_difference_diagram,
     variance_bars,
 )
-from oodscope.report.figures import style_of
-from oodscope.report.svg import standalone
+from oodscope.report.svg import standalone, style_of
 from oodscope.report.templating import render_page
 from oodscope.results import CrossValidationTable
 from oodscope.results.crossval_study import MetricStudy, study_metric, variance_table

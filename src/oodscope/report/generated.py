@@ -8,9 +8,9 @@ import numpy as np
 from markupsafe import Markup
 
 from oodscope.base.files import write_text
-from oodscope.report.figures import style_of
 from oodscope.report.generated_figures import confusion_matrix, information_histogram, radar, reliability_diagram
 from oodscope.report.pictures import data_uri
+from oodscope.report.svg import style_of
 from oodscope.report.templating import render_page
 from oodscope.results.generated import RELIABILITY, GeneratedStudy
 from oodscope.results.generated_claims import Claim, claims

@@ -8,7 +8,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from oodscope.base.errors import DataError
 from oodscope.base.files import write_text
 from oodscope.base.hashing import canonical_json
 from oodscope.report.attack import AttackView, attack_view
@@ -28,12 +27,12 @@ from oodscope.report.whole.figures import (
 )
 from oodscope.report.whole.scorecard import scorecard
 from oodscope.report.whole.tables import protocol_sections
-from oodscope.report.whole.trials import CROSSVAL_METRIC, section, trials
+from oodscope.report.whole.trials import CROSSVAL_METRIC, finished_study, section, trials
 from oodscope.report.whole.verdict import verdicts
 from oodscope.results import CrossValidationTable, OpenedRuns, Result, RunRecord
 from oodscope.results.attack import PROTOCOL as ATTACK
 from oodscope.results.attack import Attack
-from oodscope.results.crossval_study import study_metric, variance_table
+from oodscope.results.crossval_study import variance_table
 from oodscope.results.generated import PROTOCOL as GENERATED
 from oodscope.results.opened import CROSS_VALIDATION
 
@@ -134,9 +133,8 @@ def _attack(attack: Attack, number: int) -> Chapter:
 
 def _crossvals(tables: Sequence[CrossValidationTable]) -> Iterator[Chapter]:
     for number, table in enumerate(tables, 1):
-        try:
-            study = study_metric(table, CROSSVAL_METRIC)
-        except DataError:  # no repetition is complete; its record still stands under provenance
+        study = finished_study(table)
+        if study is None:  # its record still stands under provenance
             continue
         part = metric_part(study, variance_table(table, CROSSVAL_METRIC), pairs=False)
         view = crossval_view(table, [part], list(overall_sheets([study])))

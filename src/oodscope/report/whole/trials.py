@@ -81,9 +81,8 @@ def worst_group(groups: list[str]) -> str:
 
 def of_crossval(table: CrossValidationTable, number: int) -> Iterator[Trial]:
     """The mean over all cells, with the interval for other OOD classes where folds were made."""
-    try:
-        study = study_metric(table, CROSSVAL_METRIC)
-    except DataError:  # nothing complete yet
+    study = finished_study(table)
+    if study is None:
         return
     values = study.repetitions.mean(axis=0) if study.has_folds else study.truth
     ends = _ends(study)
@@ -98,8 +97,18 @@ def of_crossval(table: CrossValidationTable, number: int) -> Iterator[Trial]:
     )
 
 
+def finished_study(table: CrossValidationTable) -> MetricStudy | None:
+    """The study of the metric that ranks; None where it was not measured or no repetition is complete yet."""
+    if CROSSVAL_METRIC not in table.metrics:
+        return None
+    try:
+        return study_metric(table, CROSSVAL_METRIC)
+    except DataError:
+        return None
+
+
 def _ends(study: MetricStudy) -> list[tuple[float | None, float | None]]:
-    if not study.has_folds or study.folds.shape[1] < 2:
+    if not study.has_folds:
         return [(None, None)] * len(study.detectors)
     low, high = class_group_intervals(study.folds.mean(axis=3))
     return [(float(a), float(b)) for a, b in zip(low, high)]
@@ -149,8 +158,9 @@ def _trial(
 
 def _what(grid: Grid) -> str:
     column = grid.columns[0]
-    group = f"{column.group}-OOD" if column.group in ("near", "far") else f"{column.group.replace('_', '-')} mean"
-    return f"{group} {LABELS[grid.metric]}"
+    if column.group in ("near", "far"):
+        return f"{column.group}-OOD {LABELS[grid.metric]}"
+    return f"{LABELS[grid.metric]}, mean of {column.group.replace('_', '-')} sets"
 
 
 def _cell(row: Measurement) -> Cell:

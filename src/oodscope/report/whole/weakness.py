@@ -4,12 +4,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from oodscope.report.whole.trial import Entry, Trial
-from oodscope.report.whole.trials import CROSSVAL_METRIC, section
+from oodscope.report.whole.trials import finished_study, section
 from oodscope.results import MEAN, Measurement, OpenedRuns, Result, Tuning
 from oodscope.results import attack as attacks
 from oodscope.results import generated as generated_studies
 from oodscope.results.arrange import UNRANKED
-from oodscope.results.crossval_study import study_metric
 from oodscope.results.opened import CROSS_VALIDATION
 from oodscope.results.wording import headline_metrics, percent
 
@@ -106,8 +105,8 @@ def _largest_fall(runs: OpenedRuns, detector: str, model: str) -> Iterator[Weakn
 def _spread(runs: OpenedRuns, detector: str) -> Iterator[Weakness]:
     spreads = []
     for number, table in enumerate(runs.crossvals, 1):
-        if detector in table.detectors and CROSSVAL_METRIC in table.metrics and table.complete("fold"):
-            study = study_metric(table, CROSSVAL_METRIC)
+        study = finished_study(table)
+        if study is not None and study.has_folds and detector in study.detectors:
             spread = study.folds[:, :, study.detectors.index(detector)].std(axis=1, ddof=1).mean(axis=0)
             spreads += [(float(sd), number, cell) for sd, cell in zip(spread, study.cells)]
     if spreads:
