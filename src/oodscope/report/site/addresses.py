@@ -2,6 +2,7 @@
 
 import re
 from hashlib import sha256
+from unicodedata import normalize
 
 from oodscope.results.leaderboard import Entry
 from oodscope.results.leaderboard.folder import ENTRY, SCORES
@@ -27,7 +28,7 @@ def safe_name(text: str) -> str:
 
 def method_key(name: str) -> str:
     """What two spellings of one method share: ``KNN`` and ``knn``, ``Temp Scaling`` and ``temp_scaling``."""
-    return re.sub(r"[\s_-]+", "_", name.casefold().strip())
+    return re.sub(r"[\s_-]+", "_", normalize("NFKC", name).casefold().strip())
 
 
 def method_page(name: str) -> str:

@@ -27,6 +27,7 @@ from oodscope.report.site.sheets import Ranks
 from oodscope.report.site.tables import TablePages, table_pages
 from oodscope.report.site.templating import site_environment
 from oodscope.report.site.words import TRACKS
+from oodscope.report.templating import THEME, own_scripts
 from oodscope.results.leaderboard import Board
 from oodscope.results.leaderboard.folder import SCORES
 
@@ -76,7 +77,7 @@ def render_pages(board: Board, *, scores: bool = False) -> Iterator[Page]:
     ----------
     scores : whether pages may link to the scores of entries; whoever serves them must have them.
     """
-    environment = site_environment(board)
+    environment = site_environment()
     yield from _shared(environment)
     found = list(table_pages(board))
     ranks = {key: rank for each in found for key, rank in each.ranks().items()}
@@ -105,7 +106,8 @@ def _add_scores(board: Board, source: Path, site: Path) -> None:
 def _shared(environment: Environment) -> Iterator[Page]:
     look = [environment.get_template(name).render() for name in ("theme.css", "report.css", "site/site.css")]
     yield "site.css", "\n".join(look)
-    for name in ("theme.js", "site.js", "icon.svg"):
+    yield from own_scripts(THEME).items()
+    for name in ("site.js", "icon.svg"):
         yield name, environment.get_template(f"site/{name}").render() + "\n"
 
 

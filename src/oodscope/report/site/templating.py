@@ -1,5 +1,6 @@
 """How the pages of the site are filled in: escaped by default, a link out only where it is plain https."""
 
+from functools import cache
 from urllib.parse import urlsplit
 
 from jinja2 import Environment
@@ -9,12 +10,13 @@ from oodscope.report.site.addresses import method_page, model_page
 from oodscope.report.site.words import GRAVE, PROTOCOLS, TIERS, TRACKS, TUNINGS
 from oodscope.report.templating import page_environment
 from oodscope.results import Cell
-from oodscope.results.leaderboard import Board, Entry, Tier
+from oodscope.results.leaderboard import Entry, Tier
 from oodscope.results.wording import shown
 
 
-def site_environment(board: Board) -> Environment:
-    """The templates, with the words and addresses that all pages use."""
+@cache
+def site_environment() -> Environment:
+    """The templates, with the words and addresses that all pages use; compiled once, a server asks often."""
     environment = page_environment()
     environment.filters |= {
         "method_page": method_page,
@@ -33,7 +35,6 @@ def site_environment(board: Board) -> Environment:
         "tunings": TUNINGS,
         "protocols": PROTOCOLS,
         "version": __version__,
-        "count": len(board.standings),
     }
     return environment
 

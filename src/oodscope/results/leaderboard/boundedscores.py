@@ -27,13 +27,13 @@ def read_bounded_scores(path: Path, detector: str) -> pd.DataFrame:
     size = plain_size(path)
     if size > MOST_BYTES:
         raise DataError(f"{path}: {size:,} bytes; at most {MOST_BYTES:,} are read")
+    limits = {"thrift_string_size_limit": _FOOTER, "thrift_container_size_limit": _FOOTER}
     try:
-        with pq.ParquetFile(
-            path, read_dictionary=list(TEXT), thrift_string_size_limit=_FOOTER, thrift_container_size_limit=_FOOTER
-        ) as file:
+        with pq.ParquetFile(path, **limits) as file:
             _check_footer(path, file, detector)
-            table = file.read(columns=[*COLUMNS, detector])
-            return _spread(path, table)
+        # opened again, because only now is it sure that these columns are there and are strings
+        with pq.ParquetFile(path, read_dictionary=list(TEXT), **limits) as file:
+            return _spread(path, file.read(columns=[*COLUMNS, detector]))
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{path}: not a readable Parquet file ({str(error).splitlines()[0]})") from error
 

@@ -6,7 +6,7 @@ from oodscope.base.errors import DataError
 from oodscope.base.hashing import fingerprint
 from oodscope.results.scoretable import ScoreTable
 
-LISTED_UNITS = ("all", "clean")
+LISTED_UNITS = ("", "all", "clean")
 """Units whose rows are images of a published list; every other one holds what a search found."""
 
 

@@ -70,8 +70,9 @@ def _plain(value: Any, depth: int, left: list[int]) -> Any:
 
 
 def _printable(text: str) -> str:
-    # C: control, format (bidirectional overrides, zero width), surrogates, private use; Zl, Zp: line separators
-    return "".join(c for c in text if unicodedata.category(c)[0] != "C" and unicodedata.category(c) not in ("Zl", "Zp"))
+    """Without control, format (bidirectional overrides, zero width) and unassigned characters; odd spaces are plain."""
+    kinds = ((char, unicodedata.category(char)) for char in text)
+    return "".join(" " if kind[0] == "Z" else char for char, kind in kinds if kind[0] != "C")
 
 
 Line = Annotated[str, StringConstraints(max_length=LINE), AfterValidator(one_line)]

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
@@ -178,7 +179,8 @@ class PublishedTable(StrictModel):
             )
 
 
-def published_tables() -> list[PublishedTable]:
+@cache
+def published_tables() -> tuple[PublishedTable, ...]:
     """Every table that comes with the package."""
     found = sorted((path for path in files(__package__).iterdir() if path.name.endswith(".json")), key=lambda p: p.name)
-    return [parse(PublishedTable, json.loads(path.read_text(encoding="utf-8")), path.name) for path in found]
+    return tuple(parse(PublishedTable, json.loads(path.read_text(encoding="utf-8")), path.name) for path in found)
