@@ -72,13 +72,14 @@ def test_tracks_and_groups_are_told_apart():
     assert verdict.trial.what == "far-OOD AUROC"
 
 
-VALUES = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 0.3), st.floats(0, 0.3)), min_size=1, max_size=7)
+SIXTEENTHS = st.integers(0, 16)  # exact in binary, and often equal: intervals that touch overlap
+VALUES = st.lists(st.tuples(SIXTEENTHS, st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=6)
 
 
 @given(VALUES, st.booleans())
 def test_ranks_by_intervals_count_who_lies_clear(values, higher):
     given_entries = [
-        Entry(f"d{place}", "default", Cell(value, value - below, value + above))
+        Entry(f"d{place}", "default", Cell(value / 16, (value - below) / 16, (value + above) / 16))
         for place, (value, below, above) in enumerate(values)
     ]
     found = in_order(given_entries, higher)

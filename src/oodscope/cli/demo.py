@@ -49,16 +49,19 @@ def demo(
         update["model"] = job.model.model_copy(update={"train": recipe})
     job = job.model_copy(update=update)
     result, folder = execute(job, ConsoleProgress())
-    shown, runs = [(result, folder)], OpenedRuns(results=(result,))
+    shown, runs, links = [(result, folder)], OpenedRuns(results=(result,)), {}
     if with_attack:
         few = job.model_copy(update={"detectors": ATTACKED})
         found, place = execute_attack(few, AttackSettings.model_validate(ATTACK), ConsoleProgress())
         shown.append((found.result, place))
         runs = replace(runs, attacks=(found,))
+        links["All worst outliers"] = (place.relative_to(output) / "report.html").as_posix()
     if with_generated:
         try:
-            runs = replace(runs, generated=(judge_recombined(job, ConsoleProgress())[0],))
+            study, place = judge_recombined(job, ConsoleProgress())
+            runs = replace(runs, generated=(study,))
+            links["All of the generated set"] = (place.relative_to(output) / "report.html").as_posix()
         except DataError as error:  # of few images an ensemble learns too little to disagree about others
             typer.echo(f"no generated set: {error}", err=True)
-    page = write_report(runs, output / "report.html", title="oodscope demo: embedded glyphs")
+    page = write_report(runs, output / "report.html", links=links)
     show(*shown, as_json=as_json, page=page)

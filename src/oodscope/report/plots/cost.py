@@ -43,7 +43,7 @@ def cost_against_quality(
         f"further {'up' if up else 'down'} is better. The line joins the detectors that none other beats in both (the "
         "Pareto front).",
         (*_front(measured, front), *markers),
-        layout(axis("µs per image", type="log"), axis(words, tickformat=".0%"), height=420, showlegend=False),
+        layout(axis("µs per image", type="log"), axis(words, tickformat="~%"), height=420, showlegend=False),
     )
 
 

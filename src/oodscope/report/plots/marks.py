@@ -70,7 +70,7 @@ def axis(title: str, **more: Any) -> dict[str, Any]:
 
 def percents(title: str, **more: Any) -> dict[str, Any]:
     """An axis of shares, read in percent."""
-    return axis(title, tickformat=".0%", **more)
+    return axis(title, tickformat="~%", **more)
 
 
 def names(title: str, **more: Any) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 // Draws every <div class="plot" data-figure="NAME"> from <script type="application/json" id="figure-NAME"> when it comes
 // near the viewport, in the colours of the page, and again when the theme or the width changes.
 (() => {
-  const COLOURS = 6, DASHES = ["solid", "dash", "dot"], NARROW = 560, WIDEST = 760;
+  const COLOURS = 6, DASHES = ["solid", "dash", "dot"], NARROW = 560, WIDEST = 760, FIELDS = 5;
   const root = document.documentElement;
   const drawn = new Map(); // div -> what is known of its figure
 
@@ -25,9 +25,10 @@
       : [[0, mixed(page, strong, 0.04)], [1, mixed(page, strong, 0.95)]];
   };
 
-  function coloured(trace) {
+  function coloured(trace, narrow) {
     const { colour: place, scale } = trace.meta ?? {};
     if (scale) {
+      if (narrow) trace = { ...trace, showscale: false, ...(trace.x.length > FIELDS && { texttemplate: "" }) };
       const bar = { outlinewidth: 0, thickness: 10, len: 0.8, tickfont: { color: css("soft") }, ...trace.colorbar };
       return { ...trace, colorscale: scaleOf(scale), colorbar: bar };
     }
@@ -58,10 +59,11 @@
       ...(narrow && given?.type === "category" && shortened(figure, own)),
       title: { font: { size: 12 }, standoff: 8, ...given?.title },
     });
-    const entries = figure.data.filter((trace) => trace.name && trace.showlegend !== false).length;
-    const legend = entries > 1 && figure.layout.showlegend !== false;
-    // beside the plot where there is room, else below it in two columns that make the figure taller
-    const rows = legend && narrow ? Math.ceil(entries / 2) : 0;
+    const entries = figure.data.filter((trace) => trace.name && trace.showlegend !== false).map((trace) => trace.name);
+    const legend = entries.length > 1 && figure.layout.showlegend !== false;
+    // beside the plot where there is room, else below it in one or two columns that make the figure taller
+    const columns = Math.max(...entries.map((name) => name.length)) > 16 ? 1 : 2;
+    const rows = legend && narrow ? Math.ceil(entries.length / columns) : 0;
     const layout = {
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: css("ink") },
@@ -71,7 +73,7 @@
       showlegend: legend, width, height: figure.layout.height + 19 * rows,
       margin: { l: narrow ? 44 : 56, r: 12, t: 26, b: 48 + (rows ? 19 * rows + 12 : 0) },
       legend: narrow
-        ? { orientation: "h", yref: "container", y: 0, yanchor: "bottom", x: 0, entrywidthmode: "fraction", entrywidth: 0.48,
+        ? { orientation: "h", yref: "container", y: 0, yanchor: "bottom", x: 0, entrywidthmode: "fraction", entrywidth: 0.96 / columns,
             font: { size: 11 } }
         : { font: { size: 12 }, tracegroupgap: 0 },
       xaxis: axis(figure.layout.xaxis, "x"), yaxis: axis(figure.layout.yaxis, "y"),
@@ -106,7 +108,7 @@
       const layout = arranged(figure, width);
       div.style.height = `${layout.height}px`;
       const saved = { format: "svg", filename: div.dataset.figure }; // a picture of pixels would need more of the policy
-      await Plotly.react(div, figure.data.map(coloured), layout, { ...CONFIG, toImageButtonOptions: saved });
+      await Plotly.react(div, figure.data.map((trace) => coloured(trace, width < NARROW)), layout, { ...CONFIG, toImageButtonOptions: saved });
       document.getElementById("js-plotly-tester")?.setAttribute("aria-hidden", "true"); // it measures texts out of sight
     } catch (error) {
       figure.broken = true;
