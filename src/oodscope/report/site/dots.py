@@ -8,11 +8,11 @@ from oodscope.report.site.words import TRACKS
 from oodscope.report.svg import Plot, caption, drawing, x_axis, y_axis
 from oodscope.results import Cell, Column
 from oodscope.results.measurement import MEAN
-from oodscope.results.wording import shown
 
 STYLES = {track: f"c{place}" for place, track in enumerate(TRACKS)}
 """A colour for each track."""
 
+_STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 _NEAR, _FAR = Column("near", MEAN), Column("far", MEAN)
 
 
@@ -64,4 +64,7 @@ def _range(values: list[float]) -> tuple[float, float]:
 
 
 def _ticks(ends: tuple[float, float]) -> list[tuple[float, str]]:
-    return [(float(value), shown(float(value), "percent")[:-1]) for value in np.linspace(*ends, 5)[1:-1]]
+    """Round percents, at most seven of them."""
+    step = next((step for step in _STEPS if (ends[1] - ends[0]) / step <= 7), _STEPS[-1])
+    values = np.arange(np.ceil(ends[0] / step), np.floor(ends[1] / step) + 1) * step
+    return [(float(value), f"{100 * value:g}") for value in values.round(6)]

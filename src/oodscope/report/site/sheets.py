@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from oodscope.report.site.addresses import anchor, method_page, table_page
 from oodscope.report.site.lines import accuracy_of, columns_of, means_of
-from oodscope.report.site.words import TRACKS, TUNINGS, protocol_title
+from oodscope.report.site.words import TRACKS, TUNED, protocol_title
 from oodscope.results import Cell, Column
 from oodscope.results.leaderboard import Standing, Tier
 from oodscope.results.wording import heading, headline_metrics
@@ -32,7 +32,7 @@ class SheetLine:
     @property
     def track(self) -> str:
         """Track and tuning track in words."""
-        return f"{TRACKS[self.standing.track][0]}, {TUNINGS[self.standing.entry.tuning][0]}"
+        return f"{TRACKS[self.standing.track][0]}, {TUNED[self.standing.entry.tuning]}"
 
     @property
     def tier(self) -> Tier:
