@@ -29,12 +29,10 @@ class Browser:
         self._context = chromium.new_context()
         self._context.set_default_timeout(WAIT)
 
-    def open(
-        self, place: Path | str, width: int = 1400, scheme: Scheme = "light", height: int = 900
-    ) -> playwright.Page:
+    def open(self, place: Path | str, width: int = 1400, scheme: Scheme = "light") -> playwright.Page:
         """The page, loaded, in a window of this width, for a reader who prefers this colour scheme."""
         page = self._context.new_page()
-        page.set_viewport_size({"width": width, "height": height})
+        page.set_viewport_size({"width": width, "height": 900})
         page.emulate_media(color_scheme=scheme)
         page.on("request", lambda request: self.requests.append(request.url))
         page.on("websocket", lambda socket: self.requests.append(socket.url))

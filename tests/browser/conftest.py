@@ -1,6 +1,5 @@
 """The browser of these tests; they are skipped, with the reason, where there is none."""
 
-from collections.abc import Iterator
 from functools import cache
 
 import pytest
@@ -25,7 +24,7 @@ def chromium(pytestconfig):
 
 
 @pytest.fixture
-def browser(chromium) -> Iterator["Browser"]:
+def browser(chromium):
     """A fresh profile; at the end no page may have complained, or asked the network for anything."""
     from .browser import Browser
 

@@ -60,6 +60,7 @@
   while (walker.nextNode()) {
     const element = walker.currentNode.parentElement;
     if (!walker.currentNode.data.trim() || element.closest("script, style, title, noscript, option")) continue;
+    if (element.closest(".heatmaplayer")) continue; // on a picture; plotly takes black or white, whichever is read better
     if (!shown(element)) continue;
     texts += 1;
     const style = getComputedStyle(element);

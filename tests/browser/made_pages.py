@@ -1,34 +1,82 @@
 """Small but true pages of every kind, each made from results as a run leaves them."""
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+
+import numpy as np
 
 import oodscope as oods
 from oodscope.report import write_attack, write_audit, write_crossval, write_generated_study, write_report
+from oodscope.report.site import write_site
+from oodscope.results import CrossValidationTable, Measurements, OpenedRuns, Result, ScoreTable
+from oodscope.results.attack import Attack
+from oodscope.results.gallery import Gallery
+from oodscope.results.hardest import hardest, shown_sets
 
 from ..generation.toys import Shift
 from ..protocols.generated_world import study
+from ..report.board_factory import make_board
 from ..results.crossval_factory import make_table
-from ..results.factory import make_result
+from ..results.factory import CLASSES, make_result
 from ..tiny import benchmark, images
+
+DETECTORS = ("msp", "knn", "vim", "react")
+
+
+@cache
+def small_result() -> Result:
+    """Four detectors of two tuning tracks: enough to sort, and soon drawn."""
+    whole = make_result()
+    kept = {name: each for name, each in whole.scores.metadata["detectors"].items() if name in DETECTORS}
+    frame = whole.scores.frame.drop(columns=[name for name in whole.scores.detectors if name not in kept])
+    rows = Measurements(row for row in whole.measurements if row.detector in ("", *DETECTORS))
+    scores = ScoreTable(frame, {**whole.scores.metadata, "detectors": kept})
+    return Result(whole.record, rows, scores, hardest_pictures(scores))
+
+
+def hardest_pictures(scores: ScoreTable) -> Gallery:
+    """Of the images that each detector gets most wrong, pictures of noise."""
+    rows = {
+        int(row)
+        for role, name in shown_sets(scores)
+        for detector in scores.detectors
+        for row in hardest(scores, detector, role, name)
+    }
+    keys = tuple((str(scores.frame["set"][row]), str(scores.frame["sample_id"][row])) for row in sorted(rows))
+    pixels = np.random.default_rng(0).integers(0, 256, (len(keys), 12, 12, 3), dtype=np.uint8)
+    return Gallery(keys, tuple(pixels), tuple(f"class {number}" for number in range(CLASSES)))
 
 
 def report(folder: Path) -> Path:
-    return write_report(make_result(), folder / "report.html")
+    """Runs of every kind on one page."""
+    runs = OpenedRuns(
+        results=(small_result(),), attacks=(small_attack(),), crossvals=(small_table(),), generated=(study(),)
+    )
+    return write_report(runs, folder / "report.html")
 
 
-def attack(folder: Path) -> Path:
+@cache
+def small_attack() -> Attack:
     bench = benchmark()
     scorers = {
         "mean": oods.FunctionScorer(lambda batch: batch.mean(dim=(1, 2, 3))),
         "std": oods.FunctionScorer(lambda batch: batch.std(dim=(1, 2, 3))),
     }
-    found = oods.attack(scorers, bench.id_val, bench.id_test, bench.far[0], {"shift": Shift()}, budget=8, chains=15)
-    return write_attack(found, folder)
+    return oods.attack(scorers, bench.id_val, bench.id_test, bench.far[0], {"shift": Shift()}, budget=8, chains=15)
+
+
+def attack(folder: Path) -> Path:
+    return write_attack(small_attack(), folder)
+
+
+@cache
+def small_table() -> CrossValidationTable:
+    return make_table(("ebo", "gen", "knn", "mds"), ("auroc",), pairs=3, repetitions=4, hold_outs=20)
 
 
 def crossval(folder: Path) -> Path:
-    table = make_table(("ebo", "gen", "knn", "mds"), ("auroc",), pairs=3, repetitions=4, hold_outs=20)
-    return write_crossval(table, folder)[0]
+    return write_crossval(small_table(), folder)[0]
 
 
 def generated(folder: Path) -> Path:
@@ -42,4 +90,26 @@ def audit(folder: Path) -> Path:
     return write_audit(oods.audit(bench), bench, folder)
 
 
-PAGES = {"report": report, "attack": attack, "crossval": crossval, "generated": generated, "audit": audit}
+@cache
+def site(folder: Path) -> Path:
+    return write_site(make_board(), folder) / "index.html"
+
+
+def of_site(pattern: str) -> Callable[[Path], Path]:
+    """The first page of the site that lies so."""
+    return lambda folder: min(site(folder.parent / "site").parent.glob(pattern))
+
+
+PAGES = {
+    "report": report,
+    "attack": attack,
+    "crossval": crossval,
+    "generated": generated,
+    "audit": audit,
+    "site": site,
+    "site-table": of_site("benchmarks/*/standard.html"),
+    "site-method": of_site("methods/knn.html"),
+    "site-methods": of_site("methods/index.html"),
+    "site-model": of_site("models/[!i]*.html"),
+    "site-downloads": of_site("downloads.html"),
+}

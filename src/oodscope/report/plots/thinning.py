@@ -1,6 +1,7 @@
 """Thinning: as few points of a curve as a screen needs."""
 
 import heapq
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -27,13 +28,14 @@ def thin(*views: tuple[Numbers, Numbers], points: int = POINTS, tolerance: float
         1 across the plot. A point is kept if any view needs it.
     tolerance : in pixels; what moves a line by less than one is not seen.
     """
+    scaled = [(WIDTH * x, HEIGHT * y) for x, y in views]
     last = views[0][0].size - 1
     kept = [0, last] if last > 0 else [0]
     open_parts: list[tuple[float, int, int, int]] = []
 
     def consider(start: int, end: int) -> None:
         if end - start > 1:
-            away = _deviation(views, start, end)
+            away = _deviation(scaled, start, end)
             furthest = int(away.argmax())
             if away[furthest] > tolerance:
                 heapq.heappush(open_parts, (-float(away[furthest]), start, start + 1 + furthest, end))
@@ -51,9 +53,10 @@ def _deviation(views: Sequence[tuple[Numbers, Numbers]], start: int, end: int) -
     """Of the points between two kept ones: how far from the line that joins these, in the view that shows it most."""
     found = np.zeros(end - start - 1)
     for x, y in views:
-        across, up = WIDTH * (x[end] - x[start]), HEIGHT * (y[end] - y[start])
-        length = float(np.hypot(across, up))
-        dx, dy = WIDTH * (x[start + 1 : end] - x[start]), HEIGHT * (y[start + 1 : end] - y[start])
-        away = np.abs(dx * up - dy * across) / length if length > 0 else np.hypot(dx, dy)
+        left, low = float(x[start]), float(y[start])
+        across, up = float(x[end]) - left, float(y[end]) - low
+        length = math.hypot(across, up)
+        dx, dy = x[start + 1 : end] - left, y[start + 1 : end] - low
+        away = np.abs(dx * (up / length) - dy * (across / length)) if length > 0 else np.hypot(dx, dy)
         np.maximum(found, away, out=found)
     return found
