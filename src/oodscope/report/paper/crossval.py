@@ -35,8 +35,8 @@ def pairs(runs: OpenedRuns) -> Figure:
     names = study.detectors
     texts = np.array([["<.001" if value < 0.001 else f"{value:.3f}" for value in row] for row in p])
     size = _letters(study, 5, 2)
-    shades = {"colours": "Blues_r", "norm": LogNorm(_FLOOR, 1.0, clip=True)}
-    heatmap(left, p, names[1:], names[:-1], texts, strong=p <= ALPHA, size=size, **shades)
+    shades = LogNorm(_FLOOR, 1.0, clip=True)
+    heatmap(left, p, names[1:], names[:-1], texts, colours="Blues_r", norm=shades, strong=p <= ALPHA, size=size)
     left.set_title(f"BT: p of {len(study.hold_outs)} hold-outs (bold: p ≤ {ALPHA:g})")
     most = Normalize(0, len(study.folds))
     heatmap(right, counts, names[1:], names[:-1], "{:.0f}", norm=most, strong=p <= ALPHA, size=size)
@@ -74,7 +74,15 @@ def agreement(runs: OpenedRuns) -> Figure:
         middle = found[:, index].mean(axis=0)
         reach = np.abs(np.stack([found[:, index].min(axis=0), found[:, index].max(axis=0)]) - middle)
         panel.errorbar(
-            truth[index], middle, yerr=reach, fmt=marker, color=colour, markersize=3, elinewidth=0.5, label=name, zorder=2
+            truth[index],
+            middle,
+            yerr=reach,
+            fmt=marker,
+            color=colour,
+            markersize=3,
+            elinewidth=0.5,
+            label=name,
+            zorder=2,
         )
     panel.set_xlabel(f"BT {_metric(study)}, mean of {len(study.hold_outs)} hold-outs, %")
     panel.set_ylabel(f"DCV {_metric(study)}, mean and range of {len(study.folds)}, %")

@@ -53,7 +53,9 @@ def conventional_twice(measurements: Measurements, detectors: Sequence[str] | No
             values = np.array([100 * row.value for row in found])
             ends = np.array([[100 * (row.value if e is None else e) for e in (row.low, row.high)] for row in found]).T
             panel.barh(places + shift, values, 0.38, color=colour, label=label)
-            panel.errorbar(values, places + shift, xerr=np.abs(ends - values), fmt="none", ecolor="black", elinewidth=0.7)
+            panel.errorbar(
+                values, places + shift, xerr=np.abs(ends - values), fmt="none", ecolor="black", elinewidth=0.7
+            )
         panel.set_xlabel(words)
         panel.set_xlim(0, 100)
         plain_axes(panel, "x")
@@ -183,7 +185,11 @@ FIGURES = (
     PaperFigure("human-4", PAPER, "Fig. 4", _STUDY, _of_study(der_against_accuracy)),
     PaperFigure("human-5", PAPER, "Fig. 5", f"{_STUDY}, labelled with perturbation", _of_study(robust_models)),
     PaperFigure(
-        "human-6", PAPER, "Fig. 6", f"{_STUDY}, labelled with strategy or of several recipes", _of_study(strategy_heatmap)
+        "human-6",
+        PAPER,
+        "Fig. 6",
+        f"{_STUDY}, labelled with strategy or of several recipes",
+        _of_study(strategy_heatmap),
     ),
     PaperFigure("human-7", PAPER, "Fig. 7", f"{_STUDY}, labelled with distilled_from", _of_study(distillation)),
 )

@@ -27,9 +27,9 @@ def label_points(panel: Axes, points: NDArray[np.float64], names: Sequence[str],
     """
     figure = panel.get_figure(root=True)
     assert figure is not None
-    canvas = FigureCanvasAgg(figure)
+    canvas: Any = FigureCanvasAgg(figure)
     figure.draw_without_rendering()
-    renderer: Any = canvas.get_renderer()
+    renderer = canvas.get_renderer()
     dots = panel.transData.transform(points)
     scale = figure.dpi / 72
     taken = [Bbox.from_bounds(x - 2 * scale, y - 2 * scale, 4 * scale, 4 * scale) for x, y in dots]

@@ -32,8 +32,8 @@ def standard_against_full_spectrum(runs: OpenedRuns) -> Figure:
     figure = Figure(figsize=(COLUMN, _HEAD + _LINE * len(names)), layout="constrained")
     panel = figure.add_subplot()
     heights = np.arange(len(names))
-    ends = [[100 * found[protocol][name].value for name in names] for protocol in SETTINGS]
-    panel.hlines(heights, *ends, color=GREY, linewidth=1.0, zorder=1)
+    before, after = ([100 * found[protocol][name].value for name in names] for protocol in SETTINGS)
+    panel.hlines(heights, before, after, color=GREY, linewidth=1.0, zorder=1)
     for index, (protocol, words) in enumerate(SETTINGS.items()):
         rows = [found[protocol][name] for name in names]
         _points(panel, rows, heights, COLOURS[index], MARKERS[index], words, filled=index == 0)
@@ -54,7 +54,7 @@ def foundation_models(runs: OpenedRuns) -> Figure:
     for result, means in zip(results, found):
         for detector in ZERO_SHOT:
             if any(detector not in means[place] for place in places):
-                raise DataError(f"run {result.record.id} lacks {detector}; evaluate with --detectors {','.join(ZERO_SHOT)}")
+                raise DataError(f"run {result.record.id} lacks {detector}")
     figure = Figure(figsize=(PAGE, 2.5), layout="constrained")
     panels = figure.subplots(1, len(ZERO_SHOT), sharey=True)
     offsets = np.linspace(-0.24, 0.24, len(results)) if len(results) > 1 else np.zeros(1)
@@ -84,7 +84,7 @@ def near_against_far(runs: OpenedRuns) -> Figure:
         both = [detector for detector in near if detector in far]
         own = np.array([(100 * far[detector].value, 100 * near[detector].value) for detector in both])
         colour, marker = style_of(index)
-        panel.scatter(*own.T, s=16, color=colour, marker=marker, linewidth=0, label=name, zorder=2)
+        panel.scatter(own[:, 0], own[:, 1], s=16, color=colour, marker=marker, linewidth=0, label=name, zorder=2)
         points.append(own)
         labels += both
     far_values, near_values = np.concatenate(points).T
