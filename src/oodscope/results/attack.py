@@ -24,7 +24,7 @@ chains moved, and how many reasons there are not to trust them."""
 CLEAN, ANY = "clean", "any"
 """``group`` of a row about the source images as they are, and about the worst of all variations of each of them."""
 
-_RECORD, _FOLDER = "attack.json", "attack"
+RECORD, _FOLDER = "attack.json", "attack"
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class Attack:
             with atomic_path(folder / _FOLDER / name) as temporary:
                 save_file(each.arrays(), temporary)
             records.append(each.record() | {"file": name})
-        write_text(folder / _RECORD, json.dumps(records, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+        write_text(folder / RECORD, json.dumps(records, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
         return self.result.save(folder)
 
     @classmethod
@@ -135,7 +135,7 @@ class Attack:
 
 def _searches(folder: Path) -> Iterator[SearchedPair]:
     try:
-        records = json.loads((folder / _RECORD).read_text(encoding="utf-8"))
+        records = json.loads((folder / RECORD).read_text(encoding="utf-8"))
         for record in records:
             arrays: dict[str, Any] = load_file(folder / _FOLDER / record.pop("file"))
             found = arrays.pop("found")
