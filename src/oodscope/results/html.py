@@ -27,7 +27,9 @@ def notebook(grid: Grid) -> str:
 
 def table(grid: Grid) -> str:
     """The bare table. Every number is also there in full, as ``data-value``, for sorting and for programs."""
-    groups = "".join(f'<th scope="colgroup" colspan="{count}" class="group">{escape(group)}</th>' for group, count in grid.groups())
+    groups = "".join(
+        f'<th scope="colgroup" colspan="{count}" class="group">{escape(group)}</th>' for group, count in grid.groups()
+    )
     names = "".join(
         f'<th scope="col">{escape(MEAN if column.set == MEAN else column.set)}</th>' for column in grid.columns
     )

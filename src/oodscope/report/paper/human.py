@@ -103,7 +103,7 @@ def robust_models(study: Study, metric: str = METRIC) -> Figure:
         values = [100 * study.value(name, detector, metric) for name in names]
         panel.plot(places, values, color=colour, marker=marker, markersize=3.5, label=detector)
     accuracy = [100 * study.accuracy(name) for name in names]
-    panel.plot(places, accuracy, color="black", linestyle=":", linewidth=1.4, label="accuracy")
+    panel.plot(places, accuracy, color="black", linestyle=":", linewidth=1.4, label="accuracy, %")
     panel.set_xticks(places, [f"{radius:g}" for radius in radii if radius is not None])
     panel.set_xlabel("radius of adversarial training")
     panel.set_ylabel(f"{LABELS[metric]}, % (lower is better)")
@@ -148,6 +148,7 @@ def distillation(study: Study, metric: str = METRIC) -> Figure:
         panel.scatter(before, heights, s=20, facecolor="white", edgecolor=GREY, linewidth=1.0, label="plain", zorder=2)
         panel.scatter(after, heights, s=20, color=COLOURS[0], label="distilled", zorder=2)
         panel.set_yticks(heights, detectors)
+        panel.set_ylim(-0.6, len(detectors) - 0.4)
         panel.set_title(distilled)
     same_scale(panels, y=False)
     figure.supxlabel(f"{LABELS[metric]}, % (lower is better)", fontsize=8)

@@ -92,16 +92,20 @@ def near_against_far(runs: OpenedRuns) -> Figure:
         raise DataError(f"a line needs at least 3 detectors with different far AUROC; there are {len(labels)}")
     line = linregress(far_values, near_values)
     ends = np.array([far_values.min(), far_values.max()])
-    words = f"near = {line.slope:.2f} far {line.intercept:+.1f},  r = {line.rvalue:.2f},  n = {len(labels)}"
+    sign = "+" if line.intercept >= 0 else "−"
+    words = f"near = {line.slope:.2f} far {sign} {abs(line.intercept):.1f},  r = {line.rvalue:.2f},  n = {len(labels)}"
     panel.plot(ends, line.slope * ends + line.intercept, color=GREY, linewidth=1.0, zorder=1, label="_line")
-    panel.set_title(words.replace("-", "−"), fontsize=7, color="#444444")
+    panel.set_title(words, fontsize=7, color="#444444")
     panel.set_xlabel("far-OOD AUROC, %")
     panel.set_ylabel("near-OOD AUROC, %")
     panel.margins(0.08)
     plain_axes(panel)
     if len(results) > 1:
         legend_above(figure, panel, min(3, len(results)))
-    label_points(panel, np.concatenate(points), labels)
+    along = np.linspace(*ends, 60)
+    label_points(
+        panel, np.concatenate(points), labels, avoid=np.column_stack([along, line.slope * along + line.intercept])
+    )
     return figure
 
 
