@@ -146,7 +146,7 @@ def convergence(runs: OpenedRuns) -> Figure:
     figure = Figure(figsize=(COLUMN, 2.6), layout="constrained")
     panel = figure.add_subplot()
     panel.fill_between(n, -band, band, color=PALE, linewidth=0, zorder=0)
-    panel.text(len(n), band[-1], "± 2 standard errors ", ha="right", va="bottom", fontsize=7, color="#555555")
+    panel.text(len(n), band[len(n) // 2], "± 2 standard errors ", ha="right", va="bottom", fontsize=7, color="#555555")
     for index, name in enumerate(study.detectors):
         colour, marker = style_of(index)
         # marks of different lines stand side by side, each line having its share of a fifth of the width
