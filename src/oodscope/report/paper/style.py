@@ -1,11 +1,12 @@
 """How figures for papers look: sizes of columns, fonts, colours and marks that survive print and colour blindness."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from matplotlib import rc_context
+from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -41,12 +42,17 @@ STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
     "grid.color": PALE,
     "grid.linewidth": 0.5,
+    # letters stay letters in a PDF (TrueType, which publishers ask for), and equal figures are equal files
+    "pdf.fonttype": 42,
+    "svg.hashsalt": "oodscope",
 }
 
-_SAVING: dict[Any, Any] = {"svg.hashsalt": "oodscope", "pdf.fonttype": 42, "savefig.facecolor": "white"}
-"""Letters stay letters in a PDF (TrueType, which publishers ask for), and equal figures are equal files."""
-
 _UNDATED: dict[str, dict[str, None]] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
+
+
+def house_style() -> AbstractContextManager[None]:
+    """While it lasts, figures look as here whatever the reader's own settings are."""
+    return style.context(["default", STYLE])
 
 
 def save_figure(figure: Figure, stem: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
@@ -57,7 +63,7 @@ def save_figure(figure: Figure, stem: Path, formats: Sequence[str] = FORMATS) ->
 def write_figure(figure: Figure, path: Path) -> Path:
     """Write a figure to one file, in the format of its ending."""
     kind = check_format(path)
-    with atomic_path(path) as temporary, rc_context(_SAVING):
+    with atomic_path(path) as temporary, house_style():
         figure.savefig(temporary, format=kind, dpi=300, metadata=_UNDATED.get(kind))
     return path
 
