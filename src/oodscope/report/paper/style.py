@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from matplotlib import style
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from oodscope.base.errors import OodscopeError
@@ -98,7 +99,17 @@ def style_of(index: int) -> tuple[str, str]:
     return COLOURS[index % len(COLOURS)], MARKERS[(index + index // len(COLOURS)) % len(MARKERS)]
 
 
-def legend_above(figure: Figure, panel: Axes, columns: int) -> None:
-    """One legend for all panels, above them, where it covers no data."""
+def legend_above(figure: Figure, panel: Axes, most: int) -> None:
+    """One legend for all panels, above them, where it covers no data; in fewer columns where names are long."""
     handles, labels = panel.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=columns)
+    for columns in range(min(most, len(labels)), 0, -1):
+        legend = figure.legend(handles, labels, loc="outside upper center", ncols=columns)
+        if columns == 1 or legend.get_window_extent(renderer_of(figure)).width <= figure.bbox.width:
+            return
+        legend.remove()
+
+
+def renderer_of(figure: Figure) -> Any:
+    """What measures the words of a figure that has not been written yet."""
+    canvas: Any = FigureCanvasAgg(figure)
+    return canvas.get_renderer()
