@@ -126,7 +126,11 @@ class Sheet:
             yield Text(line, style="dim")
 
     def _repr_html_(self) -> str:
-        return block(f"<p><b>{escape(self.title)}</b></p>", self.html(), *map(note, self.notes))
+        return block(*self.notebook_parts())
+
+    def notebook_parts(self) -> list[str]:
+        """Title, table and notes as HTML, for an output of a notebook that shows several tables."""
+        return [f"<p><b>{escape(self.title)}</b></p>", self.html(), *map(note, self.notes)]
 
 
 def _latex_entry(entry: Entry) -> str:
