@@ -11,6 +11,7 @@ from oodscope.report.crossval_sheets import metric_sheets, overall_sheets
 from oodscope.results.attack_table import attack_table
 from oodscope.results.crossval_study import study_metric
 from oodscope.results.generated_table import calibration_table, separation_table
+from oodscope.results.sheet import Entry, Sheet
 
 from ..protocols.generated_world import study
 from . import made_studies
@@ -53,6 +54,23 @@ def test_the_best_is_bold_and_what_noise_could_explain_is_marked():
                 close = known and cell.low <= best.high and best.low <= cell.high
                 assert entry.strong == (cell.value == best.value), (name, entry)
                 assert entry.text.endswith("†") == (close and not entry.strong), (name, entry)
+
+
+def test_whole_numbers_can_be_bold_and_have_a_real_minus():
+    sheet = Sheet("s", "t", ("", "a", "b"), ((Entry("x"), Entry("3", 3, True), Entry("-12", -12, True)),))
+    assert r"x & \textbf{3} & \textbf{$-$12} \\" in sheet.latex()
+
+
+def test_an_attack_marks_what_intervals_do_not_tell_apart():
+    table = attack_table(made_studies.attack())
+    for number in range(len(table.columns)):
+        cells = [cells[number] for _, cells in table.rows]
+        best = max(cells, key=lambda cell: cell.row.value)
+        for cell in cells:
+            rival = cell.row.value < best.row.value
+            assert cell.close == (rival and cell.row.low <= best.row.high and best.row.low <= cell.row.high)
+            assert cell.marks.startswith("†") == cell.close and cell.marks.endswith("*") == bool(cell.unreliable)
+    assert r"\caption{" in tables()["attack"] and r"\footnotesize AUROC in percent" in tables()["attack"]
 
 
 def test_rows_braces_and_environments():

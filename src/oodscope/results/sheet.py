@@ -134,8 +134,9 @@ class Sheet:
 
 
 def _latex_entry(entry: Entry) -> str:
-    # a hyphen is too short for a minus
-    text = f"${entry.text}$" if entry.text.lstrip("-").isdigit() else latex_text.escaped(entry.text)
+    # a hyphen is too short for a minus, and digits in a formula would not be set in bold
+    negative = entry.text.startswith("-") and entry.text[1:].isdigit()
+    text = f"$-${entry.text[1:]}" if negative else latex_text.escaped(entry.text)
     return rf"\textbf{{{text}}}" if entry.strong else text
 
 
