@@ -1,5 +1,7 @@
 """Job: one evaluation as a configuration, and the road from it to a saved result."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -72,12 +74,18 @@ def job_from(declared: Any, path: Path) -> Job:
     return job.model_copy(update={"model": job.model.found_from(path.parent), "root": root})
 
 
-def execute(job: Job, progress: Progress) -> tuple[Result, Path]:
-    """Run a job; the result and the folder it was saved to, report included."""
+def execute(job: Job, progress: Progress, labels: Mapping[str, Any] | None = None) -> tuple[Result, Path]:
+    """Run a job; the result and the folder it was saved to, report included.
+
+    Parameters
+    ----------
+    labels : what a study says of the model, kept in the record.
+    """
     # names first: a misspelt detector should not wait for a training
     detectors = asked_detectors(job)
     with told_to_store(job.output, f"evaluate {job.subject}", progress) as sink:
         result = _evaluated(job, detectors, sink)
+    result = replace(result, record=result.record.model_copy(update={"labels": dict(labels or {})}))
     folder = result.save(Path(job.output) / result.record.id)
     write_report(result, folder / "report.html")
     store_of(job.output).add(result, folder)

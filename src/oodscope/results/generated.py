@@ -16,6 +16,7 @@ from oodscope.base.errors import DataError, UnknownNameError
 from oodscope.base.files import atomic_path, write_text
 from oodscope.results.measurement import Measurement
 from oodscope.results.measurements import Measurements
+from oodscope.results.notebook import block
 from oodscope.results.result import Result
 from oodscope.results.sanity import Sanity
 from oodscope.results.scoretable import ScoreTable
@@ -120,6 +121,12 @@ class GeneratedStudy:
         """The rows of one calibration metric by network and set, the worst real csid set as ``max``."""
         rows = (row for each in self.results for row in each.measurements.filter(protocol=PROTOCOL, metric=metric))
         return {(row.model, row.set): row for row in rows}
+
+    def _repr_html_(self) -> str:
+        from oodscope.results.generated_table import calibration_table, separation_table  # which are made of studies
+
+        tables = (separation_table(self), calibration_table(self))
+        return block(*(part for table in tables for part in table.sheet().notebook_parts()))
 
     def save(self, folder: Path | str) -> Path:
         """Write each run to a folder of its own, the samples, and ``generated.json``, which comes last."""

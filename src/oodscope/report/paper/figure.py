@@ -1,0 +1,84 @@
+"""PaperFigure: a figure as a paper printed it, drawn from anybody's runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING
+
+import oodscope.report.paper
+from oodscope.base.errors import DataError, UnknownNameError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from oodscope.results.opened import OpenedRuns
+
+
+@dataclass(frozen=True)
+class PaperFigure:
+    """One figure of one paper.
+
+    Parameters
+    ----------
+    name : how commands call it, such as ``openood-6``.
+    paper : short title, such as ``OpenOOD v1.5``.
+    number : what the paper calls it, such as ``Fig. 6``; empty for one that the paper lacks.
+    needs : the runs that it wants, in one line for people.
+    draw : from opened runs to a figure; runs that do not fit raise an error that names what is missing.
+    """
+
+    name: str
+    paper: str
+    number: str
+    needs: str
+    draw: Callable[[OpenedRuns], Figure]
+
+    def drawn(self, runs: OpenedRuns) -> Figure:
+        """The figure in the house style: its fonts, sizes and colours do not depend on the reader's settings.
+
+        Runs that do not fit are refused with what is missing and what the figure needs, in one line.
+        """
+        from oodscope.report.paper.style import house_style
+
+        try:
+            with house_style():
+                return self.draw(runs)
+        except DataError as error:
+            raise DataError(f"{self.name}: {error}. It needs: {self.needs}") from error
+
+
+class _Collected(Mapping[str, PaperFigure]):
+    """Every ``FIGURES`` of the modules beside this one, imported when the first figure is asked for."""
+
+    @cached_property
+    def _figures(self) -> dict[str, PaperFigure]:
+        found: dict[str, PaperFigure] = {}
+        for module in iter_modules(oodscope.report.paper.__path__, "oodscope.report.paper."):
+            # this module's own FIGURES is the collection, not a part of it
+            own = () if module.name == __name__ else getattr(import_module(module.name), "FIGURES", ())
+            found |= {figure.name: figure for figure in own}
+        return found
+
+    def __getitem__(self, name: str) -> PaperFigure:
+        return self._figures[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._figures)
+
+    def __len__(self) -> int:
+        return len(self._figures)
+
+
+FIGURES: Mapping[str, PaperFigure] = _Collected()
+"""Every figure by its name. A module of this folder adds to them with a tuple ``FIGURES`` of its own."""
+
+
+def find_figure(name: str) -> PaperFigure:
+    """The figure called ``name``; an unknown name suggests the nearest."""
+    if name not in FIGURES:
+        raise UnknownNameError("figure", name, FIGURES, "See: oodscope list figures")
+    return FIGURES[name]
