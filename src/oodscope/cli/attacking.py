@@ -1,5 +1,6 @@
 """AttackSettings: what ``oodscope attack`` was asked for, and the road from it to a saved attack."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ class AttackSettings(StrictModel):
     sampler: str = ""
     energy: str = "standardised"
     boundary: str = ""
+    landscape: bool = False
 
     @property
     def effort(self) -> tuple[int, int]:
@@ -89,7 +91,7 @@ def execute_attack(job: Job, settings: AttackSettings, progress: Progress) -> tu
     chosen = _chosen(detectors, classifier, benchmark)
     described = [each if isinstance(each, str) else each.describe() for each in variations]
     identity = fingerprint(
-        settings.model_dump(exclude={"variations"}),
+        settings.model_dump(exclude={"variations", "landscape"}),
         described,
         job.seed,
         classifier.fingerprint,
@@ -99,8 +101,9 @@ def execute_attack(job: Job, settings: AttackSettings, progress: Progress) -> tu
         outliers.fingerprint,
     )
     folder = Path(job.output) / "attacks" / f"{outliers.name}-{identity[:12]}"
-    if (folder / "run.json").exists():
-        return Attack.load(folder), folder
+    known = Attack.load(folder) if (folder / "run.json").exists() else None
+    if known is not None and (known.landscape is not None or not settings.landscape):
+        return known, folder
     scorers = fit_scorers(classifier, benchmark, chosen, batch_size=job.batch_size, progress=progress)
     found = attack(
         scorers,
@@ -112,11 +115,16 @@ def execute_attack(job: Job, settings: AttackSettings, progress: Progress) -> tu
         seed=job.seed,
         folder=folder / "searches",
         benchmark=(benchmark.name, benchmark.version),
+        landscape=settings.landscape,
         progress=progress,
     )
+    if known is not None:
+        # only the landscape is new: the searches lay in the folder, and the run keeps its name
+        found = replace(found, result=known.result)
     write_attack(found, folder)
     found.save(folder)
-    ResultStore(Path(job.output) / "results.sqlite").add(found.result)
+    if known is None:
+        ResultStore(Path(job.output) / "results.sqlite").add(found.result)
     return found, folder
 
 
