@@ -5,6 +5,7 @@ from oodscope.results.crossval import CrossCell, CrossValidationTable
 from oodscope.results.grid import Cell, Column, Grid, Row
 from oodscope.results.measurement import MEAN, Measurement, Tuning
 from oodscope.results.measurements import Measurements
+from oodscope.results.opened import OpenedRuns, open_runs
 from oodscope.results.record import RunRecord, SetRecord
 from oodscope.results.result import Result
 from oodscope.results.scoretable import ScoreTable
@@ -25,6 +26,7 @@ __all__ = [
     "Grid",
     "Measurement",
     "Measurements",
+    "OpenedRuns",
     "OverSeeds",
     "Result",
     "ResultStore",
@@ -38,6 +40,7 @@ __all__ = [
     "StudyModel",
     "Table",
     "Tuning",
+    "open_runs",
     "over_seeds",
     "pivot",
 ]

@@ -25,7 +25,7 @@ chains moved, and how many reasons there are not to trust them."""
 CLEAN, ANY = "clean", "any"
 """``group`` of a row about the source images as they are, and about the worst of all variations of each of them."""
 
-_RECORD, _FOLDER, _LANDSCAPE = "attack.json", "attack", "landscape.safetensors"
+RECORD, _FOLDER, _LANDSCAPE = "attack.json", "attack", "landscape.safetensors"
 _EXAMPLES = "examples."
 
 
@@ -131,7 +131,7 @@ class Attack:
             records.append(each.record() | {"file": name})
         if self.landscape is not None:
             self.landscape.save(folder / _FOLDER / _LANDSCAPE)
-        write_text(folder / _RECORD, json.dumps(records, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+        write_text(folder / RECORD, json.dumps(records, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
         return self.result.save(folder)
 
     @classmethod
@@ -147,7 +147,7 @@ class Attack:
 
 def _searches(folder: Path) -> Iterator[SearchedPair]:
     try:
-        records = json.loads((folder / _RECORD).read_text(encoding="utf-8"))
+        records = json.loads((folder / RECORD).read_text(encoding="utf-8"))
         for record in records:
             arrays: dict[str, Any] = load_file(folder / _FOLDER / record.pop("file"))
             found = arrays.pop("found")

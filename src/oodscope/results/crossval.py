@@ -20,7 +20,7 @@ KINDS = ("fold", "hold_out", "crossed")
 TRAININGS = ("plain", "outlier_exposure")
 
 _KEY = ["kind", "repetition", "fold", "training", "pair", "detector", "metric", *DRAWS]
-_FILE = "crossval.parquet"
+FILE = "crossval.parquet"
 _WHAT = "cross-validation table"
 
 
@@ -105,14 +105,14 @@ class CrossValidationTable:
 
     def save(self, folder: Path | str) -> Path:
         """Write ``crossval.parquet`` to a folder, values exact to the last bit; the path of the file."""
-        path = Path(folder) / _FILE
+        path = Path(folder) / FILE
         scorefile.write(path, self.frame, self.metadata, _WHAT)
         return path
 
     @classmethod
     def load(cls, folder: Path | str) -> "CrossValidationTable":
         """Read what ``save`` wrote, and check it as strictly as a new table."""
-        path = Path(folder) / _FILE
+        path = Path(folder) / FILE
         frame, metadata = scorefile.read(path, _WHAT)
         try:
             return cls(frame, metadata)

@@ -31,7 +31,7 @@ RELIABILITY, NETWORKS = "reliability", "networks"
 """Keys of a score table's metadata. ``reliability``: the bins of every set whose calibration was measured.
 ``networks``: fingerprints of the classifier and, if it is an ensemble, of its members."""
 
-_RECORD, _SAMPLES = "generated.json", "samples.safetensors"
+RECORD, _SAMPLES = "generated.json", "samples.safetensors"
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class GeneratedStudy:
             "samples": list(self.samples),
             "sanity": self.sanity.model_dump(mode="json"),
         }
-        write_text(folder / _RECORD, json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+        write_text(folder / RECORD, json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
         return folder
 
     @classmethod
@@ -147,7 +147,7 @@ class GeneratedStudy:
         """Read what ``save`` wrote."""
         folder = Path(folder)
         try:
-            content = json.loads((folder / _RECORD).read_text(encoding="utf-8"))
+            content = json.loads((folder / RECORD).read_text(encoding="utf-8"))
             arrays: dict[str, Any] = load_file(folder / _SAMPLES)
             runs, names, sanity = content["runs"], content["samples"], content["sanity"]
         except (OSError, ValueError, TypeError, KeyError, SafetensorError) as error:
@@ -157,7 +157,7 @@ class GeneratedStudy:
             for n, name in enumerate(names)
         }
         results = tuple(Result.load(folder / Path(run).name) for run in runs)
-        return cls(results, parse(Sanity, sanity, str(folder / _RECORD)), samples)
+        return cls(results, parse(Sanity, sanity, str(folder / RECORD)), samples)
 
 
 def with_calibration(result: Result, rows: list[Measurement], **metadata: Any) -> Result:

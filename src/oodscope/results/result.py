@@ -17,7 +17,7 @@ from oodscope.results.record import RunRecord
 from oodscope.results.scoretable import ScoreTable
 from oodscope.results.tables import Table, pivot
 
-_RECORD, _MEASUREMENTS, _SCORES = "run.json", "measurements.parquet", "scores.parquet"
+RECORD, _MEASUREMENTS, _SCORES = "run.json", "measurements.parquet", "scores.parquet"
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Result:
         interrupted, or of which a part was copied, does not pass for a result.
         """
         folder = Path(folder)
-        if (folder / _RECORD).exists():
+        if (folder / RECORD).exists():
             raise StorageError(f"{folder} holds a result, and results are never overwritten; choose another folder")
         frame = self.to_dataframe()
         with atomic_path(folder / _MEASUREMENTS) as temporary:
@@ -58,15 +58,15 @@ class Result:
         files = {name: _digest(folder / name) for name in (_MEASUREMENTS, _SCORES)}
         content = {"record": self.record.model_dump(mode="json"), "sha256": files}
         text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
-        write_text(folder / _RECORD, text + "\n")
+        write_text(folder / RECORD, text + "\n")
         return folder
 
     @classmethod
     def load(cls, folder: Path | str) -> "Result":
         """Read what ``save`` wrote."""
         folder = Path(folder)
-        content = _read_json(folder / _RECORD)
-        record = parse(RunRecord, content["record"], str(folder / _RECORD))
+        content = _read_json(folder / RECORD)
+        record = parse(RunRecord, content["record"], str(folder / RECORD))
         for name, digest in content["sha256"].items():
             if not (folder / name).is_file():
                 raise DataError(f"{folder}: {name} is missing")
