@@ -12,6 +12,7 @@ from oodscope.cli.data import data
 from oodscope.cli.demo import demo
 from oodscope.cli.evaluate import evaluate
 from oodscope.cli.export import export
+from oodscope.cli.figure import figure
 from oodscope.cli.fit import fit
 from oodscope.cli.generate import generate
 from oodscope.cli.listing import listing
@@ -31,6 +32,7 @@ app.command()(demo)
 app.command()(evaluate)
 app.command()(run)
 app.command()(table)
+app.command()(figure)
 app.command()(compare)
 app.command()(crossval)
 app.command()(attack)

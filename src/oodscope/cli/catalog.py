@@ -17,6 +17,7 @@ from oodscope.data.manifest import Manifest
 from oodscope.detectors import Detector, LogitScore, Rectifier
 from oodscope.generation.variations import Variation
 from oodscope.models.zoo import MODELS
+from oodscope.report.paper.figure import FIGURES
 
 T = TypeVar("T")
 
@@ -24,13 +25,14 @@ _ROOT = Path(oodscope.detectors.__file__).parent.parent
 
 
 def build_catalog() -> dict[str, dict[str, dict[str, Any]]]:
-    """Every detector, benchmark, model, corruption and variation of the package, described by themselves."""
+    """Every detector, benchmark, model, corruption, variation and figure of the package, described by themselves."""
     return {
         "detectors": _detectors(),
         "benchmarks": _benchmarks(),
         "models": _models(),
         "corruptions": _corruptions(),
         "variations": _variations(),
+        "figures": _figures(),
     }
 
 
@@ -95,6 +97,12 @@ def _models() -> dict[str, dict[str, Any]]:
 def _corruptions() -> dict[str, dict[str, Any]]:
     columns = ("family", "group", "comparable", "differentiable", "continuous", "summary", "target")
     return {name: {column: getattr(info, column) for column in columns} for name, info in CORRUPTIONS.items()}
+
+
+def _figures() -> dict[str, dict[str, Any]]:
+    return {
+        name: {"paper": each.paper, "number": each.number, "needs": each.needs} for name, each in sorted(FIGURES.items())
+    }
 
 
 def main() -> None:

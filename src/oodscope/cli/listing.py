@@ -17,13 +17,14 @@ class Kind(StrEnum):
     MODELS = "models"
     CORRUPTIONS = "corruptions"
     VARIATIONS = "variations"
+    FIGURES = "figures"
 
 
 def listing(
     kind: Annotated[Kind, typer.Argument(help="What to list.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """List the detectors, benchmarks, models, corruptions or variations that exist, installed plugins included."""
+    """List the detectors, benchmarks, models, corruptions, variations or figures that exist, plugins included."""
     offered = {name: {"target": target, "summary": f"plugin {target}"} for name, target in plugins(kind).items()}
     entries: dict[str, dict[str, Any]] = {**catalog(kind), **offered}
     if as_json:

@@ -30,6 +30,7 @@ class RunRecord(StrictModel):
     skipped : detectors that did not apply, each with the reason.
     notes : what a reader should know, such as duplicate or unreadable images.
     costs : seconds, passes, memory; free keys.
+    labels : what a study says of the model beside its name, such as its family (see ``StudyModel``); free keys.
     forward_images : how many images went through the network; ``None`` if nobody counted.
     """
 
@@ -53,6 +54,7 @@ class RunRecord(StrictModel):
     skipped: dict[str, str] = Field(default_factory=dict)
     notes: list[str] = Field(default_factory=list)
     costs: dict[str, Any] = Field(default_factory=dict)
+    labels: dict[str, Any] = Field(default_factory=dict)
     forward_images: int | None = None
 
     @field_validator("created")

@@ -1,17 +1,19 @@
 """Study: the same evaluation of many models, side by side."""
 
 import io
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 from pydantic import Field
 
-from oodscope.base.config import StrictModel
+from oodscope.base.config import StrictModel, parse
 from oodscope.base.errors import DataError
 from oodscope.results.measurement import MEAN
 from oodscope.results.measurements import Measurements
 from oodscope.results.plaintext import escaped
+from oodscope.results.result import Result
 from oodscope.results.wording import percent
 
 METRICS = ("der99_val_correct", "der95_val_correct", "der99_train_correct", "der95_train_correct", "augrc")
@@ -27,12 +29,14 @@ class StudyModel(StrictModel):
     family : architectures that differ in size only (ResNet, ViT); colours the points of a figure.
     strategy : how it was trained, where a study compares that (AugMix, AutoAugment).
     distilled_from : the model of this study that it is compared with: the same network trained without a teacher.
+    perturbation : the radius of the adversarial training, 0 for training without one; None where that is no question.
     """
 
     name: str = Field(min_length=1)
     family: str = ""
     strategy: str = ""
     distilled_from: str = ""
+    perturbation: float | None = Field(default=None, ge=0)
 
 
 @dataclass(frozen=True)
@@ -123,6 +127,37 @@ class Study:
     def _member(self, name: str) -> StudyMember:
         (member,) = (each for each in self.members if each.model.name == name)
         return member
+
+
+def study_of(results: Iterable[Result]) -> Study:
+    """The study that several runs make, one model each.
+
+    Names and labels are those that the runs were recorded with. A run without them is called by its model (and by its
+    recipe and run, where that is not enough), belongs to the family that the letters of that name say (``resnet50``:
+    ``resnet``), and its recipe is its strategy.
+    """
+    members = [StudyMember(_model(result), result.measurements) for result in results]
+    names = [member.model.name for member in members]
+    renamed = [
+        replace(member, model=member.model.model_copy(update={"name": f"{member.model.name} ({_run(member)})"}))
+        if names.count(member.model.name) > 1
+        else member
+        for member in members
+    ]
+    return Study(renamed)
+
+
+def _model(result: Result) -> StudyModel:
+    record = result.record
+    if record.labels:
+        return parse(StudyModel, {"name": record.model, **record.labels}, f"labels of run {record.id}")
+    recipe = next((row.recipe for row in result.measurements), "")
+    letters = re.match(r"[^\W\d_]*", record.model)
+    return StudyModel(name=record.model, family=letters.group() if letters else "", strategy=recipe)
+
+
+def _run(member: StudyMember) -> str:
+    return member.measurements[0].run if member.measurements else "no measurements"
 
 
 def _of_protocol(member: StudyMember) -> Measurements:

@@ -10,7 +10,7 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
 import oodscope.report.paper
-from oodscope.base.errors import UnknownNameError
+from oodscope.base.errors import DataError, UnknownNameError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,13 +38,19 @@ class PaperFigure:
     draw: Callable[[OpenedRuns], Figure]
 
     def drawn(self, runs: OpenedRuns) -> Figure:
-        """The figure in the house style: its fonts, sizes and colours do not depend on the reader's settings."""
+        """The figure in the house style: its fonts, sizes and colours do not depend on the reader's settings.
+
+        Runs that do not fit are refused with what is missing and what the figure needs, in one line.
+        """
         from matplotlib import rc_context
 
         from oodscope.report.paper.style import STYLE
 
-        with rc_context(STYLE):
-            return self.draw(runs)
+        try:
+            with rc_context(STYLE):
+                return self.draw(runs)
+        except DataError as error:
+            raise DataError(f"{self.name}: {error}. It needs: {self.needs}") from error
 
 
 class _Collected(Mapping[str, PaperFigure]):

@@ -56,12 +56,18 @@ def save_figure(figure: Figure, stem: Path, formats: Sequence[str] = FORMATS) ->
 
 def write_figure(figure: Figure, path: Path) -> Path:
     """Write a figure to one file, in the format of its ending."""
-    kind = path.suffix[1:].lower()
-    if kind not in FORMATS:
-        raise OodscopeError(f"{path}: figures are written as {', '.join(FORMATS)}; end the name in one of them")
+    kind = check_format(path)
     with atomic_path(path) as temporary, rc_context(_SAVING):
         figure.savefig(temporary, format=kind, dpi=300, metadata=_UNDATED.get(kind))
     return path
+
+
+def check_format(path: Path) -> str:
+    """The format that a file's ending says; any other is refused, before there is work to lose."""
+    kind = path.suffix[1:].lower()
+    if kind not in FORMATS:
+        raise OodscopeError(f"{path}: figures are written as {', '.join(FORMATS)}; end the name in one of them")
+    return kind
 
 
 def same_scale(panels: Sequence[Axes], y: bool = True) -> None:
@@ -79,3 +85,14 @@ def plain_axes(panel: Axes, grid: Literal["both", "x", "y"] = "both") -> None:
     panel.spines[["top", "right"]].set_visible(False)
     panel.grid(axis=grid)
     panel.set_axisbelow(True)
+
+
+def style_of(index: int) -> tuple[str, str]:
+    """Colour and marker of the index-th line; after seven the same colours with other markers."""
+    return COLOURS[index % len(COLOURS)], MARKERS[(index + index // len(COLOURS)) % len(MARKERS)]
+
+
+def legend_above(figure: Figure, panel: Axes, columns: int) -> None:
+    """One legend for all panels, above them, where it covers no data."""
+    handles, labels = panel.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=columns)

@@ -1,0 +1,21 @@
+"""``oodscope figure``: a figure as a paper prints it, from stored runs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def figure(
+    name: Annotated[str, typer.Argument(help="Which figure, such as openood-6; see oodscope list figures.")],
+    runs: Annotated[list[Path], typer.Argument(help="Folders of runs, or folders that hold several.")],
+    output: Annotated[Path, typer.Option(help="File to write; its ending says pdf, svg or png.")],
+) -> None:
+    """Draw a figure of a paper from your own runs, ready for print."""
+    from oodscope.report.paper.figure import find_figure
+    from oodscope.report.paper.style import check_format, write_figure
+    from oodscope.results.opened import open_runs
+
+    wanted = find_figure(name)
+    check_format(output)
+    typer.echo(write_figure(wanted.drawn(open_runs(runs)), output))

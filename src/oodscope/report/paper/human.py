@@ -1,0 +1,189 @@
+"""The figures of human-centric OOD detection (Zhu et al. 2022) that show numbers: 2 and 4 to 7."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from oodscope.base.errors import DataError
+from oodscope.report.paper.figure import PaperFigure
+from oodscope.report.paper.fitting import only_result, results_with
+from oodscope.report.paper.heatmap import heatmap
+from oodscope.report.paper.style import (
+    COLOURS,
+    COLUMN,
+    GREY,
+    PAGE,
+    legend_above,
+    plain_axes,
+    same_scale,
+    style_of,
+)
+from oodscope.results import MEAN, Measurements, Study
+from oodscope.results.opened import OpenedRuns
+from oodscope.results.study import study_of
+from oodscope.results.wording import LABELS
+
+METRIC = "der99_val_correct"
+CONVENTIONAL = {"auroc": "AUROC, % (higher is better)", "fpr95_id_positive": "FPR95, % (lower is better)"}
+
+
+def conventional_twice(measurements: Measurements, detectors: Sequence[str] | None = None) -> Figure:
+    """Figure 2: AUROC and FPR95, means over the foreign sets, with all of ``id_test`` as ID and with its correct part.
+
+    Parameters
+    ----------
+    detectors : which, in this order; all, best AUROC with all ID first, unless given.
+    """
+    rows = measurements.filter(protocol="human_centric", group="label_shift", set=MEAN)
+    ranked = sorted(rows.filter(metric="auroc"), key=lambda row: -row.value)
+    chosen = list(detectors or [row.detector for row in ranked])
+    if not chosen or not rows.filter(metric="auroc_correct_id"):
+        raise DataError("no AUROC and FPR95 under human_centric; they want sets of foreign classes (near or far)")
+    figure = Figure(figsize=(PAGE, max(1.8, 0.75 + 0.24 * len(chosen))), layout="constrained")
+    panels = figure.subplots(1, 2, sharey=True)
+    places = np.arange(len(chosen))[::-1]
+    for panel, (metric, words) in zip(panels, CONVENTIONAL.items()):
+        for shift, suffix, label, colour in (
+            (0.2, "", "all ID images", "#B5B5B5"),
+            (-0.2, "_correct_id", "correctly classified ID images", COLOURS[0]),
+        ):
+            found = [rows.filter(metric=metric + suffix, detector=name)[0] for name in chosen]
+            values = np.array([100 * row.value for row in found])
+            ends = np.array([[100 * (row.value if e is None else e) for e in (row.low, row.high)] for row in found]).T
+            panel.barh(places + shift, values, 0.38, color=colour, label=label)
+            panel.errorbar(values, places + shift, xerr=np.abs(ends - values), fmt="none", ecolor="black", elinewidth=0.7)
+        panel.set_xlabel(words)
+        panel.set_xlim(0, 100)
+        plain_axes(panel, "x")
+    panels[0].set_yticks(places, chosen)
+    panels[0].set_ylim(-0.6, len(chosen) - 0.4)
+    legend_above(figure, panels[0], 2)
+    return figure
+
+
+def der_against_accuracy(study: Study, metric: str = METRIC) -> Figure:
+    """Figure 4: a panel per detector: error rate, mean over all sets, against accuracy; a line joins a family."""
+    figure, panels = _panels(study.detectors, height=1.7)
+    families = list(dict.fromkeys(member.model.family for member in study.members))
+    for detector, panel in zip(study.detectors, panels):
+        for index, family in enumerate(families):
+            names = [member.model.name for member in study.members if member.model.family == family]
+            points = sorted((100 * study.accuracy(name), 100 * study.value(name, detector, metric)) for name in names)
+            colour, marker = style_of(index)
+            panel.plot(*zip(*points), color=colour, marker=marker, markersize=3.5, label=family or "models")
+        panel.set_title(detector)
+    same_scale(panels)
+    figure.supxlabel("accuracy on id_test, %", fontsize=8)
+    figure.supylabel(f"{LABELS[metric]}, % (lower is better)", fontsize=8)
+    if len(families) > 1:
+        legend_above(figure, panels[0], min(7, len(families)))
+    return figure
+
+
+def robust_models(study: Study, metric: str = METRIC) -> Figure:
+    """Figure 5: error rate of every detector against the radius of adversarial training, and the accuracy, dotted."""
+    members = [member for member in study.members if member.model.perturbation is not None]
+    members.sort(key=lambda member: member.model.perturbation or 0.0)
+    radii = [member.model.perturbation for member in members]
+    if len(set(radii)) < 2:
+        raise DataError("no two models with different labels 'perturbation' (the radius of adversarial training)")
+    if len(set(radii)) < len(radii):
+        raise DataError("two models have one 'perturbation'; a line has one model at each")
+    names = [member.model.name for member in members]
+    figure = Figure(figsize=(COLUMN, 2.7), layout="constrained")
+    panel = figure.add_subplot()
+    # radii are spaced evenly, as the paper does: they grow by factors, and 0 has no place on a log axis
+    places = np.arange(len(names))
+    for index, detector in enumerate(study.detectors):
+        colour, marker = style_of(index)
+        values = [100 * study.value(name, detector, metric) for name in names]
+        panel.plot(places, values, color=colour, marker=marker, markersize=3.5, label=detector)
+    accuracy = [100 * study.accuracy(name) for name in names]
+    panel.plot(places, accuracy, color="black", linestyle=":", linewidth=1.4, label="accuracy")
+    panel.set_xticks(places, [f"{radius:g}" for radius in radii if radius is not None])
+    panel.set_xlabel("radius of adversarial training")
+    panel.set_ylabel(f"{LABELS[metric]}, % (lower is better)")
+    plain_axes(panel)
+    legend_above(figure, panel, 3)
+    return figure
+
+
+def strategy_heatmap(study: Study, metric: str = METRIC) -> Figure:
+    """Figure 6: strategies of training against detectors: error rate, mean over the models of a strategy."""
+    strategies = list(dict.fromkeys(member.model.strategy for member in study.members if member.model.strategy))
+    if len(strategies) < 2:
+        raise DataError("no two models with different labels 'strategy' (how each was trained)")
+    values = np.array(
+        [
+            [
+                np.mean([100 * study.value(m.model.name, d, metric) for m in study.members if m.model.strategy == s])
+                for d in study.detectors
+            ]
+            for s in strategies
+        ]
+    )
+    wide = 1.2 + 0.42 * len(study.detectors) > COLUMN
+    figure = Figure(figsize=(PAGE if wide else COLUMN, 1.0 + 0.27 * len(strategies)), layout="constrained")
+    panel = figure.add_subplot()
+    image = heatmap(panel, values, strategies, study.detectors, "{:.1f}")
+    figure.colorbar(image, ax=panel, label=f"{LABELS[metric]}, %", fraction=0.06).outline.set_visible(False)
+    return figure
+
+
+def distillation(study: Study, metric: str = METRIC) -> Figure:
+    """Figure 7: a panel per pair: the error rate of each detector with the plain and with the distilled network."""
+    detectors = study.detectors
+    pairs = [(m.model.distilled_from, m.model.name) for m in study.members if m.model.distilled_from]
+    if not pairs:
+        raise DataError("no model has the label 'distilled_from' (the model that it is compared with)")
+    figure, panels = _panels([distilled for _, distilled in pairs], height=0.55 + 0.17 * len(detectors), most=3)
+    heights = np.arange(len(detectors))[::-1]
+    for (plain, distilled), panel in zip(pairs, panels):
+        before, after = (np.array([100 * study.value(n, d, metric) for d in detectors]) for n in (plain, distilled))
+        panel.hlines(heights, before, after, color=GREY, linewidth=1.0, zorder=1)
+        panel.scatter(before, heights, s=20, facecolor="white", edgecolor=GREY, linewidth=1.0, label="plain", zorder=2)
+        panel.scatter(after, heights, s=20, color=COLOURS[0], label="distilled", zorder=2)
+        panel.set_yticks(heights, detectors)
+        panel.set_title(distilled)
+    same_scale(panels, y=False)
+    figure.supxlabel(f"{LABELS[metric]}, % (lower is better)", fontsize=8)
+    legend_above(figure, panels[0], 2)
+    return figure
+
+
+def _panels(names: Sequence[str], height: float, most: int = 4) -> tuple[Figure, list[Axes]]:
+    if not names:
+        raise DataError("no detector was measured with every model")
+    columns = min(most, len(names))
+    lines = -(-len(names) // columns)
+    figure = Figure(figsize=(COLUMN if columns == 1 else PAGE, height * lines + 0.5), layout="constrained")
+    panels = [figure.add_subplot(lines, columns, index + 1) for index in range(len(names))]
+    for panel in panels:
+        plain_axes(panel)
+    return figure, panels
+
+
+def _of_run(runs: OpenedRuns) -> Figure:
+    return conventional_twice(only_result(runs, "human_centric").measurements)
+
+
+def _of_study(draw: Callable[[Study], Figure]) -> Callable[[OpenedRuns], Figure]:
+    def drawn(runs: OpenedRuns) -> Figure:
+        return draw(study_of(results_with(runs, "human_centric", at_least=2)))
+
+    return drawn
+
+
+PAPER = "Human-centric OOD detection"
+_STUDY = "runs of two or more models under human_centric"
+FIGURES = (
+    PaperFigure("human-2", PAPER, "Fig. 2", "one run under human_centric with near or far sets", _of_run),
+    PaperFigure("human-4", PAPER, "Fig. 4", _STUDY, _of_study(der_against_accuracy)),
+    PaperFigure("human-5", PAPER, "Fig. 5", f"{_STUDY}, labelled with perturbation", _of_study(robust_models)),
+    PaperFigure(
+        "human-6", PAPER, "Fig. 6", f"{_STUDY}, labelled with strategy or of several recipes", _of_study(strategy_heatmap)
+    ),
+    PaperFigure("human-7", PAPER, "Fig. 7", f"{_STUDY}, labelled with distilled_from", _of_study(distillation)),
+)
