@@ -14,7 +14,8 @@ def test_the_committed_catalogue_is_what_the_classes_say():
 
     built = json.loads(json.dumps(build_catalog()))
     assert built == {
-        section: catalog(section) for section in ("detectors", "benchmarks", "models", "corruptions", "variations", "figures")
+        section: catalog(section)
+        for section in ("detectors", "benchmarks", "models", "corruptions", "variations", "figures")
     }, "run: make catalog"
 
 

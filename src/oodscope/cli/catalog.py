@@ -101,7 +101,8 @@ def _corruptions() -> dict[str, dict[str, Any]]:
 
 def _figures() -> dict[str, dict[str, Any]]:
     return {
-        name: {"paper": each.paper, "number": each.number, "needs": each.needs} for name, each in sorted(FIGURES.items())
+        name: {"paper": each.paper, "number": each.number, "needs": each.needs}
+        for name, each in sorted(FIGURES.items())
     }
 
 

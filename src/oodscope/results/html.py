@@ -27,7 +27,9 @@ def notebook(grid: Grid) -> str:
 
 def table(grid: Grid) -> str:
     """The bare table. Every number is also there in full, as ``data-value``, for sorting and for programs."""
-    groups = "".join(f'<th colspan="{count}" class="group">{escape(group)}</th>' for group, count in grid.groups())
+    groups = "".join(
+        f'<th scope="colgroup" colspan="{count}" class="group">{escape(group)}</th>' for group, count in grid.groups()
+    )
     names = "".join(
         f'<th scope="col">{escape(MEAN if column.set == MEAN else column.set)}</th>' for column in grid.columns
     )
@@ -36,7 +38,7 @@ def table(grid: Grid) -> str:
     bodies = []
     tracks = grid.tracks()
     for words, rows in tracks:
-        title = f'<tr class="track"><th colspan="{len(grid.columns) + 1 + grid.ranked}">{escape(words)}</th></tr>'
+        title = f'<tr class="track"><th scope="rowgroup" colspan="{len(grid.columns) + 1 + grid.ranked}">{escape(words)}</th></tr>'
         lines = (
             f'<tr><th scope="row">{escape(row.detector)}</th>{_rank(row) if grid.ranked else ""}'
             f"{''.join(map(_cell, row.cells))}</tr>"

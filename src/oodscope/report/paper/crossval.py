@@ -35,8 +35,8 @@ def pairs(runs: OpenedRuns) -> Figure:
     names = study.detectors
     texts = np.array([["<.001" if value < 0.001 else f"{value:.3f}" for value in row] for row in p])
     size = _letters(study, 5, 2)
-    shades = {"colours": "Blues_r", "norm": LogNorm(_FLOOR, 1.0, clip=True)}
-    heatmap(left, p, names[1:], names[:-1], texts, strong=p <= ALPHA, size=size, **shades)
+    shades = LogNorm(_FLOOR, 1.0, clip=True)
+    heatmap(left, p, names[1:], names[:-1], texts, colours="Blues_r", norm=shades, strong=p <= ALPHA, size=size)
     left.set_title(f"BT: p of {len(study.hold_outs)} hold-outs (bold: p ≤ {ALPHA:g})")
     most = Normalize(0, len(study.folds))
     heatmap(right, counts, names[1:], names[:-1], "{:.0f}", norm=most, strong=p <= ALPHA, size=size)
@@ -56,29 +56,36 @@ def counts(runs: OpenedRuns) -> Figure:
         heatmap(panel, found, names[1:], names[:-1], "{:.0f}", norm=most, strong=differ, size=size)
         rates = study.rates(alpha)
         told = [f"{rate.value:.1f}" if rate.pairs else "–" for rate in (rates.hits, rates.errors)]
-        panel.set_title(f"p ≤ {alpha:g}: hit rate {told[0]}, error rate {told[1]}")
+        panel.set_title(f"p ≤ {alpha:g}\nhit rate {told[0]}, error rate {told[1]}")
     figure.suptitle(f"{_metric(study)}: DCV repetitions (of {len(study.folds)}) in which a pair differs", fontsize=8)
     return figure
 
 
 def agreement(runs: OpenedRuns) -> Figure:
-    """What the cross-validations say of each detector in each cell, against the truth; off the line is error."""
+    """How far the cross-validations lie from the truth, for each detector in each cell: mean and range, in points."""
     study = _study(runs, truth=True, folds=True)
-    truth, found = 100 * study.truth, 100 * study.repetitions
-    figure = Figure(figsize=(COLUMN, 3.3), layout="constrained")
+    truth = 100 * study.truth
+    away = 100 * study.repetitions - truth
+    figure = Figure(figsize=(COLUMN, 2.9), layout="constrained")
     panel = figure.add_subplot()
-    ends = [min(truth.min(), found.min()), max(truth.max(), found.max())]
-    panel.plot(ends, ends, color=GREY, linewidth=0.8, zorder=1)
+    panel.axhline(0, color=GREY, linewidth=0.8, zorder=1)
     for index, name in enumerate(study.detectors):
         colour, marker = style_of(index)
-        middle = found[:, index].mean(axis=0)
-        reach = np.abs(np.stack([found[:, index].min(axis=0), found[:, index].max(axis=0)]) - middle)
+        middle = away[:, index].mean(axis=0)
+        reach = np.abs(np.stack([away[:, index].min(axis=0), away[:, index].max(axis=0)]) - middle)
         panel.errorbar(
-            truth[index], middle, yerr=reach, fmt=marker, color=colour, markersize=3, elinewidth=0.5, label=name, zorder=2
+            truth[index],
+            middle,
+            yerr=reach,
+            fmt=marker,
+            color=colour,
+            markersize=3,
+            elinewidth=0.5,
+            label=name,
+            zorder=2,
         )
     panel.set_xlabel(f"BT {_metric(study)}, mean of {len(study.hold_outs)} hold-outs, %")
-    panel.set_ylabel(f"DCV {_metric(study)}, mean and range of {len(study.folds)}, %")
-    panel.set_aspect("equal")
+    panel.set_ylabel(f"DCV − BT, points (range of {len(study.folds)})")
     plain_axes(panel)
     legend_above(figure, panel, 4)
     return figure
@@ -97,7 +104,7 @@ def ranks(runs: OpenedRuns) -> Figure:
     panel = figure.add_subplot()
     margin = 0.42 * (count - 1)
     panel.set_xlim(1 - margin, count + margin)
-    panel.set_ylim(-(half + bars + 0.9), 2.2)
+    panel.set_ylim(-(half + bars + 0.4), 2.2)
     panel.axis("off")
     panel.plot([1, count], [0, 0], color="black", linewidth=0.8)
     for rank in range(1, count + 1):
@@ -138,17 +145,19 @@ def convergence(runs: OpenedRuns) -> Figure:
     band = 200 * series.std(axis=0, ddof=1).max() / np.sqrt(n)
     figure = Figure(figsize=(COLUMN, 2.6), layout="constrained")
     panel = figure.add_subplot()
-    panel.fill_between(n, -band, band, color=PALE, linewidth=0, label="± 2 standard errors", zorder=0)
+    panel.fill_between(n, -band, band, color=PALE, linewidth=0, zorder=0)
+    panel.text(len(n), band[len(n) // 2], "± 2 standard errors ", ha="right", va="bottom", fontsize=7, color="#555555")
     for index, name in enumerate(study.detectors):
         colour, marker = style_of(index)
-        places = np.linspace(0, len(n) - 1, 6).round().astype(int)[1:-1] + index % 5
-        marked = sorted({int(place) for place in places if place < len(n)})
+        # marks of different lines stand side by side, each line having its share of a fifth of the width
+        first = 0.2 * (1 + index / len(study.detectors))
+        marked = sorted({int(share * (len(n) - 1)) for share in np.arange(first, 1.0, 0.2)})
         panel.plot(n, away[:, index], color=colour, marker=marker, markersize=3, markevery=marked, label=name)
     top = 1.05 * max(float(np.abs(away).max()), float(band[1]))
     panel.set_ylim(-top, top)
     panel.set_xlim(1, len(n))
     panel.set_xlabel("hold-outs")
-    panel.set_ylabel(f"{_metric(study)}, points from the last mean")
+    panel.set_ylabel(f"{_metric(study)}, points from last mean")
     plain_axes(panel, "y")
     legend_above(figure, panel, 4)
     return figure

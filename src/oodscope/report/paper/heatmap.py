@@ -53,5 +53,5 @@ def heatmap(
 
 def _readable(image: AxesImage, value: float) -> str:
     """Black or white, whichever contrasts more with the colour of a value (relative luminance)."""
-    red, green, blue, _ = image.cmap(image.norm(value))
+    red, green, blue, _ = image.cmap(image.norm(np.asarray(value)))
     return "black" if 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2 > 0.18 else "white"

@@ -53,7 +53,9 @@ def conventional_twice(measurements: Measurements, detectors: Sequence[str] | No
             values = np.array([100 * row.value for row in found])
             ends = np.array([[100 * (row.value if e is None else e) for e in (row.low, row.high)] for row in found]).T
             panel.barh(places + shift, values, 0.38, color=colour, label=label)
-            panel.errorbar(values, places + shift, xerr=np.abs(ends - values), fmt="none", ecolor="black", elinewidth=0.7)
+            panel.errorbar(
+                values, places + shift, xerr=np.abs(ends - values), fmt="none", ecolor="black", elinewidth=0.7
+            )
         panel.set_xlabel(words)
         panel.set_xlim(0, 100)
         plain_axes(panel, "x")
@@ -101,7 +103,7 @@ def robust_models(study: Study, metric: str = METRIC) -> Figure:
         values = [100 * study.value(name, detector, metric) for name in names]
         panel.plot(places, values, color=colour, marker=marker, markersize=3.5, label=detector)
     accuracy = [100 * study.accuracy(name) for name in names]
-    panel.plot(places, accuracy, color="black", linestyle=":", linewidth=1.4, label="accuracy")
+    panel.plot(places, accuracy, color="black", linestyle=":", linewidth=1.4, label="accuracy, %")
     panel.set_xticks(places, [f"{radius:g}" for radius in radii if radius is not None])
     panel.set_xlabel("radius of adversarial training")
     panel.set_ylabel(f"{LABELS[metric]}, % (lower is better)")
@@ -146,6 +148,7 @@ def distillation(study: Study, metric: str = METRIC) -> Figure:
         panel.scatter(before, heights, s=20, facecolor="white", edgecolor=GREY, linewidth=1.0, label="plain", zorder=2)
         panel.scatter(after, heights, s=20, color=COLOURS[0], label="distilled", zorder=2)
         panel.set_yticks(heights, detectors)
+        panel.set_ylim(-0.6, len(detectors) - 0.4)
         panel.set_title(distilled)
     same_scale(panels, y=False)
     figure.supxlabel(f"{LABELS[metric]}, % (lower is better)", fontsize=8)
@@ -183,7 +186,11 @@ FIGURES = (
     PaperFigure("human-4", PAPER, "Fig. 4", _STUDY, _of_study(der_against_accuracy)),
     PaperFigure("human-5", PAPER, "Fig. 5", f"{_STUDY}, labelled with perturbation", _of_study(robust_models)),
     PaperFigure(
-        "human-6", PAPER, "Fig. 6", f"{_STUDY}, labelled with strategy or of several recipes", _of_study(strategy_heatmap)
+        "human-6",
+        PAPER,
+        "Fig. 6",
+        f"{_STUDY}, labelled with strategy or of several recipes",
+        _of_study(strategy_heatmap),
     ),
     PaperFigure("human-7", PAPER, "Fig. 7", f"{_STUDY}, labelled with distilled_from", _of_study(distillation)),
 )

@@ -15,7 +15,9 @@ _LEADER = 9
 """Points: a name this far away or farther is joined to its point by a line."""
 
 
-def label_points(panel: Axes, points: NDArray[np.float64], names: Sequence[str], size: float = 6) -> list[str]:
+def label_points(
+    panel: Axes, points: NDArray[np.float64], names: Sequence[str], *, avoid: NDArray[np.float64], size: float = 6
+) -> list[str]:
     """Write each name at the nearest place where it covers no point and no other name; which names found one.
 
     Where none is free the point stays without a name: an unread name is better than two that cannot be read.
@@ -23,16 +25,18 @@ def label_points(panel: Axes, points: NDArray[np.float64], names: Sequence[str],
     Parameters
     ----------
     points : ``[N, 2]`` in the data of the panel.
+    avoid : ``[M, 2]``, further places that no name may cover, such as those along a line.
     size : of the letters.
     """
     figure = panel.get_figure(root=True)
     assert figure is not None
-    canvas = FigureCanvasAgg(figure)
+    canvas: Any = FigureCanvasAgg(figure)
     figure.draw_without_rendering()
-    renderer: Any = canvas.get_renderer()
+    renderer = canvas.get_renderer()
     dots = panel.transData.transform(points)
     scale = figure.dpi / 72
-    taken = [Bbox.from_bounds(x - 2 * scale, y - 2 * scale, 4 * scale, 4 * scale) for x, y in dots]
+    taken = [_around(dot, 2 * scale) for dot in dots]
+    taken += [_around(dot, 0.5 * scale) for dot in panel.transData.transform(avoid)]
     frame, placed = panel.get_window_extent(renderer), []
     for number in np.argsort(-dots[:, 1], kind="stable"):
         for distance, angle in ((d, a) for d in _DISTANCES for a in _ANGLES):
@@ -45,6 +49,10 @@ def label_points(panel: Axes, points: NDArray[np.float64], names: Sequence[str],
                 break
             text.remove()
     return placed
+
+
+def _around(dot: NDArray[np.float64], reach: float) -> Bbox:
+    return Bbox.from_extents(dot[0] - reach, dot[1] - reach, dot[0] + reach, dot[1] + reach)
 
 
 def _written(panel: Axes, name: str, point: NDArray[np.float64], distance: float, angle: float, size: float) -> Any:

@@ -32,8 +32,8 @@ def standard_against_full_spectrum(runs: OpenedRuns) -> Figure:
     figure = Figure(figsize=(COLUMN, _HEAD + _LINE * len(names)), layout="constrained")
     panel = figure.add_subplot()
     heights = np.arange(len(names))
-    ends = [[100 * found[protocol][name].value for name in names] for protocol in SETTINGS]
-    panel.hlines(heights, *ends, color=GREY, linewidth=1.0, zorder=1)
+    before, after = ([100 * found[protocol][name].value for name in names] for protocol in SETTINGS)
+    panel.hlines(heights, before, after, color=GREY, linewidth=1.0, zorder=1)
     for index, (protocol, words) in enumerate(SETTINGS.items()):
         rows = [found[protocol][name] for name in names]
         _points(panel, rows, heights, COLOURS[index], MARKERS[index], words, filled=index == 0)
@@ -54,7 +54,7 @@ def foundation_models(runs: OpenedRuns) -> Figure:
     for result, means in zip(results, found):
         for detector in ZERO_SHOT:
             if any(detector not in means[place] for place in places):
-                raise DataError(f"run {result.record.id} lacks {detector}; evaluate with --detectors {','.join(ZERO_SHOT)}")
+                raise DataError(f"run {result.record.id} lacks {detector}")
     figure = Figure(figsize=(PAGE, 2.5), layout="constrained")
     panels = figure.subplots(1, len(ZERO_SHOT), sharey=True)
     offsets = np.linspace(-0.24, 0.24, len(results)) if len(results) > 1 else np.zeros(1)
@@ -84,7 +84,7 @@ def near_against_far(runs: OpenedRuns) -> Figure:
         both = [detector for detector in near if detector in far]
         own = np.array([(100 * far[detector].value, 100 * near[detector].value) for detector in both])
         colour, marker = style_of(index)
-        panel.scatter(*own.T, s=16, color=colour, marker=marker, linewidth=0, label=name, zorder=2)
+        panel.scatter(own[:, 0], own[:, 1], s=16, color=colour, marker=marker, linewidth=0, label=name, zorder=2)
         points.append(own)
         labels += both
     far_values, near_values = np.concatenate(points).T
@@ -92,16 +92,20 @@ def near_against_far(runs: OpenedRuns) -> Figure:
         raise DataError(f"a line needs at least 3 detectors with different far AUROC; there are {len(labels)}")
     line = linregress(far_values, near_values)
     ends = np.array([far_values.min(), far_values.max()])
-    words = f"near = {line.slope:.2f} far {line.intercept:+.1f},  r = {line.rvalue:.2f},  n = {len(labels)}"
+    sign = "+" if line.intercept >= 0 else "−"
+    words = f"near = {line.slope:.2f} far {sign} {abs(line.intercept):.1f},  r = {line.rvalue:.2f},  n = {len(labels)}"
     panel.plot(ends, line.slope * ends + line.intercept, color=GREY, linewidth=1.0, zorder=1, label="_line")
-    panel.set_title(words.replace("-", "−"), fontsize=7, color="#444444")
+    panel.set_title(words, fontsize=7, color="#444444")
     panel.set_xlabel("far-OOD AUROC, %")
     panel.set_ylabel("near-OOD AUROC, %")
     panel.margins(0.08)
     plain_axes(panel)
     if len(results) > 1:
         legend_above(figure, panel, min(3, len(results)))
-    label_points(panel, np.concatenate(points), labels)
+    along = np.linspace(*ends, 60)
+    label_points(
+        panel, np.concatenate(points), labels, avoid=np.column_stack([along, line.slope * along + line.intercept])
+    )
     return figure
 
 

@@ -23,7 +23,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 GREY, PALE = "#8A8A8A", "#E3E3E3"
 
-STYLE: dict[str, Any] = {
+STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 8,
     "axes.titlesize": 8,
@@ -43,7 +43,7 @@ STYLE: dict[str, Any] = {
     "grid.linewidth": 0.5,
 }
 
-_SAVING: dict[str, Any] = {"svg.hashsalt": "oodscope", "pdf.fonttype": 42, "savefig.facecolor": "white"}
+_SAVING: dict[Any, Any] = {"svg.hashsalt": "oodscope", "pdf.fonttype": 42, "savefig.facecolor": "white"}
 """Letters stay letters in a PDF (TrueType, which publishers ask for), and equal figures are equal files."""
 
 _UNDATED: dict[str, dict[str, None]] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}

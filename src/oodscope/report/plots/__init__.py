@@ -1,0 +1,5 @@
+"""Interactive plots as data: each function takes results and answers with figures that a page's script draws."""
+
+from oodscope.report.plots.plot import PlotlyFigure
+
+__all__ = ["PlotlyFigure"]
