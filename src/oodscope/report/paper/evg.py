@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
@@ -80,18 +81,12 @@ def same_sources(runs: OpenedRuns) -> Figure:
     varied = [name for name in outliers.variations if name not in outliers.generators]
     if not varied:
         raise DataError(f"attacked with {', '.join(outliers.variations)} only, which makes images of its own")
-    columns = []
-    for name in varied:
-        found = {detector: outliers.search(detector, name).examples for detector in outliers.clean}
-        if not all(found.values()):
-            raise DataError(
-                f"the attack on {outliers.name} with {name} was saved before images of the same sources were kept; "
-                "repeat it in another folder"
-            )
-        columns.append((name, {detector: each for detector, each in found.items() if each is not None}))
+    columns = [(name, _examples(outliers, name)) for name in varied]
     # as many per variation as fit; the first ones, of the same chains for all
     shown = max(1, min(ACROSS // len(columns), *(len(each.chains) for _, found in columns for each in found.values())))
-    figure, panels = _strip([_one(next(iter(found.values()))) for _, found in columns], shown, 1 + len(outliers.clean))
+    figure, panels = _strip(
+        [next(iter(found.values())).images[0] for _, found in columns], shown, 1 + len(outliers.clean)
+    )
     for number, (panel, (name, found)) in enumerate(zip(panels, columns)):
         sources = next(iter(found.values())).sources
         assert sources is not None, "only variations of source images are shown"
@@ -102,13 +97,27 @@ def same_sources(runs: OpenedRuns) -> Figure:
     return figure
 
 
+def _examples(outliers: Outliers, variation: str) -> dict[str, FoundImages]:
+    """By detector, what was made of the first source images."""
+    found = {}
+    for detector in outliers.clean:
+        examples = outliers.search(detector, variation).examples
+        if examples is None:
+            raise DataError(
+                f"the attack on {outliers.name} with {variation} was saved before images of the same sources were "
+                "kept; repeat it in another folder"
+            )
+        found[detector] = examples
+    return found
+
+
 def _worst(columns: Sequence[tuple[Outliers, str, list[str]]]) -> Figure:
     """A panel per set and variation, a row per detector."""
     found = [
         [(detector, outliers.search(detector, name).worst) for detector in chosen] for outliers, name, chosen in columns
     ]
     shown = max(1, min(ACROSS // len(columns), *(len(worst.chains) for rows in found for _, worst in rows)))
-    figure, panels = _strip([_one(rows[0][1]) for rows in found], shown, max(map(len, found)))
+    figure, panels = _strip([rows[0][1].images[0] for rows in found], shown, max(map(len, found)))
     before: list[str] = []
     for panel, (outliers, name, chosen), rows in zip(panels, columns, found):
         pictures = [(detector, list(worst.images[:shown])) for detector, worst in rows]
@@ -118,16 +127,12 @@ def _worst(columns: Sequence[tuple[Outliers, str, list[str]]]) -> Figure:
     return figure
 
 
-def _strip(pictures: Sequence[Picture], shown: int, rows: int) -> tuple[Figure, list]:
+def _strip(pictures: Sequence[Picture], shown: int, rows: int) -> tuple[Figure, list[Axes]]:
     """Panels side by side for so many pictures each, in as many rows."""
     width = (PAGE - _NAMES) / len(pictures)
     height = max(size_of(rows, shown, each, True, min(width, 0.62 * shown)) for each in pictures)
     figure = Figure(figsize=(PAGE, height + _TITLE), layout="constrained")
     return figure, list(figure.subplots(1, len(pictures), squeeze=False).flat)
-
-
-def _one(found: FoundImages) -> Picture:
-    return found.images[0]
 
 
 def _ranks(found: FoundImages, shown: int) -> list[str]:

@@ -6,14 +6,15 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 
 from oodscope.base.errors import DataError
 from oodscope.report.paper.figure import PaperFigure
 from oodscope.report.paper.generated_networks import auroc_by_network, orderings, reliability_plots
 from oodscope.report.paper.heatmap import heatmap
-from oodscope.report.paper.mosaic import mosaic, size_of
-from oodscope.report.paper.style import COLOURS, COLUMN, PAGE, plain_axes
+from oodscope.report.paper.mosaic import Picture, mosaic, size_of
 from oodscope.report.paper.studies import only_study
+from oodscope.report.paper.style import COLOURS, COLUMN, PAGE, plain_axes
 from oodscope.results.generated import GeneratedStudy, Samples
 from oodscope.results.opened import OpenedRuns
 from oodscope.results.sanity import SetCheck
@@ -110,7 +111,7 @@ def near_by_class(runs: OpenedRuns) -> Figure:
     return figure
 
 
-def _confusion(panel: Axes, check: SetCheck, class_names: Sequence[str]):
+def _confusion(panel: Axes, check: SetCheck, class_names: Sequence[str]) -> AxesImage:
     counts = np.asarray(check.confusion, dtype=np.float64)
     shares = 100 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     texts = "{:.0f}" if len(counts) <= WRITTEN else np.full(counts.shape, "")
@@ -129,9 +130,8 @@ def _bars(panel: Axes, values: dict[str, float], generated: Sequence[str]) -> No
     """Bars from the largest value down, with the number at the end of each."""
     names = sorted(values, key=lambda name: (values[name], name))
     for height, name in enumerate(names):
-        ours = name in generated
-        look = {"color": COLOURS[1], "hatch": "////", "edgecolor": "white"} if ours else {"color": _OTHER}
-        panel.barh(height, values[name], 0.72, linewidth=0, **look)
+        colour, hatch = (COLOURS[1], "////") if name in generated else (_OTHER, "")
+        panel.barh(height, values[name], 0.72, linewidth=0, facecolor=colour, hatch=hatch, edgecolor="white")
         panel.text(values[name], height, f" {values[name]:.3g}", va="center", fontsize=6)
     panel.set_yticks(range(len(names)), names)
     for label, name in zip(panel.get_yticklabels(), names):
@@ -141,7 +141,7 @@ def _bars(panel: Axes, values: dict[str, float], generated: Sequence[str]) -> No
     plain_axes(panel, "x")
 
 
-def _by_class(study: GeneratedStudy, sample: Samples) -> list[tuple[str, list]]:
+def _by_class(study: GeneratedStudy, sample: Samples) -> list[tuple[str, list[Picture]]]:
     """The first classes that images came from, each with its first images."""
     present = np.unique(sample.source[sample.source >= 0]).tolist()[:CLASSES]
     return [(study.sanity.class_names[each], list(sample.images[sample.source == each][:IMAGES])) for each in present]

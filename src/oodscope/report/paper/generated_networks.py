@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from oodscope.base.errors import DataError
+from oodscope.report.paper.radar import radar
 from oodscope.report.paper.studies import foreign, marked, only_study, studies
 from oodscope.report.paper.style import GREY, PAGE, legend_above, plain_axes, style_of
 from oodscope.results import Measurement
@@ -27,18 +28,17 @@ def auroc_by_network(runs: OpenedRuns) -> Figure:
     first.
     """
     found = [(study, foreign(study), _detectors(study)) for study in studies(runs)]
-    lines = sum(-(-len(detectors) // ACROSS) for _, _, detectors in found)
     across = min(ACROSS, max(len(detectors) for _, _, detectors in found))
-    figure = Figure(figsize=(PAGE, 0.5 + 1.75 * lines), layout="constrained")
-    grid = iter(figure.subplots(lines, across, squeeze=False, sharey=True))
-    for study, sets, detectors in found:
-        for start in range(0, len(detectors), across):
-            panels = next(grid)
-            panels[0].set_ylabel("AUROC, %")
-            for panel, detector in zip(panels, detectors[start : start + across]):
-                _networks(panel, study, sets, detector)
-            for panel in panels[len(detectors[start : start + across]) :]:
-                panel.axis("off")
+    lines = [-(-len(detectors) // across) for _, _, detectors in found]
+    figure = Figure(figsize=(PAGE, 0.9 + 1.45 * sum(lines)), layout="constrained")
+    grid = figure.subplots(sum(lines), across, squeeze=False, sharey=True)
+    for number, (study, sets, detectors) in enumerate(found):
+        panels = grid[sum(lines[:number]) :][: lines[number]].ravel()
+        for place, (panel, detector) in enumerate(zip(panels, detectors)):
+            _networks(panel, study, sets, detector, named=place + across >= len(detectors))
+            panel.set_ylabel("AUROC, %" if place % across == 0 else "")
+        for panel in panels[len(detectors) :]:
+            panel.axis("off")
     legend_above(figure, figure.axes[0], min(4, max(len(sets) for _, sets, _ in found)))
     return figure
 
@@ -65,7 +65,7 @@ def reliability_plots(runs: OpenedRuns) -> Figure:
             colour, marker = style_of(number)
             words = marked(study, result.record.model)
             x, y = bins["confidence"][filled], bins["accuracy"][filled]
-            panel.plot(x, y, color=colour, marker=marker, markersize=3, label=words)
+            panel.plot(x, y, color=colour, marker=marker, markersize=3, label=words, clip_on=False)
         told = sorted(100 * errors[network, name].value for network in study.networks)
         span = f"{told[0]:.1f}" if len(told) == 1 else f"{told[0]:.1f} to {told[-1]:.1f}"
         weight = "bold" if name in study.sanity.generated else "normal"
@@ -99,11 +99,11 @@ def orderings(runs: OpenedRuns) -> Figure:
     across = min(3 if max(map(len, spokes.values())) <= 12 else 2, len(networks))
     lines, side = -(-len(networks) // across), PAGE / max(2, across)
     figure = Figure(figsize=(side * across, 0.4 + side * lines), layout="constrained")
-    grid = figure.subplots(lines, across, squeeze=False, subplot_kw={"projection": "polar"})
+    grid = figure.subplots(lines, across, squeeze=False)
     for panel, network in zip(grid.flat, networks):
         values = {name: np.array([found[network, each, name].value for each in spokes[network]]) for name in sets}
-        _radar(panel, spokes[network], values, study.sanity.generated)
-        panel.set_title(marked(study, network), pad=14)
+        radar(panel, spokes[network], values, study.sanity.generated)
+        panel.set_title(marked(study, network))
     for panel in grid.flat[len(networks) :]:
         panel.axis("off")
     legend_above(figure, grid.flat[0], min(4, len(sets)))
@@ -120,22 +120,30 @@ def _detectors(study: GeneratedStudy) -> list[str]:
     return ranked[:DETECTORS]
 
 
-def _networks(panel: Axes, study: GeneratedStudy, sets: Sequence[str], detector: str) -> None:
-    found = study.separation("auroc")
-    networks = [each for each in study.networks if (each, detector, sets[0]) in found]
+def _networks(panel: Axes, study: GeneratedStudy, sets: Sequence[str], detector: str, *, named: bool) -> None:
+    """Every network has its place in all panels; one that lacks the detector leaves it empty."""
+    found, step = study.separation("auroc"), min(0.16, 0.7 / len(sets))
+    places = [place for place, each in enumerate(study.networks) if (each, detector, sets[0]) in found]
     for number, name in enumerate(sets):
-        rows = [found[network, detector, name] for network in networks]
+        rows = [found[study.networks[place], detector, name] for place in places]
         values = np.array([100 * row.value for row in rows])
         ends = np.array([[100 * (row.value if end is None else end) for end in (row.low, row.high)] for row in rows]).T
         colour, marker = style_of(number)
-        places = np.arange(len(networks)) + (number - (len(sets) - 1) / 2) * min(0.16, 0.7 / len(sets))
-        face = colour if name in study.sanity.generated else "white"
-        look = {"fmt": marker, "color": colour, "markerfacecolor": face, "markersize": 4, "elinewidth": 0.8}
-        panel.errorbar(places, values, yerr=np.abs(ends - values), label=name, **look)
+        panel.errorbar(
+            np.array(places) + (number - (len(sets) - 1) / 2) * step,
+            values,
+            yerr=np.abs(ends - values),
+            fmt=marker,
+            color=colour,
+            markerfacecolor=colour if name in study.sanity.generated else "white",
+            markersize=4,
+            elinewidth=0.8,
+            label=name,
+        )
     panel.axhline(50, color=GREY, linewidth=0.7, linestyle="--")
-    names = [marked(study, each) for each in networks]
-    panel.set_xticks(range(len(networks)), names, rotation=30, ha="right", rotation_mode="anchor")
-    panel.set_xlim(-0.6, len(networks) - 0.4)
+    names = [marked(study, each) if named else "" for each in study.networks]
+    panel.set_xticks(range(len(names)), names, rotation=30, ha="right", rotation_mode="anchor")
+    panel.set_xlim(-0.6, len(names) - 0.4)
     panel.set_title(detector)
     plain_axes(panel, "y")
 
@@ -150,23 +158,3 @@ def _shifts(study: GeneratedStudy) -> list[str]:
     mean = {name: np.mean([errors[network, name].value for network in study.networks]) for name in names}
     rest = sorted((name for name in names if name not in first), key=lambda name: -mean[name])
     return [*first, *rest][:SETS]
-
-
-def _radar(panel: Axes, spokes: Sequence[str], values: dict[str, np.ndarray], generated: Sequence[str]) -> None:
-    angles = 2 * np.pi * np.arange(len(spokes)) / len(spokes)
-    around = np.append(angles, angles[0])
-    for number, (name, line) in enumerate(values.items()):
-        low, high = float(line.min()), float(line.max())
-        reach = 0.1 + (line - low) / (high - low) if high > low else np.full(len(line), 0.6)
-        colour, marker = style_of(number)
-        width = 1.6 if name in generated else 0.9
-        panel.plot(
-            around, np.append(reach, reach[0]), color=colour, marker=marker, markersize=3, linewidth=width, label=name
-        )
-    panel.set_theta_zero_location("N")
-    panel.set_theta_direction(-1)
-    panel.set_xticks(angles, spokes, fontsize=6)
-    panel.set_yticks([0.1, 0.6, 1.1], ["", "", ""])
-    panel.set_ylim(0, 1.15)
-    panel.grid(True)
-    panel.spines[:].set_visible(False)

@@ -51,8 +51,9 @@ def mosaic(
 
 def size_of(rows: int, columns: int, picture: Picture, words: bool, width: float) -> float:
     """The height in inches of a mosaic that is so many inches wide."""
-    pitch = picture.shape[0] / picture.shape[1] + GAP + (WORD if words else 0)
-    return width * rows * pitch / (columns * (1 + GAP) - GAP)
+    tall, wide = picture.shape[:2]
+    height: float = width * rows * (tall / wide + GAP + WORD * words) / (columns * (1 + GAP) - GAP)
+    return height
 
 
 _PLAIN: dict[str, Any] = {"interpolation": "nearest", "cmap": "gray", "vmin": 0, "vmax": 255}

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from oodscope.base.errors import DataError
+from oodscope.results import SetRecord
 from oodscope.results.attack import CLEAN, PROTOCOL, TRANSFER, Attack, SearchedPair
 from oodscope.results.opened import OpenedRuns
 
@@ -79,10 +81,10 @@ def only_set(sets: Sequence[Outliers]) -> Outliers:
     return sets[0]
 
 
-def _about(attack: Attack) -> dict[str, list[str]]:
-    about: dict[str, list[str]] = attack.result.scores.metadata["attack"]
+def _about(attack: Attack) -> dict[str, Any]:
+    about: dict[str, Any] = attack.result.scores.metadata["attack"]
     return about
 
 
-def _id_test(attack: Attack) -> list:
+def _id_test(attack: Attack) -> list[SetRecord]:
     return [each for each in attack.result.record.sets.values() if each.role == "id_test"]
