@@ -58,12 +58,14 @@ def transfer(runs: OpenedRuns) -> Figure:
     lines = -(-len(panels) // across)
     figure = Figure(figsize=(min(PAGE, across * side + 0.9), lines * (side + 0.35)), layout="constrained")
     grid = figure.subplots(lines, across, squeeze=False)
-    for panel, (outliers, name) in zip(grid.flat, panels):
+    for place, (panel, (outliers, name)) in enumerate(zip(grid.flat, panels)):
         found, order = outliers.transfer(name), list(outliers.clean)
         values = np.array([[found[judge, against] for against in order] for judge in order])
         own = np.eye(len(order), dtype=bool)
         image = heatmap(panel, values, order, order, "{:.2f}", norm=Normalize(0, 1), strong=own, size=5.5)
         panel.set_title(f"{outliers.name}, {name}")
+        if place % across and list(panels[place - 1][0].clean) == order:
+            panel.tick_params(labelleft=False)
     for panel in grid.flat[len(panels) :]:
         panel.axis("off")
     figure.supxlabel("images found against", fontsize=8)

@@ -57,9 +57,13 @@ def _falling(panel: Axes, land: Landscape) -> None:
     for name, lowest in land.lowest.items():
         colour, marker = _look(land, name)
         words = SAMPLERS.get(name, name)
-        panel.fill_between(land.budgets, lowest.min(axis=1), lowest.max(axis=1), color=colour, alpha=0.13, linewidth=0)
+        least, most = lowest.min(axis=1), lowest.max(axis=1)
+        panel.fill_between(land.budgets, least, most, color=colour, alpha=0.06, linewidth=0)
+        for end in (least, most):
+            panel.plot(land.budgets, end, color=colour, linewidth=0.6, linestyle=":")
         panel.plot(land.budgets, lowest.mean(axis=1), color=colour, marker=marker, markersize=3.5, label=words)
     panel.set_xscale("log")
+    panel.xaxis.set_major_formatter("{x:,.0f}")
     panel.set_xlabel("evaluations per image")
     panel.set_ylabel("lowest score, standardised")
     count = next(iter(land.lowest.values())).shape[1]

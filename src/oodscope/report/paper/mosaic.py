@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 Picture = NDArray[np.uint8]
 
-GAP, WORD = 0.06, 0.3
+GAP, WORD = 0.06, 0.24
 """Widths of a picture: the gap between two of them, and the height of a line of words."""
 
 LETTERS = 5.5
