@@ -20,7 +20,8 @@ import oodscope as oods
 from oodscope.metrics import Rejection, ThresholdSample, percentile_interval, resamples
 from oodscope.protocols.labelled_sets import correct_rows, labelled_sets, rows_of
 from oodscope.protocols.selective_rows import selective_estimates
-from oodscope.report.study_figures import conventional_twice, save_figure
+from oodscope.report.paper.human import conventional_twice
+from oodscope.report.paper.style import save_figure
 from openood_cifar import open_classifier
 from shifted_cifar import open_shifted
 

@@ -8,14 +8,9 @@ import pytest
 from PIL import Image
 
 from oodscope.base.errors import DataError
-from oodscope.report.study_figures import (
-    conventional_twice,
-    der_against_accuracy,
-    distillation,
-    save_figure,
-    strategy_heatmap,
-    write_study_figures,
-)
+from oodscope.report.paper.human import conventional_twice, der_against_accuracy, distillation, strategy_heatmap
+from oodscope.report.paper.style import save_figure
+from oodscope.report.study_figures import write_study_figures
 from oodscope.results import Measurement, Measurements, Study, StudyMember, StudyModel
 
 SETS = {"label_shift": ("rain", "snow"), "input_shift": ("id_test", "dim")}
@@ -124,8 +119,8 @@ class TestFigures:
 
     def test_bars_of_the_conventional_metrics(self, study):
         auroc, fpr = conventional_twice(study.members[0].measurements).axes
-        assert [bar.get_height() for bar in auroc.patches] == pytest.approx([80, 70, 90, 80])
-        assert [bar.get_height() for bar in fpr.patches] == pytest.approx([50, 60, 30, 40])
+        assert [bar.get_width() for bar in auroc.patches] == pytest.approx([80, 70, 90, 80])
+        assert [bar.get_width() for bar in fpr.patches] == pytest.approx([50, 60, 30, 40])
 
     def test_files_can_be_opened_and_are_equal_when_drawn_again(self, study, tmp_path):
         paths = save_figure(der_against_accuracy(study), tmp_path / "a" / "figure")

@@ -1,5 +1,7 @@
 """Job: one evaluation as a configuration, and the road from it to a saved result."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -66,8 +68,13 @@ def job_from(declared: Any, path: Path) -> Job:
     return job.model_copy(update={"model": job.model.found_from(path.parent), "root": root})
 
 
-def execute(job: Job, progress: Progress) -> tuple[Result, Path]:
-    """Run a job; the result and the folder it was saved to, report included."""
+def execute(job: Job, progress: Progress, labels: Mapping[str, Any] | None = None) -> tuple[Result, Path]:
+    """Run a job; the result and the folder it was saved to, report included.
+
+    Parameters
+    ----------
+    labels : what a study says of the model, kept in the record.
+    """
     # names first: a misspelt detector should not wait for a training
     detectors = asked_detectors(job)
     benchmark = matched(open_benchmark(job, progress), job.model, job.classes)
@@ -84,6 +91,7 @@ def execute(job: Job, progress: Progress) -> tuple[Result, Path]:
         human_centric=job.human_centric,
         progress=progress,
     )
+    result = replace(result, record=result.record.model_copy(update={"labels": dict(labels or {})}))
     folder = result.save(Path(job.output) / result.record.id)
     write_report(result, folder / "report.html")
     ResultStore(Path(job.output) / "results.sqlite").add(result)

@@ -26,12 +26,17 @@ class StudyJob:
 
     @property
     def key(self) -> str:
-        """Of everything that decides the result: the declaration, the files that it names, this version."""
+        """Of everything that decides the result: the declaration, its labels, the files that it names, this version."""
         named = [self.job.benchmark] if isinstance(self.job.benchmark, str) else []
         files = [Path(name) for name in (*self.job.model.files, *named)]
         digests = [sha256(path.read_bytes()).hexdigest() for path in files if path.is_file()]
         declared = self.job.model_dump(mode="json", exclude={"output", "device", "batch_size"})
-        return fingerprint(declared, digests, __version__)[:24]
+        return fingerprint(declared, self.labels, digests, __version__)[:24]
+
+    @property
+    def labels(self) -> dict[str, Any]:
+        """What is recorded of the model with its result."""
+        return self.model.model_dump(exclude_defaults=True)
 
 
 def is_study(declared: Any) -> bool:
@@ -69,7 +74,7 @@ def execute_study(jobs: list[StudyJob], output: Path, progress: Progress) -> tup
     for each in jobs:
         folder = output / done.get(each.key, "")
         if each.key not in done or not (folder / "run.json").is_file():
-            _, folder = execute(each.job.model_copy(update={"output": str(output)}), progress)
+            _, folder = execute(each.job.model_copy(update={"output": str(output)}), progress, each.labels)
             done[each.key] = folder.name
             write_text(output / "study.json", json.dumps(done, indent=1) + "\n")
         members.append(StudyMember(each.model, Result.load(folder).measurements))

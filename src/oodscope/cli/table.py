@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from oodscope.base.errors import OodscopeError
+from oodscope.base.errors import OodscopeError, UnknownNameError
 
 if TYPE_CHECKING:
-    from oodscope.results import Table
+    from oodscope.cli.run_tables import Printable
 
 
 def table(
@@ -21,11 +21,18 @@ def table(
         str, typer.Option(help="Such as auroc or fpr95_id_positive; the protocol's first unless given.")
     ] = "",
     format: Annotated[str, typer.Option(help="rich, markdown, csv, latex or json.")] = "rich",
+    sheet: Annotated[
+        str,
+        typer.Option(help="Which table of a study, such as p-values or calibration; its first unless given."),
+    ] = "",
     as_seeds: Annotated[
         bool, typer.Option("--as-seeds", help="Several folders are runs of one recipe: show their mean and spread.")
     ] = False,
 ) -> None:
-    """Print the table of one run, or of the seeds of one recipe: detectors by sets, with intervals."""
+    """Print the table of one run, or of the seeds of one recipe: detectors by sets, with intervals.
+
+    Runs of crossval, attack and generate have tables of their own kind, in the same formats.
+    """
     from oodscope.results import Result, ResultStore, over_seeds, pivot
 
     if as_seeds:
@@ -37,20 +44,26 @@ def table(
         raise OodscopeError("a table is of one run; several are seeds (--as-seeds) or rivals (oodscope compare)")
     run = runs[0] if runs else ""
     if Path(run).is_dir() and run:
-        loaded = Result.load(run)
-        record, measurements = loaded.record, loaded.measurements
-    else:
-        records = {record.id: record for record in ResultStore(store).runs()}
-        if not records:
-            raise OodscopeError(f"{store}: no run yet")
-        if run and run not in records:
-            raise OodscopeError(f"{store}: no run {run!r}, and no such folder. Runs: {', '.join(records)}")
-        record = records[run] if run else list(records.values())[-1]
-        measurements = ResultStore(store).measurements(run=record.id)
+        from oodscope.cli.run_tables import tables_of
+
+        found = tables_of(run, protocol, metric)
+        if sheet and sheet not in found:
+            raise UnknownNameError("sheet", sheet, found, f"This run has: {', '.join(found)}")
+        print_table(found[sheet] if sheet else next(iter(found.values())), format)
+        return
+    if sheet:
+        raise OodscopeError("--sheet is for the tables of a study; name its folder")
+    records = {record.id: record for record in ResultStore(store).runs()}
+    if not records:
+        raise OodscopeError(f"{store}: no run yet")
+    if run and run not in records:
+        raise OodscopeError(f"{store}: no run {run!r}, and no such folder. Runs: {', '.join(records)}")
+    record = records[run] if run else list(records.values())[-1]
+    measurements = ResultStore(store).measurements(run=record.id)
     print_table(pivot(measurements, protocol or record.protocols[0], metric or None), format)
 
 
-def print_table(table: "Table", format: str) -> None:
+def print_table(table: "Printable", format: str) -> None:
     """Print a table in the terminal's width, or in the format that was asked for."""
     if format == "rich":
         from rich.console import Console

@@ -73,7 +73,7 @@ def write_crossval(
     measured = [name for name in DUAL_METRICS if name in table.metrics]
     studies = [study_metric(table, name, test=test, auto_parametric=auto_parametric) for name in measured]
     parts = [_part(study, variance_table(table, study.metric)) for study in studies]
-    overall = list(_overall(studies))
+    overall = list(sheets.overall_sheets(studies))
     written = [folder / "crossval.html"]
     write_text(written[0], _page(table, parts, overall))
     for sheet in overall:
@@ -101,33 +101,9 @@ def _write_sheet(sheet: Sheet, folder: Path) -> list[Path]:
     return written
 
 
-def _overall(studies: Sequence[MetricStudy]) -> Iterator[Sheet]:
-    first = studies[0]
-    if first.testable and first.has_truth and first.has_folds:
-        yield from (sheets.rates(studies, alpha) for alpha in sheets.ALPHAS)
-        yield sheets.against_truth(studies)
-
-
 def _part(study: MetricStudy, variance: pd.DataFrame) -> MetricPart:
     told = DUAL_METRICS[study.metric]
-    return MetricPart(study, told, list(_sheets(study)), list(_figures(study, variance)), variance)
-
-
-def _sheets(study: MetricStudy) -> Iterator[Sheet]:
-    if study.has_truth:
-        yield sheets.truth(study)
-        if len(study.hold_outs) > 1:
-            yield sheets.truth_errors(study)
-    if study.has_folds:
-        yield sheets.cross_validated(study)
-    if study.has_truth and study.testable:
-        yield sheets.p_values(study)
-        yield from sheets.corrected_p_values(study)
-    if study.has_truth and study.has_folds and study.testable:
-        yield from (sheets.counts(study, alpha) for alpha in sheets.ALPHAS)
-        yield sheets.against_truth_p(study)
-    if study.has_folds and len(study.detectors) > 1:
-        yield sheets.wins(study)
+    return MetricPart(study, told, list(sheets.metric_sheets(study)), list(_figures(study, variance)), variance)
 
 
 def _figures(study: MetricStudy, variance: pd.DataFrame) -> Iterator[Drawn]:

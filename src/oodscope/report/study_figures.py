@@ -4,11 +4,10 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from oodscope.report.paper import human
-from oodscope.report.paper.style import STYLE, save_figure
+from oodscope.report.paper.style import house_style, save_figure
 from oodscope.results import Study
 
 
@@ -25,7 +24,7 @@ def write_study_figures(study: Study, folder: Path) -> list[Path]:
     for member in study.members:
         if member.measurements.filter(protocol="human_centric", metric="auroc_correct_id"):
             wanted[f"conventional-{member.model.name}"] = partial(human.conventional_twice, member.measurements)
-    with rc_context(STYLE):
+    with house_style():
         return [path for name, draw in wanted.items() for path in save_figure(draw(), folder / _file_name(name))]
 
 

@@ -120,6 +120,11 @@ class Attack:
                 return each
         raise DataError(f"{detector} was not attacked with {variation!r}")
 
+    def _repr_html_(self) -> str:
+        from oodscope.results.attack_table import attack_table  # which is made of attacks
+
+        return attack_table(self).sheet()._repr_html_()
+
     def save(self, folder: Path | str) -> Path:
         """Write the result's own files and, beside them, ``attack.json`` and ``attack/``; pictures and parameters."""
         folder = Path(folder)

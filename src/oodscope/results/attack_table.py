@@ -5,10 +5,14 @@ import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from rich.console import Console, ConsoleOptions, RenderResult
+
+from oodscope.base.errors import UnknownNameError
 from oodscope.results.attack import ANY, PROTOCOL, Attack
 from oodscope.results.latex import escaped as latex_escaped
 from oodscope.results.measurement import Measurement
 from oodscope.results.plaintext import escaped as markdown_escaped
+from oodscope.results.sheet import FORMATS, Entry, Sheet
 from oodscope.results.wording import percent, span
 
 
@@ -61,6 +65,26 @@ class AttackTable:
     def groups(self) -> list[str]:
         """Clean and the variations."""
         return [group for metric, group in self.columns if metric == "auroc"]
+
+    def render(self, format: str) -> str:
+        """The table as ``csv``, ``markdown`` or ``latex``."""
+        if format not in FORMATS:
+            raise UnknownNameError("format of this table", format, FORMATS, f"Known: {', '.join(FORMATS)}")
+        return {"csv": self.csv, "markdown": self.markdown, "latex": self.latex}[format]()
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield self.sheet()
+
+    def sheet(self) -> Sheet:
+        """The same numbers for a terminal or a notebook."""
+        heads = [f"{_short(metric)} ↑ {group}" for metric, group in self.columns]
+        rows = []
+        for detector, cells in self.rows:
+            entries = [
+                Entry(cell.text + ("*" if cell.unreliable else ""), cell.row.value, strong=cell.best) for cell in cells
+            ]
+            rows.append((Entry(detector), *entries))
+        return Sheet("attack", "Worst outliers found", ("detector", *heads), tuple(rows), 1, self.notes)
 
     def csv(self) -> str:
         """Fractions and counts in full precision, with interval and standard error, for programs."""

@@ -3,17 +3,18 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from html import escape
 from typing import overload
 
 import pandas as pd
-from rich import box
 from rich.console import Console, ConsoleOptions, RenderResult
-from rich.table import Table as RichTable
 from rich.text import Text
 
 from oodscope.results.grid import Column
 from oodscope.results.measurement import MEAN
-from oodscope.results.wording import LABELS, explanation, higher_is_better
+from oodscope.results.notebook import block, note
+from oodscope.results.sheet import Entry, Sheet
+from oodscope.results.wording import LABELS, explanation, heading, higher_is_better
 
 _QUOTED = 3
 
@@ -79,6 +80,9 @@ class Comparison:
             f"{self.n_id + self.n_ood:,} images differences below {points(self.detectable)} points are invisible."
         )
 
+    def _repr_html_(self) -> str:
+        return block(f"<p>{escape(str(self))}</p>")
+
 
 class Comparisons(Sequence[Comparison]):
     """Every pair on every set and group mean. It prints itself in a terminal (rich), sentences first."""
@@ -112,42 +116,26 @@ class Comparisons(Sequence[Comparison]):
             return
         for sentence in self.sentences():
             yield Text(sentence)
-        table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-        for name in (
-            "first",
-            "second",
-            "on",
-            "first %",
-            "second %",
-            "difference",
-            "interval",
-            "p",
-            "p Holm",
-            "visible",
-        ):
-            table.add_column(name, justify="left" if name in ("first", "second", "on") else "right", overflow="fold")
-        for row in self._rows:
-            table.add_row(
-                *map(Text, (row.first, row.second, row.column.name)),
-                f"{100 * row.first_value:.2f}",
-                f"{100 * row.second_value:.2f}",
-                Text(f"{100 * row.difference:+.2f}", style="bold" if row.told_apart else ""),
-                f"{100 * row.low:+.2f} to {100 * row.high:+.2f}",
-                _short_p(row.p),
-                _short_p(row.p_holm),
-                f"{100 * row.detectable:.2f}",
-            )
-        yield table
+        yield self.sheet()
+
+    def _repr_html_(self) -> str:
+        if not self._rows:
+            return block(note("no comparison"))
+        return block(*(f"<p>{escape(each)}</p>" for each in self.sentences())) + self.sheet()._repr_html_()
+
+    def sheet(self) -> Sheet:
+        """Every comparison as a row: percent, differences in points."""
         first = self._rows[0]
         methods = ", ".join(dict.fromkeys(row.method for row in self._rows))
-        yield Text(explanation(first.metric), style="dim")
-        yield Text(
+        names = ("first", "second", "on", "first %", "second %", "difference", "interval", "p", "p Holm", "visible")
+        notes = (
+            explanation(first.metric),
             f"Protocol {first.protocol}. Differences in points, first minus second, with {100 * first.level:g} % "
             f"intervals ({methods}); bold: told apart after Holm over the {first.comparisons} comparison"
             f"{'s' if first.comparisons != 1 else ''} of a column. visible: the smallest true difference that these "
             "images show in 8 of 10 cases.",
-            style="dim",
         )
+        return Sheet("comparisons", heading(first.metric), names, tuple(map(_entries, self._rows)), 3, notes)
 
     @overload
     def __getitem__(self, index: int) -> Comparison: ...
@@ -164,6 +152,19 @@ class Comparisons(Sequence[Comparison]):
 
     def __repr__(self) -> str:
         return f"Comparisons({len(self)} rows)"
+
+
+def _entries(row: Comparison) -> tuple[Entry, ...]:
+    return (
+        *map(Entry, (row.first, row.second, row.column.name)),
+        Entry(f"{100 * row.first_value:.2f}", row.first_value),
+        Entry(f"{100 * row.second_value:.2f}", row.second_value),
+        Entry(f"{100 * row.difference:+.2f}", row.difference, strong=row.told_apart),
+        Entry(f"{100 * row.low:+.2f} to {100 * row.high:+.2f}"),
+        Entry(_short_p(row.p), row.p),
+        Entry(_short_p(row.p_holm), row.p_holm),
+        Entry(f"{100 * row.detectable:.2f}", row.detectable),
+    )
 
 
 def points(share: float) -> str:

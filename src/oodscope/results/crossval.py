@@ -61,6 +61,11 @@ class CrossValidationTable:
     def __repr__(self) -> str:
         return f"CrossValidationTable({len(self)} rows, {len(self.cells)} cells, {len(self.detectors)} detectors)"
 
+    def _repr_html_(self) -> str:
+        from oodscope.results.crossval_summary import summary  # which is made of tables
+
+        return summary(self)._repr_html_()
+
     @cached_property
     def cells(self) -> list[CrossCell]:
         """Every (training, pair), outlier exposure last, pairs in order of appearance."""

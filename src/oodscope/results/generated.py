@@ -121,6 +121,12 @@ class GeneratedStudy:
         rows = (row for each in self.results for row in each.measurements.filter(protocol=PROTOCOL, metric=metric))
         return {(row.model, row.set): row for row in rows}
 
+    def _repr_html_(self) -> str:
+        from oodscope.results.generated_table import calibration_table, separation_table  # which are made of studies
+
+        tables = (separation_table(self), calibration_table(self))
+        return "".join(table.sheet()._repr_html_() for table in tables)
+
     def save(self, folder: Path | str) -> Path:
         """Write each run to a folder of its own, the samples, and ``generated.json``, which comes last."""
         folder = Path(folder)

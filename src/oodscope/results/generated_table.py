@@ -2,12 +2,16 @@
 
 import csv
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rich.console import Console, ConsoleOptions, RenderResult
+
+from oodscope.metrics import METRICS
 from oodscope.results.generated import WORST, GeneratedStudy
 from oodscope.results.measurement import Measurement
-from oodscope.results.plaintext import escaped
-from oodscope.results.wording import percent
+from oodscope.results.sheet import Entry, Sheet
+from oodscope.results.wording import CLOSE, heading, percent
 
 CIRCULAR = "↻"
 """Marks a network that had a part in making the generated images."""
@@ -40,14 +44,58 @@ class StudyTable:
             writer.writerow([network, network in self.circular, detector, *numbers])
         return stream.getvalue()
 
+    def render(self, format: str) -> str:
+        """The table as ``csv``, ``markdown`` or ``latex``."""
+        return self.csv() if format == "csv" else self.sheet().render(format)
+
     def markdown(self) -> str:
         """In percent, for a README."""
-        lines = [["network", "detector", *map(escaped, self.columns)], ["---", "---", *["---:"] * len(self.columns)]]
+        return self.sheet().markdown()
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield self.sheet()
+
+    def sheet(self) -> Sheet:
+        """In percent, for people: the best of a column in bold, those whose interval overlaps its marked."""
+        columns = list(zip(*(cells for _, _, cells in self.rows)))
+        best = [self._best(column) for column in columns]
+        rows = []
         for network, detector, cells in self.rows:
             mark = f" {CIRCULAR}" if network in self.circular else ""
-            numbers = ["–" if cell is None else percent(cell.value) for cell in cells]
-            lines.append([escaped(network) + mark, escaped(detector) or "–", *numbers])
-        return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+            entries = [_entry(cell, lead) for cell, lead in zip(cells, best)]
+            rows.append((Entry(network + mark), Entry(detector or "–"), *entries))
+        notes = [f"In percent. Bold: best of its column. {CLOSE}: its interval overlaps that of the best."]
+        if self.circular:
+            notes.append(f"{CIRCULAR}: the network had a part in making the generated images.")
+        return Sheet(self.metric, self.title, ("network", "detector", *self.columns), tuple(rows), 2, tuple(notes))
+
+    @property
+    def title(self) -> str:
+        """What is measured, with its direction."""
+        if self.metric in METRICS:
+            return f"{heading(self.metric)} on generated and real sets"
+        return f"{self.metric} {'↑' if self.metric == 'accuracy' else '↓'} of the classifier"
+
+    def _best(self, column: Sequence[Measurement | None]) -> Measurement | None:
+        found = [cell for cell in column if cell is not None]
+        if len(found) < 2:
+            return None
+        higher = METRICS[self.metric].higher_is_better if self.metric in METRICS else self.metric == "accuracy"
+        return (max if higher else min)(found, key=lambda cell: cell.value)
+
+
+def _entry(cell: Measurement | None, best: Measurement | None) -> Entry:
+    if cell is None:
+        return Entry("–", "")
+    leads = best is not None and cell.value == best.value
+    close = best is not None and not leads and _overlap(cell, best)
+    return Entry(percent(cell.value) + (CLOSE if close else ""), cell.value, leads)
+
+
+def _overlap(first: Measurement, second: Measurement) -> bool:
+    if first.low is None or first.high is None or second.low is None or second.high is None:
+        return False
+    return first.low <= second.high and second.low <= first.high
 
 
 def separation_table(study: GeneratedStudy, metric: str = "auroc") -> StudyTable:

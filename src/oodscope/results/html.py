@@ -4,25 +4,20 @@ from html import escape
 
 from oodscope.results.grid import Cell, Grid, Row
 from oodscope.results.measurement import MEAN
+from oodscope.results.notebook import block, note
 from oodscope.results.wording import heading
-
-_NOTEBOOK_STYLE = """<style>
-.oodscope th, .oodscope td { text-align: right; white-space: nowrap; }
-.oodscope th:first-child { text-align: left; }
-.oodscope thead th { text-align: right; }
-.oodscope td.best b { font-weight: 700; }
-.oodscope td small { opacity: .65; margin-left: .4em; }
-.oodscope p { font-size: .85em; opacity: .75; max-width: 60em; margin: .2em 0; }
-</style>"""
 
 
 def notebook(grid: Grid) -> str:
     """The table with its caption, accuracy and notes, styled for a notebook."""
-    lines = [f"<p>{escape(note)}</p>" for note in grid.notes]
-    if grid.accuracy:
-        lines.insert(0, f"<p>Accuracy in percent: {accuracy_line(grid)}</p>")
+    return block(*notebook_parts(grid))
+
+
+def notebook_parts(grid: Grid) -> list[str]:
+    """The same in parts, for an output that shows several tables."""
     caption = f"<p><b>{escape(heading(grid.metric))}</b>, protocol {escape(grid.protocol)}</p>"
-    return f'{_NOTEBOOK_STYLE}<div class="oodscope">{caption}{table(grid)}{"".join(lines)}</div>'
+    accuracy = [f"<p>Accuracy in percent: {accuracy_line(grid)}</p>"] if grid.accuracy else []
+    return [caption, table(grid), *accuracy, *map(note, grid.notes)]
 
 
 def table(grid: Grid) -> str:

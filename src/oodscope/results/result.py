@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass
 from hashlib import sha256
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,13 @@ import pyarrow as pa
 from oodscope.base.config import parse
 from oodscope.base.errors import DataError, OodscopeError, StorageError
 from oodscope.base.files import atomic_path, write_text
+from oodscope.results import html
 from oodscope.results.measurements import Measurements
+from oodscope.results.notebook import block
 from oodscope.results.record import RunRecord
 from oodscope.results.scoretable import ScoreTable
 from oodscope.results.tables import Table, pivot
+from oodscope.results.wording import headline_metrics
 
 RECORD, _MEASUREMENTS, _SCORES = "run.json", "measurements.parquet", "scores.parquet"
 
@@ -35,6 +39,18 @@ class Result:
     def table(self, protocol: str | None = None, metric: str | None = None) -> Table:
         """The table people publish, for one protocol (the run's first by default) and one metric (its headline)."""
         return pivot(self.measurements, protocol or self.record.protocols[0], metric)
+
+    def _repr_html_(self) -> str:
+        """For a notebook: what was run, and the first table of every protocol."""
+        record = self.record
+        told = f"{record.model} on {record.benchmark} {record.benchmark_version}, run {record.id}"
+        shown = [
+            name
+            for name in record.protocols
+            if self.measurements.filter(protocol=name, metric=headline_metrics(name)[0])
+        ]
+        tables = [part for name in shown for part in html.notebook_parts(self.table(name).grid)]
+        return block(f"<p><b>{escape(told)}</b></p>", *tables)
 
     def to_dataframe(self) -> pd.DataFrame:
         """The measurements, one tidy row each."""

@@ -4,9 +4,17 @@ import csv as csv_module
 import io
 from dataclasses import dataclass
 from html import escape
+from typing import Literal
 
+from rich import box
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from oodscope.base.errors import UnknownNameError
 from oodscope.results import latex as latex_text
 from oodscope.results import plaintext
+from oodscope.results.notebook import block, note
 
 FORMATS = {"csv": "csv", "markdown": "md", "latex": "tex"}
 """The formats of a sheet, and the ending of their files."""
@@ -49,6 +57,8 @@ class Sheet:
 
     def render(self, format: str) -> str:
         """The sheet as ``csv``, ``markdown`` or ``latex``."""
+        if format not in FORMATS:
+            raise UnknownNameError("format of this table", format, FORMATS, f"Known: {', '.join(FORMATS)}")
         return {"csv": self.csv, "markdown": self.markdown, "latex": self.latex}[format]()
 
     def csv(self) -> str:
@@ -100,6 +110,23 @@ class Sheet:
             cells += [_html_entry(entry, index < self.labels) for index, entry in enumerate(row[1:], start=1)]
             lines.append(f"<tr>{''.join(cells)}</tr>")
         return f'<table class="sheet"><thead><tr>{heads}</tr></thead><tbody>{"".join(lines)}</tbody></table>'
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Text(self.title, style="bold")
+        table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+        for index, name in enumerate(self.columns):
+            # a name may be broken over lines, a number may not
+            widest = 0 if index < self.labels else max((len(row[index].text) for row in self.rows), default=0)
+            side: Literal["left", "right"] = "left" if index < self.labels else "right"
+            table.add_column(Text(name), justify=side, overflow="fold", min_width=widest or None)
+        for row in self.rows:
+            table.add_row(*(Text(entry.text, style="bold" if entry.strong else "") for entry in row))
+        yield table
+        for line in self.notes:
+            yield Text(line, style="dim")
+
+    def _repr_html_(self) -> str:
+        return block(f"<p><b>{escape(self.title)}</b></p>", self.html(), *map(note, self.notes))
 
 
 def _latex_entry(entry: Entry) -> str:

@@ -42,12 +42,10 @@ class PaperFigure:
 
         Runs that do not fit are refused with what is missing and what the figure needs, in one line.
         """
-        from matplotlib import rc_context
-
-        from oodscope.report.paper.style import STYLE
+        from oodscope.report.paper.style import house_style
 
         try:
-            with rc_context(STYLE):
+            with house_style():
                 return self.draw(runs)
         except DataError as error:
             raise DataError(f"{self.name}: {error}. It needs: {self.needs}") from error

@@ -80,7 +80,7 @@ def der_against_accuracy(study: Study, metric: str = METRIC) -> Figure:
     figure.supxlabel("accuracy on id_test, %", fontsize=8)
     figure.supylabel(f"{LABELS[metric]}, % (lower is better)", fontsize=8)
     if len(families) > 1:
-        legend_above(figure, panels[0], min(7, len(families)))
+        legend_above(figure, panels[0], 7)
     return figure
 
 
@@ -159,7 +159,7 @@ def distillation(study: Study, metric: str = METRIC) -> Figure:
 def _panels(names: Sequence[str], height: float, most: int = 4) -> tuple[Figure, list[Axes]]:
     if not names:
         raise DataError("no detector was measured with every model")
-    columns = min(most, len(names))
+    columns = min(most if len(names) <= 3 * most else most + 2, len(names))
     lines = -(-len(names) // columns)
     figure = Figure(figsize=(COLUMN if columns == 1 else PAGE, height * lines + 0.5), layout="constrained")
     panels = [figure.add_subplot(lines, columns, index + 1) for index in range(len(names))]

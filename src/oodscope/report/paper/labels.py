@@ -1,13 +1,14 @@
 """Names beside points, without one lying on another: greedy, nearest free place first."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.text import Annotation, Text
 from matplotlib.transforms import Bbox
 from numpy.typing import NDArray
+
+from oodscope.report.paper.style import renderer_of
 
 _DISTANCES = (4, 9, 15, 22, 30)
 _ANGLES = np.deg2rad([0, 180, 45, 135, -45, -135, 90, -90, 20, 160, -20, -160])
@@ -30,9 +31,8 @@ def label_points(
     """
     figure = panel.get_figure(root=True)
     assert figure is not None
-    canvas: Any = FigureCanvasAgg(figure)
+    renderer = renderer_of(figure)
     figure.draw_without_rendering()
-    renderer = canvas.get_renderer()
     dots = panel.transData.transform(points)
     scale = figure.dpi / 72
     taken = [_around(dot, 2 * scale) for dot in dots]
@@ -41,10 +41,11 @@ def label_points(
     for number in np.argsort(-dots[:, 1], kind="stable"):
         for distance, angle in ((d, a) for d in _DISTANCES for a in _ANGLES):
             text = _written(panel, names[number], points[number], distance, float(angle), size)
-            box = text.get_window_extent(renderer)
+            text.update_positions(renderer)
+            box = Text.get_window_extent(text, renderer)  # of the words alone, without the line to the point
             inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1
             if inside and not any(box.overlaps(other) for other in taken):
-                taken.append(box)
+                taken.append(box.padded(scale))
                 placed.append(names[number])
                 break
             text.remove()
@@ -55,7 +56,9 @@ def _around(dot: NDArray[np.float64], reach: float) -> Bbox:
     return Bbox.from_extents(dot[0] - reach, dot[1] - reach, dot[0] + reach, dot[1] + reach)
 
 
-def _written(panel: Axes, name: str, point: NDArray[np.float64], distance: float, angle: float, size: float) -> Any:
+def _written(
+    panel: Axes, name: str, point: NDArray[np.float64], distance: float, angle: float, size: float
+) -> Annotation:
     across, up = np.cos(angle), np.sin(angle)
     leader = {"arrowstyle": "-", "color": "#A0A0A0", "linewidth": 0.4, "shrinkA": 0, "shrinkB": 2}
     return panel.annotate(
@@ -67,6 +70,6 @@ def _written(panel: Axes, name: str, point: NDArray[np.float64], distance: float
         va="bottom" if up > 0.5 else "top" if up < -0.5 else "center",
         fontsize=size,
         color="#333333",
-        arrowprops=leader if distance > _LEADER else None,
+        arrowprops=leader if distance >= _LEADER else None,
         zorder=3,
     )

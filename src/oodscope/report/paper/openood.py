@@ -68,7 +68,7 @@ def foundation_models(runs: OpenedRuns) -> Figure:
         panel.set_title(detector.upper())
         plain_axes(panel, "y")
     panels[0].set_ylabel("AUROC, % (higher is better)")
-    legend_above(figure, panels[0], min(4, len(results)))
+    legend_above(figure, panels[0], 4)
     return figure
 
 
@@ -76,7 +76,8 @@ def near_against_far(runs: OpenedRuns) -> Figure:
     """Figure 6: near against far AUROC of every detector of every run, with the least-squares line and Pearson's r."""
     results = results_with(runs, "standard")
     names = _names(results)
-    figure = Figure(figsize=(COLUMN, 3.1), layout="constrained")
+    count = sum(len(group_means(result, "standard", "near")) for result in results)
+    figure = Figure(figsize=(COLUMN, 3.1) if count <= 20 else (PAGE, 4.4), layout="constrained")
     panel = figure.add_subplot()
     points, labels = [], []
     for index, (name, result) in enumerate(zip(names, results)):
@@ -101,7 +102,7 @@ def near_against_far(runs: OpenedRuns) -> Figure:
     panel.margins(0.08)
     plain_axes(panel)
     if len(results) > 1:
-        legend_above(figure, panel, min(3, len(results)))
+        legend_above(figure, panel, 3)
     along = np.linspace(*ends, 60)
     label_points(
         panel, np.concatenate(points), labels, avoid=np.column_stack([along, line.slope * along + line.intercept])
@@ -132,7 +133,7 @@ def across_architectures(runs: OpenedRuns) -> Figure:
         for height in heights[:-1] + 0.5:
             panel.axhline(height, color="#EFEFEF", linewidth=0.5, zorder=0)
     panels[0].set_yticks(heights, shared)
-    legend_above(figure, panels[0], min(4, len(results)))
+    legend_above(figure, panels[0], 4)
     return figure
 
 

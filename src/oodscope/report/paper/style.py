@@ -1,12 +1,14 @@
 """How figures for papers look: sizes of columns, fonts, colours and marks that survive print and colour blindness."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from matplotlib import rc_context
+from matplotlib import style
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from oodscope.base.errors import OodscopeError
@@ -41,12 +43,17 @@ STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
     "grid.color": PALE,
     "grid.linewidth": 0.5,
+    # letters stay letters in a PDF (TrueType, which publishers ask for), and equal figures are equal files
+    "pdf.fonttype": 42,
+    "svg.hashsalt": "oodscope",
 }
 
-_SAVING: dict[Any, Any] = {"svg.hashsalt": "oodscope", "pdf.fonttype": 42, "savefig.facecolor": "white"}
-"""Letters stay letters in a PDF (TrueType, which publishers ask for), and equal figures are equal files."""
-
 _UNDATED: dict[str, dict[str, None]] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
+
+
+def house_style() -> AbstractContextManager[None]:
+    """While it lasts, figures look as here whatever the reader's own settings are."""
+    return style.context(["default", STYLE])
 
 
 def save_figure(figure: Figure, stem: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
@@ -57,7 +64,7 @@ def save_figure(figure: Figure, stem: Path, formats: Sequence[str] = FORMATS) ->
 def write_figure(figure: Figure, path: Path) -> Path:
     """Write a figure to one file, in the format of its ending."""
     kind = check_format(path)
-    with atomic_path(path) as temporary, rc_context(_SAVING):
+    with atomic_path(path) as temporary, house_style():
         figure.savefig(temporary, format=kind, dpi=300, metadata=_UNDATED.get(kind))
     return path
 
@@ -92,7 +99,17 @@ def style_of(index: int) -> tuple[str, str]:
     return COLOURS[index % len(COLOURS)], MARKERS[(index + index // len(COLOURS)) % len(MARKERS)]
 
 
-def legend_above(figure: Figure, panel: Axes, columns: int) -> None:
-    """One legend for all panels, above them, where it covers no data."""
+def legend_above(figure: Figure, panel: Axes, most: int) -> None:
+    """One legend for all panels, above them, where it covers no data; in fewer columns where names are long."""
     handles, labels = panel.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=columns)
+    for columns in range(min(most, len(labels)), 0, -1):
+        legend = figure.legend(handles, labels, loc="outside upper center", ncols=columns)
+        if columns == 1 or legend.get_window_extent(renderer_of(figure)).width <= figure.bbox.width:
+            return
+        legend.remove()
+
+
+def renderer_of(figure: Figure) -> Any:
+    """What measures the words of a figure that has not been written yet."""
+    canvas: Any = FigureCanvasAgg(figure)
+    return canvas.get_renderer()
