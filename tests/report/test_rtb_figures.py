@@ -8,6 +8,7 @@ import pytest
 from oodscope.base.errors import DataError
 from oodscope.report.paper.figure import FIGURES
 from oodscope.report.paper.radar import radar
+from oodscope.report.paper.style import house_style
 from oodscope.results.opened import OpenedRuns
 
 from ..protocols.generated_world import DIM, NEAR, SHIFTED, study
@@ -22,7 +23,8 @@ def done():
 
 def drawn(name, *studies):
     figure = FIGURES[name].drawn(OpenedRuns(generated=studies))
-    figure.canvas.draw()
+    with house_style():
+        figure.draw_without_rendering()
     return figure
 
 
@@ -178,3 +180,14 @@ class TestRefused:
     def test_what_is_one_sided_shows_one_side(self, done):
         assert list(panels(drawn("rtb-5", changed(done, generated=(NEAR,))))) == ["foreign images"]
         assert list(panels(drawn("rtb-4", changed(done, generated=(NEAR,))))) == ["id_test", NEAR]
+
+
+def test_the_page_of_all_figures_is_current():
+    from pathlib import Path
+
+    from oodscope.cli.figures_page import page
+
+    told = Path(__file__).parents[2] / "docs" / "figures.md"
+    assert told.read_text(encoding="utf-8") == page(), "run: make catalog"
+    for name, figure in FIGURES.items():
+        assert f"| `{name}` | {figure.number or '–'} | {figure.needs} |" in page()

@@ -119,12 +119,12 @@ def execute_attack(job: Job, settings: AttackSettings, progress: Progress) -> tu
         progress=progress,
     )
     if known is not None:
-        # only the landscape is new: the searches lay in the folder, and the run keeps its name
-        found = replace(found, result=known.result)
+        # the searches lay in the folder, results are never overwritten: only the landscape is new
+        found.save_landscape(folder)
+        return replace(known, landscape=found.landscape), folder
     write_attack(found, folder)
     found.save(folder)
-    if known is None:
-        ResultStore(Path(job.output) / "results.sqlite").add(found.result)
+    ResultStore(Path(job.output) / "results.sqlite").add(found.result)
     return found, folder
 
 

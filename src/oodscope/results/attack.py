@@ -134,10 +134,14 @@ class Attack:
             with atomic_path(folder / _FOLDER / name) as temporary:
                 save_file(each.arrays(), temporary)
             records.append(each.record() | {"file": name})
-        if self.landscape is not None:
-            self.landscape.save(folder / _FOLDER / _LANDSCAPE)
+        self.save_landscape(folder)
         write_text(folder / RECORD, json.dumps(records, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
         return self.result.save(folder)
+
+    def save_landscape(self, folder: Path) -> None:
+        """Write the landscape, if there is one, into the folder of this attack, which may be finished already."""
+        if self.landscape is not None:
+            self.landscape.save(folder / _FOLDER / _LANDSCAPE)
 
     @classmethod
     def load(cls, folder: Path | str) -> "Attack":

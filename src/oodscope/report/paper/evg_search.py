@@ -3,6 +3,7 @@
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from oodscope.base.errors import DataError
 from oodscope.report.paper.style import PAGE, legend_above, plain_axes, style_of
@@ -64,6 +65,7 @@ def _falling(panel: Axes, land: Landscape) -> None:
         panel.plot(land.budgets, lowest.mean(axis=1), color=colour, marker=marker, markersize=3.5, label=words)
     panel.set_xscale("log")
     panel.xaxis.set_major_formatter("{x:,.0f}")
+    panel.xaxis.set_minor_formatter(NullFormatter())
     panel.set_xlabel("evaluations per image")
     panel.set_ylabel("lowest score, standardised")
     count = next(iter(land.lowest.values())).shape[1]
