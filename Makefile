@@ -22,6 +22,7 @@ lint: $(VENV)/.installed-dev
 
 catalog: $(VENV)/.installed
 	$(BIN)/python -m oodscope.cli.catalog
+	$(BIN)/python -m oodscope.cli.figures_page docs/figures.md
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

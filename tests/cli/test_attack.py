@@ -99,6 +99,26 @@ def test_mistakes_are_one_line(oodscope, places, change, words):
     assert "Traceback" not in outcome.err
 
 
+def test_a_landscape_is_added_to_a_finished_attack(oodscope, places, tmp_path):
+    """Nothing is searched again, the run keeps its name, and its figure can be drawn then, and not before."""
+    assert oodscope(*command(places)).status == 0
+    (folder,) = (tmp_path / "out" / "attacks").iterdir()
+    before = Attack.load(folder)
+    figure = ("figure", "evg-2", folder, "--output", tmp_path / "evg-2.svg")
+    refused = oodscope(*figure)
+    assert refused.status != 0
+    assert "repeat the command of the attack with --landscape" in refused.err
+    again = oodscope(*command(places, "--landscape"))
+    assert again.status == 0, again
+    assert "search block" not in again.err
+    after = Attack.load(folder)
+    assert after.landscape.variation == "affine"
+    assert after.result.record == before.result.record
+    assert [each.name for each in (tmp_path / "out" / "attacks").iterdir()] == [folder.name]
+    assert oodscope(*figure).status == 0
+    assert (tmp_path / "evg-2.svg").read_text().startswith("<?xml")
+
+
 def test_the_demo_ends_with_a_report_that_holds_its_attack(oodscope, tmp_path, monkeypatch):
     monkeypatch.setenv("OODSCOPE_CACHE", str(tmp_path / "cache"))
     options = ("--images-per-class", 5, "--epochs", 1, "--no-generated", "--output", tmp_path / "out", "--json")

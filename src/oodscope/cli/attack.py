@@ -49,6 +49,9 @@ def attack(
     ] = "",
     energy: Annotated[str, typer.Option(help="standardised (the paper), or rank_probit.")] = "standardised",
     boundary: Annotated[str, typer.Option(help="Steps that leave the box: reflect, or clamp (the paper's code).")] = "",
+    landscape: Annotated[
+        bool, typer.Option("--landscape", help="Keep a map of one outlier's scores and paths on it: for figure evg-2.")
+    ] = False,
     output: Annotated[Path, typer.Option(help="Folder for results and report.")] = Path("runs"),
     batch_size: Annotated[int, typer.Option(help="Images per forward pass of the fit.", min=1)] = 256,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps.")] = "auto",
@@ -86,6 +89,7 @@ def attack(
         "sampler": sampler,
         "energy": energy,
         "boundary": boundary,
+        "landscape": landscape,
     }
     found, folder = execute_attack(
         parse(Job, declared, "attack"), parse(AttackSettings, settings, "attack"), ConsoleProgress()

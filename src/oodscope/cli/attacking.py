@@ -1,5 +1,6 @@
 """AttackSettings: what ``oodscope attack`` was asked for, and the road from it to a saved attack."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ class AttackSettings(StrictModel):
     sampler: str = ""
     energy: str = "standardised"
     boundary: str = ""
+    landscape: bool = False
 
     @property
     def effort(self) -> tuple[int, int]:
@@ -94,7 +96,7 @@ def _attack(job: Job, settings: AttackSettings, progress: Progress) -> tuple[Att
     chosen = _chosen(detectors, classifier, benchmark)
     described = [each if isinstance(each, str) else each.describe() for each in variations]
     identity = fingerprint(
-        settings.model_dump(exclude={"variations"}),
+        settings.model_dump(exclude={"variations", "landscape"}),
         described,
         job.seed,
         classifier.fingerprint,
@@ -104,8 +106,9 @@ def _attack(job: Job, settings: AttackSettings, progress: Progress) -> tuple[Att
         outliers.fingerprint,
     )
     folder = Path(job.output) / "attacks" / f"{outliers.name}-{identity[:12]}"
-    if (folder / "run.json").exists():
-        return Attack.load(folder), folder
+    known = Attack.load(folder) if (folder / "run.json").exists() else None
+    if known is not None and (known.landscape is not None or not settings.landscape):
+        return known, folder
     scorers = fit_scorers(classifier, benchmark, chosen, batch_size=job.batch_size, progress=progress)
     found = attack(
         scorers,
@@ -117,8 +120,13 @@ def _attack(job: Job, settings: AttackSettings, progress: Progress) -> tuple[Att
         seed=job.seed,
         folder=folder / "searches",
         benchmark=(benchmark.name, benchmark.version),
+        landscape=settings.landscape,
         progress=progress,
     )
+    if known is not None:
+        # the searches lay in the folder, results are never overwritten: only the landscape is new
+        found.save_landscape(folder)
+        return replace(known, landscape=found.landscape), folder
     write_attack(found, folder)
     found.save(folder)
     store_of(job.output).add(found.result, folder)

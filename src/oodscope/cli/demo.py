@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 ATTACKED = ["msp", "knn", "vim"]
-ATTACK = {"on": "digits", "variations": ["affine", "color"], "budget": "40", "chains": 200}
+ATTACK = {"on": "digits", "variations": ["affine", "color"], "budget": "40", "chains": 200, "landscape": True}
 """What two cores search in seconds: enough to see how far each detector falls, not where it ends."""
 
 

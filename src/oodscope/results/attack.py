@@ -13,6 +13,7 @@ from safetensors.numpy import load_file, save_file
 
 from oodscope.base.errors import DataError
 from oodscope.base.files import atomic_path, write_text
+from oodscope.results.landscape import Landscape
 from oodscope.results.result import Result
 
 PROTOCOL = "adversarial"
@@ -24,12 +25,13 @@ chains moved, and how many reasons there are not to trust them."""
 CLEAN, ANY = "clean", "any"
 """``group`` of a row about the source images as they are, and about the worst of all variations of each of them."""
 
-RECORD, _FOLDER = "attack.json", "attack"
+RECORD, _FOLDER, _LANDSCAPE = "attack.json", "attack", "landscape.safetensors"
+_EXAMPLES = "examples."
 
 
 @dataclass(frozen=True)
-class WorstImages:
-    """The most in-looking images that one search found, worst first.
+class FoundImages:
+    """What some chains of one search found.
 
     Parameters
     ----------
@@ -55,6 +57,9 @@ class SearchedPair:
     settings : variation, sampler, energy, chains and budget, as plain JSON values.
     parameters : names of the coordinates with their units; empty where coordinates mean nothing.
     found : ``[chains, len(parameters)]``, what each chain ended with, in those units.
+    worst : the most in-looking images of all chains, worst first.
+    examples : the images of the first chains: the same source images for every detector; None for a generator, and in
+        attacks older than this field.
     flags : why the search may have stopped too early, in words; empty if nothing speaks for it.
     """
 
@@ -63,14 +68,16 @@ class SearchedPair:
     settings: Mapping[str, Any]
     parameters: tuple[str, ...]
     found: NDArray[np.float32]
-    worst: WorstImages
+    worst: FoundImages
     flags: tuple[str, ...] = ()
     costs: Mapping[str, float] = field(default_factory=dict)
+    examples: FoundImages | None = None
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What the folder keeps as tensors."""
-        kept = {name: getattr(self.worst, name) for name in ("chains", "scores", "ranks", "images", "sources")}
-        named = {"found": self.found, **kept}
+        named = {"found": self.found, **vars(self.worst)}
+        if self.examples is not None:
+            named |= {f"{_EXAMPLES}{name}": array for name, array in vars(self.examples).items()}
         return {name: np.ascontiguousarray(array) for name, array in named.items() if array is not None}
 
     def record(self) -> dict[str, Any]:
@@ -89,10 +96,12 @@ class Attack:
         and ``adversarial_search``), and the scores they were computed from: rows of unit ``clean`` hold the source
         images, rows of another unit the worst that the variation of that name found against each column's detector.
     searches : what each search found, detector by detector.
+    landscape : of one outlier under one detector, to look at; None unless it was asked for.
     """
 
     result: Result
     searches: tuple[SearchedPair, ...]
+    landscape: Landscape | None = None
 
     @property
     def detectors(self) -> list[str]:
@@ -125,8 +134,14 @@ class Attack:
             with atomic_path(folder / _FOLDER / name) as temporary:
                 save_file(each.arrays(), temporary)
             records.append(each.record() | {"file": name})
+        self.save_landscape(folder)
         write_text(folder / RECORD, json.dumps(records, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
         return self.result.save(folder)
+
+    def save_landscape(self, folder: Path) -> None:
+        """Write the landscape, if there is one, into the folder of this attack, which may be finished already."""
+        if self.landscape is not None:
+            self.landscape.save(folder / _FOLDER / _LANDSCAPE)
 
     @classmethod
     def load(cls, folder: Path | str) -> "Attack":
@@ -135,7 +150,8 @@ class Attack:
         result = Result.load(folder)
         if PROTOCOL not in result.record.protocols:
             raise DataError(f"{folder}: a result of {', '.join(result.record.protocols)}, not of an attack")
-        return cls(result, tuple(_searches(folder)))
+        seen = folder / _FOLDER / _LANDSCAPE
+        return cls(result, tuple(_searches(folder)), Landscape.load(seen) if seen.exists() else None)
 
 
 def _searches(folder: Path) -> Iterator[SearchedPair]:
@@ -144,7 +160,15 @@ def _searches(folder: Path) -> Iterator[SearchedPair]:
         for record in records:
             arrays: dict[str, Any] = load_file(folder / _FOLDER / record.pop("file"))
             found = arrays.pop("found")
+            examples = {
+                name.removeprefix(_EXAMPLES): arrays.pop(name) for name in list(arrays) if name.startswith(_EXAMPLES)
+            }
             record |= {"parameters": tuple(record["parameters"]), "flags": tuple(record["flags"])}
-            yield SearchedPair(**record, found=found, worst=WorstImages(**{"sources": None, **arrays}))
+            yield SearchedPair(
+                **record,
+                found=found,
+                worst=FoundImages(**{"sources": None, **arrays}),
+                examples=FoundImages(**examples) if examples else None,
+            )
     except (OSError, ValueError, TypeError, KeyError, SafetensorError) as error:
         raise DataError(f"{folder}: what the attack found cannot be read: {error}") from error

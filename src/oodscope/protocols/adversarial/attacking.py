@@ -18,6 +18,7 @@ from oodscope.generation.variations import Variation, create_variation
 from oodscope.protocols.adversarial.attacked import Attacked, aim
 from oodscope.protocols.adversarial.course import Course, judged
 from oodscope.protocols.adversarial.frame import Frame
+from oodscope.protocols.adversarial.landscape import look, mapped
 from oodscope.protocols.adversarial.measuring import measure
 from oodscope.protocols.adversarial.plan import POOL, EnergyName, Plan
 from oodscope.protocols.adversarial.recording import record, score_table
@@ -49,6 +50,7 @@ def attack(
     seed: int = 0,
     folder: Path | str | None = None,
     benchmark: tuple[str, str] | None = None,
+    landscape: bool = False,
     progress: Progress = SILENT,
 ) -> Attack:
     """Search the most in-looking outliers of every detector, and measure what is left of it.
@@ -66,6 +68,8 @@ def attack(
     runs : independent runs that MinRank is averaged over: equal blocks of the chains.
     budget, chains, sampler, energy, boundary, seed, folder : see ``Plan``.
     benchmark : name and version for the record; by default the names and a hash of the sets.
+    landscape : keep a map of one outlier's scores with the paths of two samplers, and compare samplers, for the first
+        detector and the first variation with named coordinates: what figure 2 of the paper shows.
     """
     started = perf_counter()
     if runs < 1:
@@ -78,7 +82,7 @@ def attack(
     plan = Plan(budget, min(chains, len(outliers)), sampler, energy, boundary, seed, place)
     pool = frame.first(outliers, max(plan.chains, min(POOL, len(outliers))))
     named = named_variations(variations, pool, frame.first(id_val, min(PARTNERS, len(id_val))))
-    sources = pool[: plan.chains]
+    sources, drawn = pool[: plan.chains], mapped(named) if landscape else None
     courses, skipped = _courses(scorers, frame, sets, pool, named, plan, progress)
     scores = score_table(courses, sets, named, plan, min(runs, plan.chains), benchmark)
     rows = measure(scores) + budget_rows(scores, courses) + search_rows(scores, courses)
@@ -86,7 +90,8 @@ def attack(
         rows = rows + Measurements(_transferred(scores, courses, named, sources, progress))
     made = record(scores, courses, sets, skipped, list(_notes(courses, plan)), perf_counter() - started)
     pairs = [course.pair(name, each, sources) for course in courses for name, each in named.items()]
-    return Attack(Result(made, rows, scores), tuple(pairs))
+    seen = None if drawn is None else look(courses[0], drawn, named[drawn], sources, plan)
+    return Attack(Result(made, rows, scores), tuple(pairs), seen)
 
 
 def named_variations(

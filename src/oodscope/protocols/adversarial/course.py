@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from oodscope.generation.found import Found
@@ -15,10 +16,10 @@ from oodscope.protocols.adversarial.frame import as_pictures
 from oodscope.protocols.adversarial.plan import Plan
 from oodscope.protocols.adversarial.reliability import Diagnosis, diagnose
 from oodscope.protocols.adversarial.transfer import found_images
-from oodscope.results.attack import SearchedPair, WorstImages
+from oodscope.results.attack import FoundImages, SearchedPair
 
-SHOWN = 10
-"""Images that are kept of each search, the worst ones."""
+SHOWN, EXAMPLES = 10, 5
+"""Images that are kept of each search: the worst ones, and those of the first chains, to compare detectors by."""
 
 
 @dataclass(frozen=True)
@@ -36,27 +37,26 @@ class Course:
 
     def pair(self, name: str, variation: Variation, sources: Tensor) -> SearchedPair:
         """What a page shows of one variation: pictures, parameters, flags."""
-        found = self.found[name]
+        found, first = self.found[name], np.arange(min(EXAMPLES, len(sources)))
         return SearchedPair(
             detector=self.attacked.name,
             variation=name,
             settings={**found.description, "chains": len(found), "notes": list(found.notes)},
             parameters=variation.parameters,
             found=_natural(variation, found),
-            worst=self._worst(name, variation, sources),
+            worst=self._images(name, variation, sources, np.argsort(self.scores(name), kind="stable")[:SHOWN]),
             flags=self.diagnoses[name].flags,
             costs={"seconds": found.seconds, "evaluations": float(found.evaluations)},
+            examples=self._images(name, variation, sources, first) if variation.conditional else None,
         )
 
-    def _worst(self, name: str, variation: Variation, sources: Tensor) -> WorstImages:
-        scores = self.scores(name)
-        chains = np.argsort(scores, kind="stable")[:SHOWN]
-        own = sources[chains]
+    def _images(self, name: str, variation: Variation, sources: Tensor, chains: NDArray[np.int64]) -> FoundImages:
+        own, scores = sources[chains], self.scores(name)[chains]
         (pixels,) = found_images(variation.to("cpu"), self.found[name].points[chains], own)
-        return WorstImages(
-            chains=chains.astype(np.int64),
-            scores=scores[chains],
-            ranks=outlier_ranks(self.attacked.id_test, scores[chains]).below,
+        return FoundImages(
+            chains=chains,
+            scores=scores,
+            ranks=outlier_ranks(self.attacked.id_test, scores).below,
             images=as_pictures(pixels),
             sources=as_pictures(own) if variation.conditional else None,
         )

@@ -22,8 +22,8 @@ from oodscope.results.sanity import Counts, Sanity, SetCheck, information_edges
 CHECKED = ("id_val", "id_test", "near", "far", "csid")
 KNOWN = ("id_val", "id_test", "csid")
 
-SHOWN = 12
-"""Images of each generated set on the page."""
+SHOWN = 30
+"""Images of each generated set that pages and figures show."""
 
 
 @dataclass(frozen=True)
@@ -150,10 +150,19 @@ def _counts(information: NDArray[np.float64], members: int, classes: int) -> Cou
 
 
 def _samples(images: ImageSet, source: NDArray[np.int64], judged: Opinion, originals: ImageSet | None) -> Samples:
-    rows = np.unique(np.linspace(0, len(images) - 1, min(SHOWN, len(images))).astype(np.int64))
+    rows = _spread(source)
     shown, before = (
         None if each is None else np.stack([as_rgb(picture) for picture in each.images(rows)])
         for each in (images, originals)
     )
     assert shown is not None
     return Samples(shown, source[rows], judged.prediction[rows], before)
+
+
+def _spread(source: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rows from all over a set, as many of each class as of the others, if it has them."""
+    turn, anywhere = np.zeros(len(source), dtype=np.int64), np.random.default_rng(0).permutation(len(source))
+    for each in np.unique(source):
+        own = anywhere[source[anywhere] == each]
+        turn[own] = np.arange(len(own))
+    return np.sort(np.lexsort((anywhere, turn))[:SHOWN]).astype(np.int64)

@@ -43,6 +43,8 @@ STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
     "grid.color": PALE,
     "grid.linewidth": 0.5,
+    # the name of a set or a detector may hold dollars, and is written as it is
+    "text.parse_math": False,
     # letters stay letters in a PDF (TrueType, which publishers ask for), and equal figures are equal files
     "pdf.fonttype": 42,
     "svg.hashsalt": "oodscope",
