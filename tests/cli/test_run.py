@@ -78,7 +78,8 @@ class TestWorks:
         (record,) = results(project)
         folder = record.parent
         assert {file.name for file in folder.iterdir()} == {
-            "run.json", "measurements.parquet", "measurements.csv", "scores.parquet", "report.html",
+            "run.json", "measurements.parquet", "measurements.csv", "scores.parquet", "gallery.safetensors",
+            "report.html",
         }  # fmt: skip
         latex = oodscope("table", folder, "--format", "latex", "--metric", "fpr95_id_positive")
         assert "\\toprule" in latex.out

@@ -1,5 +1,5 @@
-// Draws every <div class="plot" data-figure="NAME"> from <script type="application/json" id="figure-NAME"> when it comes
-// near the viewport, in the colours of the page, and again when the theme or the width changes.
+// Draws every div.plot[data-figure=NAME] from the JSON in #figure-NAME when it comes near the viewport, in the colours of
+// the page, and again when the theme or the width changes.
 (() => {
   const COLOURS = 6, DASHES = ["solid", "dash", "dot"], NARROW = 560, WIDEST = 760, FIELDS = 5;
   const root = document.documentElement;
@@ -102,9 +102,10 @@
   async function draw(div) {
     const figure = drawn.get(div);
     const room = Math.floor(div.clientWidth), width = Math.min(room, WIDEST);
-    if (!figure || !width || figure.broken) return;
+    if (!figure || figure.broken) return;
+    figure.room = room; // 0 where it is hidden: it is drawn anew when it is seen again
+    if (!width) return;
     try {
-      figure.room = room;
       const layout = arranged(figure, width);
       div.style.height = `${layout.height}px`;
       const saved = { format: "svg", filename: div.dataset.figure }; // a picture of pixels would need more of the policy
