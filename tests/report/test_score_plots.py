@@ -195,8 +195,11 @@ class TestDisagreement:
         (heat,) = read(rank_correlations(ScoreTable(frame, scores.metadata), ["msp", "knn"]))["data"]
         assert heat["z"] == [[None, None], [None, 1]]
 
-    def test_verdicts_are_counted_one_by_one(self, scores):
+    @pytest.mark.parametrize("tied", [False, True])
+    def test_verdicts_are_counted_one_by_one(self, scores, tied):
         chosen = ["msp", "mds", "vim"]
+        if tied:  # many images lie exactly at the threshold, and are rejected together
+            scores = ScoreTable(scores.frame.assign(**scores.frame[chosen].round(0)), scores.metadata)
         (heat,) = read(verdict_differences(scores, chosen))["data"]
         limits = {d: np.quantile(of(scores, d, "id_test"), 0.95) for d in chosen}
         for i, first in enumerate(chosen):
