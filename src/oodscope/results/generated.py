@@ -171,4 +171,4 @@ def with_calibration(result: Result, rows: list[Measurement], **metadata: Any) -
     """A result with calibration rows beside its own, and with what figures need in the metadata of its scores."""
     record = result.record.model_copy(update={"protocols": [*result.record.protocols, PROTOCOL]})
     scores = ScoreTable(result.scores.frame, {**result.scores.metadata, **metadata})
-    return Result(record, result.measurements + Measurements(rows), scores)
+    return Result(record, result.measurements + Measurements(rows), scores, result.gallery)
