@@ -41,6 +41,10 @@ def test_every_model_once(oodscope, study, tmp_path):
     assert len(done) == 2
     record = json.loads((out / done[0] / "run.json").read_text())["record"]
     assert any("thresholds taken from" in note for note in record["notes"])
+    assert record["labels"] == {"name": "one", "family": "CNN"}
+    # what the study knew of its models is kept, so its runs alone make its figures
+    figure = oodscope("figure", "human-7", out, "--output", tmp_path / "pair.svg")
+    assert figure.status == 0 and (tmp_path / "pair.svg").is_file(), figure
     again = oodscope("run", study, "--output", out, "--json")
     assert again.status == 0, again
     assert runs(out) == done

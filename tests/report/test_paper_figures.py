@@ -297,6 +297,16 @@ def test_nothing_is_clipped_and_no_words_cover_others(name, monkeypatch):
     assert figure.get_figwidth() in (3.4, 7.0)
 
 
+def test_long_names_break_the_legend_into_lines():
+    names = [f"vit_large_patch14_reg4_dinov2_lvd142m_number_{number}" for number in range(4)]
+    several = OpenedRuns(results=tuple(evaluation(name, n, ("msp", "mls")) for n, name in enumerate(names)))
+    figure = FIGURES["openood-2"].drawn(several)
+    FigureCanvasAgg(figure).draw()
+    (legend,) = figure.legends
+    assert legend.get_window_extent().x0 >= 0 and legend.get_window_extent().x1 <= figure.bbox.x1
+    assert len(legend.get_texts()) == 4
+
+
 @pytest.mark.parametrize("name", ["openood-6", "human-6", "dcv-ranks"])
 @pytest.mark.parametrize("ending", ["pdf", "svg", "png"])
 def test_equal_runs_make_equal_files(tmp_path, name, ending):

@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from oodscope.report.crossval_sheets import metric_sheets, overall_sheets
+from oodscope.report.crossval import metric_sheets, overall_sheets
 from oodscope.results.attack_table import attack_table
 from oodscope.results.crossval_study import study_metric
 from oodscope.results.generated_table import calibration_table, separation_table

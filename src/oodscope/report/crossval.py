@@ -73,7 +73,7 @@ def write_crossval(
     measured = [name for name in DUAL_METRICS if name in table.metrics]
     studies = [study_metric(table, name, test=test, auto_parametric=auto_parametric) for name in measured]
     parts = [metric_part(study, variance_table(table, study.metric)) for study in studies]
-    overall = list(sheets.overall_sheets(studies))
+    overall = list(overall_sheets(studies))
     written = [folder / "crossval.html"]
     write_text(written[0], render_page("crossval.html", crossval=crossval_view(table, parts, overall)))
     for sheet in overall:
@@ -101,6 +101,14 @@ def _write_sheet(sheet: Sheet, folder: Path) -> list[Path]:
     return written
 
 
+def overall_sheets(studies: Sequence[MetricStudy]) -> Iterator[Sheet]:
+    """Whether cross-validation finds what the truth shows; none where either is missing or cells are few."""
+    first = studies[0]
+    if first.testable and first.has_truth and first.has_folds:
+        yield from (sheets.rates(studies, alpha) for alpha in sheets.ALPHAS)
+        yield sheets.against_truth(studies)
+
+
 def metric_part(study: MetricStudy, variance: pd.DataFrame, *, pairs: bool = True) -> MetricPart:
     """The tables and figures of one metric.
 
@@ -109,8 +117,34 @@ def metric_part(study: MetricStudy, variance: pd.DataFrame, *, pairs: bool = Tru
     pairs : the tables that compare every two detectors, too.
     """
     told = DUAL_METRICS[study.metric]
-    tables = list(sheets.metric_sheets(study) if pairs else sheets.cell_sheets(study))
+    tables = list(metric_sheets(study) if pairs else _by_cell(study))
     return MetricPart(study, told, tables, list(_figures(study, variance)), variance)
+
+
+def metric_sheets(study: MetricStudy) -> Iterator[Sheet]:
+    """Every table of one metric that the study is large enough for: of cells first, then of pairs of detectors."""
+    yield from _by_cell(study)
+    yield from _by_pair(study)
+
+
+def _by_cell(study: MetricStudy) -> Iterator[Sheet]:
+    if study.has_truth:
+        yield sheets.truth(study)
+        if len(study.hold_outs) > 1:
+            yield sheets.truth_errors(study)
+    if study.has_folds:
+        yield sheets.cross_validated(study)
+
+
+def _by_pair(study: MetricStudy) -> Iterator[Sheet]:
+    if study.has_truth and study.testable:
+        yield sheets.p_values(study)
+        yield from sheets.corrected_p_values(study)
+    if study.has_truth and study.has_folds and study.testable:
+        yield from (sheets.counts(study, alpha) for alpha in sheets.ALPHAS)
+        yield sheets.against_truth_p(study)
+    if study.has_folds and len(study.detectors) > 1:
+        yield sheets.wins(study)
 
 
 def _figures(study: MetricStudy, variance: pd.DataFrame) -> Iterator[Drawn]:

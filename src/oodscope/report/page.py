@@ -11,8 +11,7 @@ from markupsafe import Markup
 from oodscope.base.files import write_text
 from oodscope.base.hashing import canonical_json
 from oodscope.report.attack import AttackView, attack_view
-from oodscope.report.crossval import CrossvalView, crossval_view, metric_part
-from oodscope.report.crossval_sheets import overall_sheets
+from oodscope.report.crossval import CrossvalView, crossval_view, metric_part, overall_sheets
 from oodscope.report.gallery import picture_rules, render_gallery
 from oodscope.report.generated import GeneratedView, generated_view
 from oodscope.report.plots import PlotlyFigure, bundle
