@@ -17,6 +17,7 @@ from oodscope.execution import SILENT, Progress
 from oodscope.models import Classifier
 from oodscope.protocols import HumanCentric, Protocol, applicable, find_exposure, get_protocol, score_benchmark
 from oodscope.protocols.audit import audit_benchmark
+from oodscope.protocols.picturing import picture_hardest
 from oodscope.results import Measurements, Result, RunRecord, ScoreTable, SetRecord, Tuning
 from oodscope.results.audit import Audit
 from oodscope.results.environment import environment
@@ -95,6 +96,7 @@ def evaluate(
         scores.metadata["human_centric"] = options.model_dump()
         notes += _split_note(scores, options)
     measurements = _measure(judges, scores, progress)
+    gallery = picture_hardest(benchmark, scores)
     record = _record(
         classifier,
         benchmark,
@@ -105,7 +107,7 @@ def evaluate(
         costs={"seconds": perf_counter() - started},
         forward_images=store.forwarded - forwarded,
     )
-    return Result(record, measurements, scores)
+    return Result(record, measurements, scores, gallery)
 
 
 def audit(

@@ -29,7 +29,9 @@ class Browser:
         self._context = chromium.new_context()
         self._context.set_default_timeout(WAIT)
 
-    def open(self, place: Path | str, width: int = 1400, scheme: Scheme = "light", height: int = 900) -> playwright.Page:
+    def open(
+        self, place: Path | str, width: int = 1400, scheme: Scheme = "light", height: int = 900
+    ) -> playwright.Page:
         """The page, loaded, in a window of this width, for a reader who prefers this colour scheme."""
         page = self._context.new_page()
         page.set_viewport_size({"width": width, "height": height})

@@ -119,7 +119,7 @@ def test_a_landscape_is_added_to_a_finished_attack(oodscope, places, tmp_path):
     assert (tmp_path / "evg-2.svg").read_text().startswith("<?xml")
 
 
-def test_the_demo_ends_with_an_attack_that_its_report_links(oodscope, tmp_path, monkeypatch):
+def test_the_demo_ends_with_a_report_that_holds_its_attack(oodscope, tmp_path, monkeypatch):
     monkeypatch.setenv("OODSCOPE_CACHE", str(tmp_path / "cache"))
     options = ("--images-per-class", 5, "--epochs", 1, "--no-generated", "--output", tmp_path / "out", "--json")
     outcome = oodscope("demo", *options)
@@ -127,7 +127,10 @@ def test_the_demo_ends_with_an_attack_that_its_report_links(oodscope, tmp_path, 
     told = json.loads(outcome.out)
     folder = Path(told["attack"]["folder"])
     assert {row["group"] for row in told["attack"]["measurements"]} == {"clean", "affine", "color", "any"}
-    report = Path(told["folder"]) / "report.html"
-    link = re.search(r'<a href="([^"]+)">Worst outliers', report.read_text())[1]
+    report = Path(told["report"])
+    assert report == tmp_path / "out" / "report.html"
+    page = report.read_text()
+    assert '<section id="adversarial-1">' in page and '<article class="card" data-protocol="adversarial">' in page
+    link = re.search(r'<a href="([^"]+)">All worst outliers', page)[1]
     assert (report.parent / link).resolve() == folder / "report.html"
     assert Attack.load(folder).detectors == ["msp", "knn", "vim"]

@@ -22,14 +22,15 @@ def test_the_demo_judges_a_set_that_its_report_links(oodscope, tmp_path, monkeyp
         options = ("--images-per-class", 5, "--epochs", 1, "--no-attack", "--output", tmp_path / "out", "--json")
         outcome = oodscope("demo", *options)
         assert outcome.status == 0, outcome
-        return (Path(json.loads(outcome.out)["folder"]) / "report.html"), outcome.err
+        return Path(json.loads(outcome.out)["report"]), outcome.err
 
     report, errors = demo(window=(0.6, 0.69))
     assert "no generated set: none of 200 generated images" in errors
-    assert "Generated outliers" not in report.read_text()
+    assert "generated-1" not in report.read_text()
 
     report, _ = demo(window=(0.0, 0.6))
-    link = re.search(r'<a href="([^"]+)">Generated outliers', report.read_text())[1]
+    assert report == tmp_path / "out" / "report.html" and '<section id="generated-1">' in report.read_text()
+    link = re.search(r'<a href="([^"]+)">All of the generated set', report.read_text())[1]
     page = (report.parent / link).resolve()
     assert page.is_file()
     study = GeneratedStudy.load(page.parent)

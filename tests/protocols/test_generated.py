@@ -172,7 +172,7 @@ def test_detectors_on_generated_and_real_sets(done):
             )
             assert cell == row
     assert table.csv().splitlines()[0].startswith(f"network,made the images,detector,{NEAR},{NEAR} low,{NEAR} high")
-    assert table.markdown().count("↻") == 12
+    assert table.markdown().count("↻ |") == 12
     assert calibration_table(done).columns == ("id_test", SHIFTED, "max", DIM, "soft")
 
 

@@ -30,7 +30,7 @@ def test_markdown_and_latex():
     assert r"| msp | **0.1235\*\*** | -6 |" in markdown and "| --- | ---: | ---: |" in markdown
     assert markdown.count("<script") == markdown.count(r"\<script") == 4
     latex = SHEET.render("latex")
-    assert r"msp & \textbf{0.1235**} & $-6$ \\" in latex and r"\textbf{$10$} \\" in latex
+    assert r"msp & \textbf{0.1235**} & $-$6 \\" in latex and r"\textbf{10} \\" in latex
     assert r"\begin{tabular}{lrr}" in latex and r"\{\{ 7*7 \}\} \& \% \_ \textbar{}" in latex
 
 

@@ -17,6 +17,7 @@ from oodscope.cli.fit import fit
 from oodscope.cli.generate import generate
 from oodscope.cli.listing import listing
 from oodscope.cli.predict import predict
+from oodscope.cli.report import report
 from oodscope.cli.run import run
 from oodscope.cli.table import table
 
@@ -33,6 +34,7 @@ app.command()(evaluate)
 app.command()(run)
 app.command()(table)
 app.command()(figure)
+app.command()(report)
 app.command()(compare)
 app.command()(crossval)
 app.command()(attack)

@@ -29,6 +29,7 @@ def demo(
     Needs no data and no download. Interrupted, it goes on where it stopped; a second run uses what the
     first one cached.
     """
+    from dataclasses import replace
     from importlib.resources import as_file, files
 
     from oodscope.base.errors import DataError
@@ -38,6 +39,7 @@ def demo(
     from oodscope.cli.output import show
     from oodscope.execution.console import ConsoleProgress
     from oodscope.report import write_report
+    from oodscope.results import OpenedRuns
 
     with as_file(files("oodscope.cli") / "demo.yaml") as packaged:
         job = read_job(packaged)
@@ -47,22 +49,19 @@ def demo(
         update["model"] = job.model.model_copy(update={"train": recipe})
     job = job.model_copy(update=update)
     result, folder = execute(job, ConsoleProgress())
-    shown, links = [(result, folder)], {}
+    shown, runs, links = [(result, folder)], OpenedRuns(results=(result,)), {}
     if with_attack:
         few = job.model_copy(update={"detectors": ATTACKED})
         found, place = execute_attack(few, AttackSettings.model_validate(ATTACK), ConsoleProgress())
         shown.append((found.result, place))
-        links["Worst outliers"] = _from_a_run(place, output)
+        runs = replace(runs, attacks=(found,))
+        links["All worst outliers"] = (place.relative_to(output) / "report.html").as_posix()
     if with_generated:
         try:
-            links["Generated outliers"] = _from_a_run(judge_recombined(job, ConsoleProgress())[1], output)
+            study, place = judge_recombined(job, ConsoleProgress())
+            runs = replace(runs, generated=(study,))
+            links["All of the generated set"] = (place.relative_to(output) / "report.html").as_posix()
         except DataError as error:  # of few images an ensemble learns too little to disagree about others
             typer.echo(f"no generated set: {error}", err=True)
-    if links:
-        write_report(result, folder / "report.html", links=links)
-    show(*shown, as_json=as_json)
-
-
-def _from_a_run(place: Path, output: Path) -> str:
-    """Where the page of ``place`` lies, seen from the page of a run."""
-    return f"../{(place.relative_to(output) / 'report.html').as_posix()}"
+    page = write_report(runs, output / "report.html", links=links)
+    show(*shown, as_json=as_json, page=page)

@@ -34,10 +34,15 @@ def execute_and_show(job: Job, progress: Progress, as_json: bool) -> None:
             Console().print(summary.table(protocol, metric))
 
 
-def show(*done: tuple[Result, Path], as_json: bool) -> None:
-    """Tables and paths for people, or one JSON object for machines: the first run, with an attack that followed."""
+def show(*done: tuple[Result, Path], as_json: bool, page: Path | None = None) -> None:
+    """Tables and paths for people, or one JSON object for machines: the first run, with an attack that followed.
+
+    Parameters
+    ----------
+    page : the report over all of them, if one was written.
+    """
     if as_json:
-        told = content(*done[0])
+        told = content(*done[0]) | ({} if page is None else {"report": str(page)})
         if len(done) > 1:
             told["attack"] = content(*done[1])
         sys.stdout.write(json.dumps(told) + "\n")
@@ -52,7 +57,10 @@ def show(*done: tuple[Result, Path], as_json: bool) -> None:
         for detector, reason in result.record.skipped.items():
             console.print(f"skipped {detector}: {reason}", markup=False, highlight=False)
         console.print(f"result: {folder}", markup=False, highlight=False, soft_wrap=True)
-        console.print(f"report: {folder / 'report.html'}", markup=False, highlight=False, soft_wrap=True)
+        if page is None:
+            console.print(f"report: {folder / 'report.html'}", markup=False, highlight=False, soft_wrap=True)
+    if page is not None:
+        console.print(f"report: {page}", markup=False, highlight=False, soft_wrap=True)
 
 
 def content(result: Result, folder: Path) -> dict[str, Any]:

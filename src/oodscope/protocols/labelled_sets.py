@@ -40,7 +40,7 @@ class LabelledSet:
 
 def labelled_sets(scores: ScoreTable) -> list[LabelledSet]:
     """Every test set of the table, foreign ones first."""
-    right = correct_rows(scores)
+    right = scores.correct()
     found = []
     for group, roles in SHIFTS.items():
         for role in roles:
@@ -48,12 +48,6 @@ def labelled_sets(scores: ScoreTable) -> list[LabelledSet]:
                 rows = rows_of(scores, role, name)
                 found.append(LabelledSet(name, role, group, rows, right[rows]))
     return found
-
-
-def correct_rows(scores: ScoreTable) -> NDArray[np.bool_]:
-    """Which images of the table the classifier gets right; foreign images carry no label, so none of them."""
-    label = scores.frame["label"].to_numpy()
-    return np.asarray((label >= 0) & (label == scores.frame["prediction"].to_numpy()))
 
 
 def rows_of(scores: ScoreTable, role: str, name: str | None = None) -> NDArray[np.int64]:

@@ -10,7 +10,7 @@ from oodscope.base.errors import DataError
 from oodscope.metrics import KEEPS, SOURCES, Decisions, Rejection, ThresholdSample, percentile_interval, wilson_interval
 from oodscope.protocols.estimates import LEVEL, REPLICATES, Estimate, estimate_rows
 from oodscope.protocols.human_options import Prices
-from oodscope.protocols.labelled_sets import LabelledSet, correct_rows, rows_of
+from oodscope.protocols.labelled_sets import LabelledSet, rows_of
 from oodscope.results import Measurement, ScoreTable
 
 
@@ -80,7 +80,7 @@ def _source_rows(scores: ScoreTable, source: str) -> NDArray[np.int64]:
         raise DataError(f"human_centric needs scores of {role}, which set the threshold {source}; the table has none")
     if kind == "all":
         return rows
-    correct = rows[correct_rows(scores)[rows]]
+    correct = rows[scores.correct()[rows]]
     if not len(correct):
         raise DataError(
             f"none of the {len(rows)} images of {role} is classified correctly, so there is no threshold {source}; "

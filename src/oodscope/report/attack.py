@@ -3,19 +3,22 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from markupsafe import Markup
 
 from oodscope.base.files import write_text
-from oodscope.base.hashing import canonical_json
 from oodscope.report.attack_figures import budget_curves, parameter_histogram
-from oodscope.report.figures import style_of
-from oodscope.report.pictures import SIDE, data_uri
-from oodscope.report.templating import page_environment
-from oodscope.results import Measurement, Measurements
+from oodscope.report.pictures import data_uri
+from oodscope.report.svg import style_of
+from oodscope.report.templating import render_page
+from oodscope.results import Measurement, Measurements, RunRecord
 from oodscope.results.attack import BUDGET, CLEAN, PROTOCOL, SEARCH, TRANSFER, Attack, SearchedPair
-from oodscope.results.attack_table import attack_table
+from oodscope.results.attack_table import AttackTable, attack_table
+
+_BRIEF = 5
+"""Images of each search on a page that is about more."""
 
 
 @dataclass(frozen=True)
@@ -64,26 +67,53 @@ def write_attack(attack: Attack, folder: Path | str) -> Path:
     return path
 
 
+@dataclass(frozen=True)
+class AttackView:
+    """Everything that a page shows of one attack, in the order of the table's detectors."""
+
+    record: RunRecord
+    about: Mapping[str, Any]
+    table: AttackTable
+    styles: dict[str, str]
+    headlines: list[tuple[str, Measurement, Measurement]]
+    panels: dict[str, list[Panel]]
+    searches: list[tuple[SearchedPair, dict[str, float]]]
+    costs: list[tuple[str, float | None]]
+
+
 def render(attack: Attack) -> str:
     """The page as text."""
-    environment = page_environment()
-    environment.filters["json"] = canonical_json
+    view, rows = attack_view(attack), attack.result.measurements
+    return render_page(
+        "attack.html",
+        attack=view,
+        curves=[_curves(rows, name, view.styles) for name in attack.variations],
+        heats=list(_heats(rows.filter(protocol=TRANSFER), list(view.styles))),
+    )
+
+
+def attack_view(attack: Attack, *, brief: bool = False) -> AttackView:
+    """What pages show of an attack.
+
+    Parameters
+    ----------
+    brief : a few images of each search and no drawings, for a page that shows more than one attack.
+    """
     table = attack_table(attack)
     order = [name for name, _ in table.rows]
     styles = {name: style_of(number) for number, name in enumerate(order)}
     rows = attack.result.measurements
-    return environment.get_template("attack.html").render(
+    return AttackView(
         record=attack.result.record,
         about=attack.result.scores.metadata["attack"],
         table=table,
         styles=styles,
         headlines=list(_headlines(rows.filter(protocol=PROTOCOL, metric="auroc"))),
-        curves=[_curves(rows, name, styles) for name in attack.variations],
-        heats=list(_heats(rows.filter(protocol=TRANSFER), order)),
-        panels={name: [_panel(attack, name, each, styles[name]) for each in attack.variations] for name in order},
+        panels={
+            name: [_panel(attack, name, each, styles[name], brief) for each in attack.variations] for name in order
+        },
         searches=list(_diagnostics(attack, order)),
         costs=_costs(rows.filter(protocol=PROTOCOL, metric="auroc", group=CLEAN), order),
-        side=SIDE,
     )
 
 
@@ -111,20 +141,20 @@ def _heats(rows: Measurements, order: list[str]) -> Iterator[Heat]:
         yield Heat(variation, order, [[found[judge, against] for against in order] for judge in order])
 
 
-def _panel(attack: Attack, detector: str, variation: str, style: str) -> Panel:
+def _panel(attack: Attack, detector: str, variation: str, style: str, brief: bool) -> Panel:
     pair = attack.search(detector, variation)
     rows = attack.result.measurements.filter(protocol=PROTOCOL, metric="auroc", detector=detector)
     (attacked,), (clean,) = rows.filter(group=variation), rows.filter(group=CLEAN)
     histograms = [
         (name, parameter_histogram(pair.found[:, column].astype(np.float64), f"{detector}, {variation}: {name}", style))
-        for column, name in enumerate(pair.parameters)
+        for column, name in enumerate(() if brief else pair.parameters)
     ]
-    return Panel(variation, attacked, clean, list(_sights(pair)), histograms, pair.flags)
+    return Panel(variation, attacked, clean, list(_sights(pair, _BRIEF if brief else None)), histograms, pair.flags)
 
 
-def _sights(pair: SearchedPair) -> Iterator[Sight]:
+def _sights(pair: SearchedPair, images: int | None) -> Iterator[Sight]:
     worst = pair.worst
-    for number, image in enumerate(worst.images):
+    for number, image in enumerate(worst.images[:images]):
         source = "" if worst.sources is None else data_uri(worst.sources[number])
         place = (int(worst.ranks[number]), int(worst.chains[number]), float(worst.scores[number]))
         yield Sight(data_uri(image), source, *place)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from oodscope.base.files import write_text
 from oodscope.data import Benchmark
-from oodscope.report.pictures import SIDE, data_uri
-from oodscope.report.templating import page_environment
+from oodscope.report.pictures import data_uri
+from oodscope.report.templating import render_page
 from oodscope.results.audit import VERDICTS, Audit, ImagePair
 
 _SHOWN = 60
@@ -43,10 +43,7 @@ def write_audit(audit: Audit, benchmark: Benchmark, folder: Path | str) -> Path:
     benchmark : the audited one, whose pictures the page shows.
     """
     path = audit.save(folder) / "audit.html"
-    environment = page_environment()
-    page = environment.get_template("audit.html").render(
-        audit=audit, verdicts=VERDICTS, galleries=list(_galleries(audit, benchmark)), side=SIDE
-    )
+    page = render_page("audit.html", audit=audit, verdicts=VERDICTS, galleries=list(_galleries(audit, benchmark)))
     write_text(path, page)
     return path
 

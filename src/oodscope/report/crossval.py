@@ -1,8 +1,9 @@
 """The outputs of a study by dual cross-validation: one page, tables for papers and programs, figures."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,9 +18,8 @@ from oodscope.report.crossval_figures import (
     critical_difference_diagram,
     variance_bars,
 )
-from oodscope.report.figures import style_of
-from oodscope.report.svg import standalone
-from oodscope.report.templating import page_environment
+from oodscope.report.svg import standalone, style_of
+from oodscope.report.templating import render_page
 from oodscope.results import CrossValidationTable
 from oodscope.results.crossval_study import MetricStudy, study_metric, variance_table
 from oodscope.results.sheet import FORMATS, Sheet
@@ -72,10 +72,10 @@ def write_crossval(
     folder = Path(folder)
     measured = [name for name in DUAL_METRICS if name in table.metrics]
     studies = [study_metric(table, name, test=test, auto_parametric=auto_parametric) for name in measured]
-    parts = [_part(study, variance_table(table, study.metric)) for study in studies]
-    overall = list(sheets.overall_sheets(studies))
+    parts = [metric_part(study, variance_table(table, study.metric)) for study in studies]
+    overall = list(overall_sheets(studies))
     written = [folder / "crossval.html"]
-    write_text(written[0], _page(table, parts, overall))
+    write_text(written[0], render_page("crossval.html", crossval=crossval_view(table, parts, overall)))
     for sheet in overall:
         written += _write_sheet(sheet, folder / "tables")
     for part in parts:
@@ -101,9 +101,50 @@ def _write_sheet(sheet: Sheet, folder: Path) -> list[Path]:
     return written
 
 
-def _part(study: MetricStudy, variance: pd.DataFrame) -> MetricPart:
+def overall_sheets(studies: Sequence[MetricStudy]) -> Iterator[Sheet]:
+    """Whether cross-validation finds what the truth shows; none where either is missing or cells are few."""
+    first = studies[0]
+    if first.testable and first.has_truth and first.has_folds:
+        yield from (sheets.rates(studies, alpha) for alpha in sheets.ALPHAS)
+        yield sheets.against_truth(studies)
+
+
+def metric_part(study: MetricStudy, variance: pd.DataFrame, *, pairs: bool = True) -> MetricPart:
+    """The tables and figures of one metric.
+
+    Parameters
+    ----------
+    pairs : the tables that compare every two detectors, too.
+    """
     told = DUAL_METRICS[study.metric]
-    return MetricPart(study, told, list(sheets.metric_sheets(study)), list(_figures(study, variance)), variance)
+    tables = list(metric_sheets(study) if pairs else _by_cell(study))
+    return MetricPart(study, told, tables, list(_figures(study, variance)), variance)
+
+
+def metric_sheets(study: MetricStudy) -> Iterator[Sheet]:
+    """Every table of one metric that the study is large enough for: of cells first, then of pairs of detectors."""
+    yield from _by_cell(study)
+    yield from _by_pair(study)
+
+
+def _by_cell(study: MetricStudy) -> Iterator[Sheet]:
+    if study.has_truth:
+        yield sheets.truth(study)
+        if len(study.hold_outs) > 1:
+            yield sheets.truth_errors(study)
+    if study.has_folds:
+        yield sheets.cross_validated(study)
+
+
+def _by_pair(study: MetricStudy) -> Iterator[Sheet]:
+    if study.has_truth and study.testable:
+        yield sheets.p_values(study)
+        yield from sheets.corrected_p_values(study)
+    if study.has_truth and study.has_folds and study.testable:
+        yield from (sheets.counts(study, alpha) for alpha in sheets.ALPHAS)
+        yield sheets.against_truth_p(study)
+    if study.has_folds and len(study.detectors) > 1:
+        yield sheets.wins(study)
 
 
 def _figures(study: MetricStudy, variance: pd.DataFrame) -> Iterator[Drawn]:
@@ -146,11 +187,23 @@ def _frames(part: MetricPart) -> Iterator[tuple[str, pd.DataFrame]]:
         yield "variance", part.variance
 
 
-def _page(table: CrossValidationTable, parts: Sequence[MetricPart], overall: Sequence[Sheet]) -> str:
-    environment = page_environment()
-    environment.filters["markup"] = lambda sheet: Markup(sheet.html())
+@dataclass(frozen=True)
+class CrossvalView:
+    """Everything that a page shows of a study by dual cross-validation."""
+
+    study: MetricStudy
+    parts: Sequence[MetricPart]
+    overall: Sequence[Sheet]
+    notes: list[str]
+    trainings: list[str]
+    pairs: list[str]
+    metadata: Mapping[str, Any]
+
+
+def crossval_view(table: CrossValidationTable, parts: Sequence[MetricPart], overall: Sequence[Sheet]) -> CrossvalView:
+    """What a page shows of a study."""
     study = parts[0].study
-    return environment.get_template("crossval.html").render(
+    return CrossvalView(
         study=study,
         parts=parts,
         overall=overall,

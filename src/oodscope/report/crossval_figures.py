@@ -8,8 +8,7 @@ from markupsafe import Markup
 
 from oodscope.metrics.comparison import CriticalDifference
 from oodscope.metrics.convergence import running_mean
-from oodscope.report.figures import style_of
-from oodscope.report.svg import Numbers, Plot, band, box, caption, drawing, polyline, segment, x_axis, y_axis
+from oodscope.report.svg import Numbers, Plot, band, box, caption, drawing, polyline, segment, style_of, x_axis, y_axis
 
 SOURCES = {
     "id_sample": "ID sample",

@@ -169,32 +169,6 @@ def wins(study: MetricStudy) -> Sheet:
     return _matrix(study, "wins", title, entries, notes)
 
 
-def metric_sheets(study: MetricStudy) -> Iterator[Sheet]:
-    """Every sheet of one metric that the study is large enough for."""
-    if study.has_truth:
-        yield truth(study)
-        if len(study.hold_outs) > 1:
-            yield truth_errors(study)
-    if study.has_folds:
-        yield cross_validated(study)
-    if study.has_truth and study.testable:
-        yield p_values(study)
-        yield from corrected_p_values(study)
-    if study.has_truth and study.has_folds and study.testable:
-        yield from (counts(study, alpha) for alpha in ALPHAS)
-        yield against_truth_p(study)
-    if study.has_folds and len(study.detectors) > 1:
-        yield wins(study)
-
-
-def overall_sheets(studies: Sequence[MetricStudy]) -> Iterator[Sheet]:
-    """The sheets that hold all metrics side by side; none where the study is too small for them."""
-    first = studies[0]
-    if first.testable and first.has_truth and first.has_folds:
-        yield from (rates(studies, alpha) for alpha in ALPHAS)
-        yield against_truth(studies)
-
-
 def _by_cell(
     study: MetricStudy,
     name: str,

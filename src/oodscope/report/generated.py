@@ -8,16 +8,16 @@ import numpy as np
 from markupsafe import Markup
 
 from oodscope.base.files import write_text
-from oodscope.base.hashing import canonical_json
-from oodscope.report.figures import style_of
 from oodscope.report.generated_figures import confusion_matrix, information_histogram, radar, reliability_diagram
-from oodscope.report.pictures import SIDE, data_uri
-from oodscope.report.templating import page_environment
+from oodscope.report.pictures import data_uri
+from oodscope.report.svg import style_of
+from oodscope.report.templating import render_page
 from oodscope.results.generated import RELIABILITY, GeneratedStudy
-from oodscope.results.generated_claims import claims
+from oodscope.results.generated_claims import Claim, claims
 from oodscope.results.generated_ranks import RankAgreement, rank_agreements
-from oodscope.results.generated_table import CIRCULAR, calibration_table, separation_table
-from oodscope.results.sanity import SetCheck
+from oodscope.results.generated_table import CIRCULAR, StudyTable, calibration_table, separation_table
+from oodscope.results.record import RunRecord
+from oodscope.results.sanity import Sanity, SetCheck
 
 CALIBRATION = {
     "ece15": "ECE, 15 bins of equal width",
@@ -51,14 +51,40 @@ def write_generated_study(study: GeneratedStudy, folder: Path | str) -> Path:
     return path
 
 
+@dataclass(frozen=True)
+class GeneratedView:
+    """Everything that a page shows of a study of generated sets."""
+
+    record: RunRecord
+    study: GeneratedStudy
+    sanity: Sanity
+    claims: list[Claim]
+    sheets: dict[str, list[Sight]]
+    confusions: list[tuple[SetCheck, Markup]]
+    distances: list[SetCheck]
+    histograms: list[tuple[str, list[tuple[SetCheck, Markup]]]]
+    perceptual: list[SetCheck]
+    separation: list[tuple[str, StudyTable]]
+    calibration: list[tuple[str, StudyTable]]
+    reliability: list[tuple[str, list[tuple[str, float, Markup]]]]
+    agreements: list[tuple[str, str, dict[str, RankAgreement]]]
+    scopes: list[str]
+    styles: dict[str, str]
+    radars: list[tuple[str, Markup]]
+    circular_mark: str = CIRCULAR
+
+
 def render(study: GeneratedStudy) -> str:
     """The page as text."""
-    environment = page_environment()
-    environment.filters["json"] = canonical_json
+    return render_page("generated.html", generated=generated_view(study))
+
+
+def generated_view(study: GeneratedStudy) -> GeneratedView:
+    """What a page shows of a study."""
     foreign = [*study.sanity.near(), *study.real]
     styles = {name: style_of(number) for number, name in enumerate(foreign)}
     agreements = rank_agreements(study)
-    return environment.get_template("generated.html").render(
+    return GeneratedView(
         record=study.results[0].record,
         study=study,
         sanity=study.sanity,
@@ -77,8 +103,6 @@ def render(study: GeneratedStudy) -> str:
         scopes=list(dict.fromkeys(each.scope for each in agreements)),
         styles=styles,
         radars=[] if len(foreign) < 2 else list(_radars(study, foreign, styles)),
-        circular_mark=CIRCULAR,
-        side=SIDE,
     )
 
 

@@ -10,9 +10,9 @@ from markupsafe import Markup
 from oodscope.base.files import write_text
 from oodscope.base.hashing import canonical_json
 from oodscope.data.generated import GeneratedRecord, open_generated, read_generated
-from oodscope.report.pictures import SIDE, data_uri
+from oodscope.report.pictures import data_uri
 from oodscope.report.svg import Plot, bars, caption, drawing, segment, x_axis
-from oodscope.report.templating import page_environment
+from oodscope.report.templating import render_page
 
 PAGE = "index.html"
 _SHOWN = 96
@@ -43,14 +43,13 @@ def write_set_page(folder: Path | str) -> Path:
         )
         for row, pixels in zip(rows.tolist(), images.images(rows))
     ]
-    environment = page_environment()
-    page = environment.get_template("generated_set.html").render(
+    page = render_page(
+        "generated_set.html",
         name=images.name,
         record=record,
         facts=_facts(record),
         figure=_histogram(record.recipe),
         sights=sights,
-        side=SIDE,
     )
     path = Path(folder) / PAGE
     write_text(path, page)

@@ -1,9 +1,7 @@
 """The report: one HTML file that needs nothing but a browser."""
 
-from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -12,80 +10,146 @@ from markupsafe import Markup
 
 from oodscope.base.files import write_text
 from oodscope.base.hashing import canonical_json
-from oodscope.report.headline import headlines
-from oodscope.report.panels import legend, panels
-from oodscope.report.templating import page_environment
-from oodscope.results import Grid, Result
-from oodscope.results import html as table_html
-from oodscope.results.arrange import WITHOUT_DETECTOR
-from oodscope.results.wording import LABELS, heading, headline_metrics
-
-_ORDER = ("auroc", "fpr95_id_positive", "fpr95_ood_positive", "aupr_out", "aupr_in")
+from oodscope.report.attack import AttackView, attack_view
+from oodscope.report.crossval import CrossvalView, crossval_view, metric_part, overall_sheets
+from oodscope.report.gallery import picture_rules, render_gallery
+from oodscope.report.generated import GeneratedView, generated_view
+from oodscope.report.plots import PlotlyFigure, bundle
+from oodscope.report.templating import own_scripts, render_page
+from oodscope.report.whole.figures import (
+    FEW,
+    PlotGroup,
+    attack_plots,
+    crossval_plots,
+    detector_plots,
+    generated_plots,
+    result_plots,
+)
+from oodscope.report.whole.scorecard import scorecard
+from oodscope.report.whole.tables import protocol_sections
+from oodscope.report.whole.trials import CROSSVAL_METRIC, finished_study, section, trials
+from oodscope.report.whole.verdict import verdicts
+from oodscope.results import CrossValidationTable, OpenedRuns, Result, RunRecord
+from oodscope.results.attack import PROTOCOL as ATTACK
+from oodscope.results.attack import Attack
+from oodscope.results.crossval_study import variance_table
+from oodscope.results.generated import PROTOCOL as GENERATED
+from oodscope.results.opened import CROSS_VALIDATION
 
 
 @dataclass(frozen=True)
-class MetricTable:
-    """One metric under one protocol, ready for the page."""
+class ResultChapter:
+    """The plots and detectors of one evaluation."""
 
-    grid: Grid
-    heading: str
-    table: Markup
+    number: int
+    record: RunRecord
+    groups: list[PlotGroup]
+    single: dict[str, list[PlotlyFigure]]
+    detectors: list[dict[str, Any]]
+    gallery: Markup
+    pictures: Markup
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A study that has a page of its own, in short: what its partial templates show, and its plots."""
+
+    anchor: str
+    view: AttackView | CrossvalView | GeneratedView
+    groups: list[PlotGroup]
 
 
 def write_report(
-    result: Result, path: Path | str, *, title: str | None = None, links: Mapping[str, str] | None = None
+    runs: Result | OpenedRuns, path: Path | str, *, title: str | None = None, links: Mapping[str, str] | None = None
 ) -> Path:
-    """Write the report of one run to ``path``.
+    """Write the report of one run, or of runs of every kind, to ``path``.
 
-    The file holds everything it shows (figures as inline SVG, style, a small script that sorts tables) and
-    asks no network for anything. Every number comes from ``result.measurements``, every figure from
-    ``result.scores``.
+    The file holds everything it shows (plots as data, the scripts that draw and sort, styles, pictures) and asks no
+    network for anything. Every number comes from measurements or tables of the runs, every plot from their scores.
 
     Parameters
     ----------
-    title : the heading; by default the benchmark and the model.
+    title : the heading; by default the benchmarks and models.
     links : other pages by name, relative to this one.
     """
     path = Path(path)
-    write_text(path, render(result, title or f"{result.record.benchmark}: {result.record.model}", links or {}))
+    write_text(path, render(runs, title, links or {}))
     return path
 
 
-def render(result: Result, title: str, links: Mapping[str, str] = MappingProxyType({})) -> str:
+def render(runs: Result | OpenedRuns, title: str | None = None, links: Mapping[str, str] = MappingProxyType({})) -> str:
     """The page as text."""
-    environment = page_environment()
-    environment.filters |= {"json": canonical_json, "headlines": headlines, "settings": _settings}
-    script = environment.get_template("sort.js").render()
-    # a protocol may look at its scores in several ways, each under a name of its own
-    names = dict.fromkeys([*result.record.protocols, *result.measurements.distinct("protocol")])
-    tables = {name: list(_tables(result, name)) for name in names}
-    protocols = {name: found for name, found in tables.items() if found}
-    detectors = _detectors(result, [row.detector for found in protocols.values() for row in found[0].grid.rows])
-    return environment.get_template("report.html").render(
-        title=title,
+    opened = OpenedRuns(results=(runs,)) if isinstance(runs, Result) else runs
+    found = trials(opened)
+    return render_page(
+        "report.html",
+        own_scripts("unpack.js", "plots.js", "sort.js", "filter.js"),
+        bundle.script(),
+        {"settings": _settings},
+        title=title or _title(opened),
         links=links,
-        record=result.record,
-        protocols=protocols,
-        detectors=detectors,
-        legend=legend(result.scores),
-        panels=[panels(result.scores, detector["id"]) for detector in detectors],
-        script=Markup(script),
-        script_hash=b64encode(sha256(script.encode()).digest()).decode(),
+        runs=opened,
+        records=opened.records(),
+        verdicts=verdicts(opened, found),
+        card=scorecard(found),
+        sections=protocol_sections(opened),
+        chapters=[_result_chapter(result, number) for number, result in enumerate(opened.results, 1)],
+        crossvals=list(_crossvals(opened.crossvals)),
+        attacks=[_attack(attack, number) for number, attack in enumerate(opened.attacks, 1)],
+        studies=[
+            Chapter(section(GENERATED, number), generated_view(study), generated_plots(study, number))
+            for number, study in enumerate(opened.generated, 1)
+        ],
+        licence=bundle.licence(),
     )
 
 
-def _tables(result: Result, protocol: str) -> Iterator[MetricTable]:
-    measured = result.measurements.filter(protocol=protocol).distinct("metric")
-    order = dict.fromkeys([*headline_metrics(protocol), *_ORDER, *LABELS])
-    ranked = [metric for metric in order if metric in measured and metric not in WITHOUT_DETECTOR]
-    for metric in ranked:
-        grid = result.table(protocol, metric).grid
-        yield MetricTable(grid, heading(metric), Markup(table_html.table(grid)))
+def _title(runs: OpenedRuns) -> str:
+    first = [*runs.results, *(attack.result for attack in runs.attacks)]
+    named = dict.fromkeys(f"{each.record.benchmark}: {each.record.model}" for each in first)
+    if not named:
+        return "Out-of-distribution detection"
+    return next(iter(named)) if len(named) == 1 else f"{next(iter(named))} and {len(named) - 1} more"
 
 
-def _detectors(result: Result, leading: Iterable[str]) -> list[dict[str, Any]]:
+def _result_chapter(result: Result, number: int) -> ResultChapter:
+    detectors = _detectors(result)
+    names = [each["id"] for each in detectors]
+    return ResultChapter(
+        number,
+        result.record,
+        result_plots(result, names, number),
+        detector_plots(result, names, number),
+        detectors,
+        render_gallery(result, names[:FEW]),
+        Markup(picture_rules(result.gallery)),
+    )
+
+
+def _attack(attack: Attack, number: int) -> Chapter:
+    view = attack_view(attack, brief=True)
+    return Chapter(section(ATTACK, number), view, attack_plots(attack, list(view.styles), number))
+
+
+def _crossvals(tables: Sequence[CrossValidationTable]) -> Iterator[Chapter]:
+    for number, table in enumerate(tables, 1):
+        study = finished_study(table)
+        if study is None:  # its record still stands under provenance
+            continue
+        part = metric_part(study, variance_table(table, CROSSVAL_METRIC), pairs=False)
+        view = crossval_view(table, [part], list(overall_sheets([study])))
+        yield Chapter(section(CROSS_VALIDATION, number), view, crossval_plots(table, CROSSVAL_METRIC, number))
+
+
+def _detectors(result: Result) -> list[dict[str, Any]]:
     """Each detector as it was run, in the order in which the first table ranks them."""
     described = result.scores.metadata["detectors"]
+    leading: Iterable[str] = (
+        row.detector
+        for protocol in result.record.protocols
+        if result.measurements.filter(protocol=protocol)
+        for row in result.table(protocol).grid.rows
+    )
     order = dict.fromkeys(name for name in (*leading, *result.scores.detectors) if name in described)
     return [{"id": name, **described[name]} for name in order]
 

@@ -25,6 +25,11 @@ _STYLE = (
 """What a page's style sheet would say, for a drawing that leaves the page."""
 
 
+def style_of(index: int) -> str:
+    """The style of the index-th line or set: six colours, then the same with another dash."""
+    return f"c{index % len(_COLOURS)} d{index // len(_COLOURS) % 3}"
+
+
 @dataclass(frozen=True)
 class Plot:
     """A drawing with one pair of axes: sizes in pixels, and the values at the ends of both axes."""

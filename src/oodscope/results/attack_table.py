@@ -10,10 +10,10 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from oodscope.base.errors import UnknownNameError
 from oodscope.results.attack import ANY, PROTOCOL, Attack
 from oodscope.results.latex import escaped as latex_escaped
-from oodscope.results.measurement import Measurement
+from oodscope.results.measurement import Measurement, overlap
 from oodscope.results.plaintext import escaped as markdown_escaped
 from oodscope.results.sheet import FORMATS, Entry, Sheet
-from oodscope.results.wording import percent, span
+from oodscope.results.wording import CLOSE, percent, span
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class AttackCell:
     ----------
     unreliable : reasons not to trust the search behind it.
     best, worst : of its column, if it has several rows.
+    close : not the best, but its interval overlaps that of the best.
     """
 
     row: Measurement
@@ -31,6 +32,7 @@ class AttackCell:
     unreliable: tuple[str, ...] = ()
     best: bool = False
     worst: bool = False
+    close: bool = False
 
     @property
     def text(self) -> str:
@@ -38,6 +40,11 @@ class AttackCell:
         if self.row.metric == "auroc":
             return percent(self.row.value)
         return f"{self.row.value:,.0f}" + ("" if self.standard_error is None else f" ± {self.standard_error:,.0f}")
+
+    @property
+    def marks(self) -> str:
+        """What stands beside it: too close to the best to tell, not settled by its search."""
+        return (CLOSE if self.close else "") + ("*" if self.unreliable else "")
 
     @property
     def interval(self) -> str:
@@ -80,9 +87,7 @@ class AttackTable:
         heads = [f"{_short(metric)} ↑ {group}" for metric, group in self.columns]
         rows = []
         for detector, cells in self.rows:
-            entries = [
-                Entry(cell.text + ("*" if cell.unreliable else ""), cell.row.value, strong=cell.best) for cell in cells
-            ]
+            entries = [Entry(cell.text + cell.marks, cell.row.value, strong=cell.best) for cell in cells]
             rows.append((Entry(detector), *entries))
         return Sheet("attack", "Worst outliers found", ("detector", *heads), tuple(rows), 1, self.notes)
 
@@ -106,10 +111,13 @@ class AttackTable:
         return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n\n" + "  \n".join(self.notes) + "\n"
 
     def latex(self) -> str:
-        """A ``tabular`` in the manner of booktabs."""
+        """A ``table`` environment in the manner of booktabs, notes below it."""
         half = len(self.columns) // 2
         lines = [
             r"% needs \usepackage{booktabs}",
+            r"\begin{table}",
+            r"\centering",
+            r"\caption{Worst outliers found.}",
             rf"\begin{{tabular}}{{l{'r' * len(self.columns)}}}",
             r"\toprule",
             rf" & \multicolumn{{{half}}}{{c}}{{AUROC}} & \multicolumn{{{half}}}{{c}}{{MinRank}} \\",
@@ -120,7 +128,8 @@ class AttackTable:
         for detector, cells in self.rows:
             values = [_marked(cell, r"\textbf{{{}}}", latex_escaped) for cell in cells]
             lines.append(" & ".join([latex_escaped(detector), *values]) + r" \\")
-        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+        notes = (rf"\par\smallskip\footnotesize {latex_escaped(line)}" for line in self.notes)
+        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *notes, r"\end{table}"]) + "\n"
 
 
 def attack_table(attack: Attack) -> AttackTable:
@@ -144,13 +153,15 @@ def attack_table(attack: Attack) -> AttackTable:
         row, error = found[name, metric, group], found.get((name, "min_rank_se", group))
         best, worst = (len(order) > 1 and row.value == end for end in ends[metric, group])
         spread = None if error is None or metric == "auroc" else error.value
-        return AttackCell(row, spread, doubts(name, group), best, worst)
+        leader = max((found[other, metric, group] for other in order), key=lambda each: each.value)
+        return AttackCell(row, spread, doubts(name, group), best, worst, not best and overlap(row, leader))
 
     notes = (
         f"AUROC in percent, larger = the detector holds; MinRank of {about['outliers']} among {rows[0].n_id:,} ID test "
         f"images, mean over {about['runs']} runs of {about['chains'] // about['runs']:,} chains ± standard error.",
         f"Every search: {about['chains']:,} chains of {about['budget']:,} evaluations. "
         "* : reasons to think that the search stopped too early; the truth may be lower.",
+        f"Bold: best of its column. {CLOSE}: its interval overlaps that of the best.",
     )
     return AttackTable(columns, tuple((name, tuple(cell(name, *c) for c in columns)) for name in order), notes)
 
@@ -170,4 +181,4 @@ def _numbers(cell: AttackCell) -> Iterator[float | None]:
 
 def _marked(cell: AttackCell, bold: str, escaped: Callable[[str], str]) -> str:
     text = escaped(cell.text)
-    return (bold.format(text) if cell.best else text) + (escaped("*") if cell.unreliable else "")
+    return (bold.format(text) if cell.best else text) + escaped(cell.marks)

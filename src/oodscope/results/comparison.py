@@ -121,7 +121,7 @@ class Comparisons(Sequence[Comparison]):
     def _repr_html_(self) -> str:
         if not self._rows:
             return block(note("no comparison"))
-        return block(*(f"<p>{escape(each)}</p>" for each in self.sentences())) + self.sheet()._repr_html_()
+        return block(*(f"<p>{escape(each)}</p>" for each in self.sentences()), *self.sheet().notebook_parts())
 
     def sheet(self) -> Sheet:
         """Every comparison as a row: percent, differences in points."""

@@ -219,12 +219,14 @@ def study_metric(
     nothing = {"fold": (0, 1, len(table.detectors), len(cells)), "hold_out": (0, len(table.detectors), len(cells))}
     hold_outs = table.hold_outs(metric) if table.complete("hold_out") else np.empty(nothing["hold_out"])
     folds = table.folds(metric) if table.complete("fold") else np.empty(nothing["fold"])
+    if folds.shape[1] < 2:  # a study that was stopped after its first fold has not yet crossed anything
+        folds = np.empty(nothing["fold"])
     if not len(hold_outs) and not len(folds):
         raise DataError(
             "the table holds no complete repetition, neither of folds nor of hold-outs: every detector is needed in "
             "every cell; let the study go on until one is finished"
         )
-    numbers = tuple(table.complete("fold"))
+    numbers = tuple(table.complete("fold")) if len(folds) else ()
     return MetricStudy(metric, tuple(table.detectors), cells, hold_outs, folds, numbers, test, auto_parametric)
 
 

@@ -16,6 +16,7 @@ from oodscope.base.errors import DataError, UnknownNameError
 from oodscope.base.files import atomic_path, write_text
 from oodscope.results.measurement import Measurement
 from oodscope.results.measurements import Measurements
+from oodscope.results.notebook import block
 from oodscope.results.result import Result
 from oodscope.results.sanity import Sanity
 from oodscope.results.scoretable import ScoreTable
@@ -125,7 +126,7 @@ class GeneratedStudy:
         from oodscope.results.generated_table import calibration_table, separation_table  # which are made of studies
 
         tables = (separation_table(self), calibration_table(self))
-        return "".join(table.sheet()._repr_html_() for table in tables)
+        return block(*(part for table in tables for part in table.sheet().notebook_parts()))
 
     def save(self, folder: Path | str) -> Path:
         """Write each run to a folder of its own, the samples, and ``generated.json``, which comes last."""
@@ -170,4 +171,4 @@ def with_calibration(result: Result, rows: list[Measurement], **metadata: Any) -
     """A result with calibration rows beside its own, and with what figures need in the metadata of its scores."""
     record = result.record.model_copy(update={"protocols": [*result.record.protocols, PROTOCOL]})
     scores = ScoreTable(result.scores.frame, {**result.scores.metadata, **metadata})
-    return Result(record, result.measurements + Measurements(rows), scores)
+    return Result(record, result.measurements + Measurements(rows), scores, result.gallery)

@@ -9,7 +9,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 
 from oodscope.metrics import METRICS
 from oodscope.results.generated import WORST, GeneratedStudy
-from oodscope.results.measurement import Measurement
+from oodscope.results.measurement import Measurement, overlap
 from oodscope.results.sheet import Entry, Sheet
 from oodscope.results.wording import CLOSE, heading, percent
 
@@ -88,14 +88,8 @@ def _entry(cell: Measurement | None, best: Measurement | None) -> Entry:
     if cell is None:
         return Entry("–", "")
     leads = best is not None and cell.value == best.value
-    close = best is not None and not leads and _overlap(cell, best)
+    close = best is not None and not leads and overlap(cell, best)
     return Entry(percent(cell.value) + (CLOSE if close else ""), cell.value, leads)
-
-
-def _overlap(first: Measurement, second: Measurement) -> bool:
-    if first.low is None or first.high is None or second.low is None or second.high is None:
-        return False
-    return first.low <= second.high and second.low <= first.high
 
 
 def separation_table(study: GeneratedStudy, metric: str = "auroc") -> StudyTable:

@@ -33,7 +33,8 @@ def table(grid: Grid) -> str:
     bodies = []
     tracks = grid.tracks()
     for words, rows in tracks:
-        title = f'<tr class="track"><th scope="rowgroup" colspan="{len(grid.columns) + 1 + grid.ranked}">{escape(words)}</th></tr>'
+        width = len(grid.columns) + 1 + grid.ranked
+        title = f'<tr class="track"><th scope="rowgroup" colspan="{width}">{escape(words)}</th></tr>'
         lines = (
             f'<tr><th scope="row">{escape(row.detector)}</th>{_rank(row) if grid.ranked else ""}'
             f"{''.join(map(_cell, row.cells))}</tr>"
@@ -66,6 +67,7 @@ def _rank(row: Row) -> str:
 
 
 def _number(cell: Cell) -> str:
-    mark = f'<sup title="{escape(cell.exposure)}">{cell.marks}</sup>' if cell.marks else ""
+    told = f' title="{escape(cell.exposure)}"' if cell.exposure else ""
+    mark = f"<sup{told}>{cell.marks}</sup>" if cell.marks else ""
     value = f"<b>{cell.number}</b>{mark}" if cell.best else cell.number + mark
     return f"{value}<small>{cell.interval}</small>" if cell.interval else value

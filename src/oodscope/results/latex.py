@@ -21,7 +21,7 @@ _SPECIAL = {
     "−": "$-$",
     "‖": r"$\|$",
     "τ": r"$\tau$",
-    "↻": r"$\circlearrowright$",
+    "↻": r"$\star$",
     CLOSE: r"$^\dagger$",
     EXPOSED: r"$^\ddagger$",
     **{character: f"\\{character}" for character in "&%$#_{}"},

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, overload
 
 import numpy as np
@@ -48,8 +49,11 @@ class Measurements(Sequence[Measurement]):
     def filter(self, **equals: Any) -> "Measurements":
         """Those whose fields equal all the given values: ``filter(metric="auroc", group="near")``."""
         check_fields(equals)
-        wanted = equals.items()
-        return Measurements(row for row in self._rows if all(getattr(row, k) == v for k, v in wanted))
+        rows: Sequence[Measurement] = self._rows
+        for name, value in equals.items():
+            field = attrgetter(name)
+            rows = [row for row in rows if field(row) == value]
+        return Measurements(rows)
 
     def distinct(self, name: str) -> list[Any]:
         """The values of one field, in order of appearance."""

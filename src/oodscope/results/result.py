@@ -14,6 +14,7 @@ from oodscope.base.config import parse
 from oodscope.base.errors import DataError, OodscopeError, StorageError
 from oodscope.base.files import atomic_path, write_text
 from oodscope.results import html
+from oodscope.results.gallery import Gallery
 from oodscope.results.measurements import Measurements
 from oodscope.results.notebook import block
 from oodscope.results.record import RunRecord
@@ -22,15 +23,22 @@ from oodscope.results.tables import Table, pivot
 from oodscope.results.wording import headline_metrics
 
 RECORD, _MEASUREMENTS, _SCORES = "run.json", "measurements.parquet", "scores.parquet"
+_GALLERY = "gallery.safetensors"
 
 
 @dataclass(frozen=True)
 class Result:
-    """One run: its record, its numbers, and the scores they were computed from."""
+    """One run: its record, its numbers, the scores they were computed from, and pictures of the hardest images.
+
+    Parameters
+    ----------
+    gallery : for pages; None where no images were at hand, and in older results.
+    """
 
     record: RunRecord
     measurements: Measurements
     scores: ScoreTable
+    gallery: Gallery | None = None
 
     def __post_init__(self) -> None:
         if strangers := set(self.measurements.distinct("run")) - {self.record.id}:
@@ -57,7 +65,7 @@ class Result:
         return self.measurements.to_dataframe()
 
     def save(self, folder: Path | str) -> Path:
-        """Write ``run.json``, the measurements (Parquet, and CSV for people) and the scores.
+        """Write ``run.json``, the measurements (Parquet, and CSV for people), the scores and the gallery.
 
         ``run.json`` comes last and holds the checksums of the others, so a folder whose writing was
         interrupted, or of which a part was copied, does not pass for a result.
@@ -71,7 +79,11 @@ class Result:
         with atomic_path(folder / "measurements.csv") as temporary:
             frame.to_csv(temporary, index=False)
         self.scores.save(folder / _SCORES)
-        files = {name: _digest(folder / name) for name in (_MEASUREMENTS, _SCORES)}
+        names = [_MEASUREMENTS, _SCORES]
+        if self.gallery is not None:
+            self.gallery.save(folder / _GALLERY)
+            names.append(_GALLERY)
+        files = {name: _digest(folder / name) for name in names}
         content = {"record": self.record.model_dump(mode="json"), "sha256": files}
         text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
         write_text(folder / RECORD, text + "\n")
@@ -88,7 +100,8 @@ class Result:
                 raise DataError(f"{folder}: {name} is missing")
             if _digest(folder / name) != digest:
                 raise DataError(f"{folder / name}: not the file saved with this result (checksum differs)")
-        return cls(record, _read_measurements(folder / _MEASUREMENTS), ScoreTable.load(folder / _SCORES))
+        gallery = Gallery.load(folder / _GALLERY) if _GALLERY in content["sha256"] else None
+        return cls(record, _read_measurements(folder / _MEASUREMENTS), ScoreTable.load(folder / _SCORES), gallery)
 
 
 def _digest(path: Path) -> str:

@@ -62,6 +62,11 @@ class ScoreTable:
                 chosen &= (self.frame[column] == wanted).to_numpy()
         return self.frame[detector].to_numpy()[chosen]
 
+    def correct(self) -> NDArray[np.bool_]:
+        """Which images the classifier gets right; foreign images carry no label, so none of them."""
+        label = self.frame["label"].to_numpy()
+        return np.asarray((label >= 0) & (label == self.frame["prediction"].to_numpy()))
+
     def save(self, path: Path | str) -> None:
         """Write one Parquet file, scores exact to the last bit, metadata inside."""
         scorefile.write(Path(path), self.frame, self.metadata)

@@ -126,12 +126,17 @@ class Sheet:
             yield Text(line, style="dim")
 
     def _repr_html_(self) -> str:
-        return block(f"<p><b>{escape(self.title)}</b></p>", self.html(), *map(note, self.notes))
+        return block(*self.notebook_parts())
+
+    def notebook_parts(self) -> list[str]:
+        """Title, table and notes as HTML, for an output of a notebook that shows several tables."""
+        return [f"<p><b>{escape(self.title)}</b></p>", self.html(), *map(note, self.notes)]
 
 
 def _latex_entry(entry: Entry) -> str:
-    # a hyphen is too short for a minus
-    text = f"${entry.text}$" if entry.text.lstrip("-").isdigit() else latex_text.escaped(entry.text)
+    # a hyphen is too short for a minus, and digits in a formula would not be set in bold
+    negative = entry.text.startswith("-") and entry.text[1:].isdigit()
+    text = f"$-${entry.text[1:]}" if negative else latex_text.escaped(entry.text)
     return rf"\textbf{{{text}}}" if entry.strong else text
 
 

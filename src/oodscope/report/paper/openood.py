@@ -103,7 +103,7 @@ def near_against_far(runs: OpenedRuns) -> Figure:
     plain_axes(panel)
     if len(results) > 1:
         legend_above(figure, panel, 3)
-    along = np.linspace(*ends, 60)
+    along = np.linspace(ends[0], ends[1], 60)
     label_points(
         panel, np.concatenate(points), labels, avoid=np.column_stack([along, line.slope * along + line.intercept])
     )

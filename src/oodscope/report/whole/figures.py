@@ -1,0 +1,141 @@
+"""The plots of the report: which are shown for each kind of run, in which order, and for how many detectors."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from oodscope.report import plots
+from oodscope.report.plots import PlotlyFigure
+from oodscope.results import CrossValidationTable, Result
+from oodscope.results.attack import TRANSFER, Attack
+from oodscope.results.generated import GeneratedStudy
+from oodscope.results.measurement import MEAN
+from oodscope.results.wording import headline_metrics
+
+FEW = 10
+"""Detectors in a plot that lays their curves over each other: more than these no eye tells apart."""
+
+SETS = 2
+"""Of each role, in plots of wrong decisions and risk; their tables hold all."""
+
+
+@dataclass(frozen=True)
+class PlotGroup:
+    """Plots that belong together."""
+
+    title: str
+    words: str
+    figures: list[PlotlyFigure]
+
+
+def result_plots(result: Result, detectors: Sequence[str], run: int) -> list[PlotGroup]:
+    """The plots of one evaluation, those of single detectors last.
+
+    Parameters
+    ----------
+    detectors : in the order in which the first table ranks them; it gives colours, and the leading ones are compared.
+    run : the number of the run, which tells its plots from those of others.
+    """
+    scores, leading = result.scores, list(detectors)[:FEW]
+    foreign = [name for role in ("near", "far") for name in scores.sets(role)]
+    limit = f" of the {FEW} leading detectors" if len(detectors) > FEW else ""
+    groups = [
+        PlotGroup(
+            "ROC curves",
+            f"One plot for each set, one curve for each{limit or ' detector'}: the upper left is best.",
+            [plots.roc_of_set(scores, name, leading) for name in foreign],
+        ),
+        PlotGroup("Cost against quality", "What a better detector costs.", list(_costs(result, detectors))),
+        PlotGroup(
+            "Disagreement",
+            "Which detectors see different things.",
+            [plots.rank_correlations(scores, detectors), plots.verdict_differences(scores, detectors)]
+            if len(detectors) > 1
+            else [],
+        ),
+    ]
+    if "human_centric" in result.record.protocols:
+        judged = [name for role in ("id_test", "csid", "near", "far") for name in scores.sets(role)[:SETS]]
+        groups.append(
+            PlotGroup(
+                "Wrong decisions and risk",
+                f"DER while the threshold moves, and risk against coverage, of the {FEW // 2} leading detectors.",
+                [figure for name in judged for figure in _rejection(result, name, leading[: FEW // 2])],
+            )
+        )
+    return [replace(each, figures=_numbered(each.figures, run)) for each in groups if each.figures]
+
+
+def detector_plots(result: Result, detectors: Sequence[str], run: int) -> dict[str, list[PlotlyFigure]]:
+    """Histograms of each detector, and its ROC curves unless detectors are many: those of sets hold the same curves."""
+    scores, curves = result.scores, len(detectors) <= FEW
+    shifted = bool(scores.sets("csid"))
+    foreign = bool(scores.sets("near") or scores.sets("far"))
+    found = {}
+    for name in detectors:
+        own = [plots.score_histograms(scores, name)]
+        if foreign and curves:
+            own.append(plots.roc_of_detector(scores, name))
+            if shifted:
+                own.append(plots.roc_of_detector(scores, name, shifted=True))
+        found[name] = _numbered(own, run)
+    return found
+
+
+def attack_plots(attack: Attack, detectors: Sequence[str], run: int) -> list[PlotGroup]:
+    """What a larger budget takes, who is fooled by whose images, and where chains ended.
+
+    Parameters
+    ----------
+    detectors : in the order of the attack's table.
+    """
+    leading, ways = list(detectors)[:FEW], attack.variations
+    transferred = bool(attack.result.measurements.filter(protocol=TRANSFER)) and len(detectors) > 1
+    groups = [
+        PlotGroup(
+            "Budget",
+            "What was left of each detector while the search went on.",
+            [plots.auroc_against_budget(attack, name, detectors) for name in ways],
+        ),
+        PlotGroup(
+            "Transfer",
+            "Whether images found against one detector fool the others.",
+            [plots.transfer_matrix(attack, name, detectors) for name in ways if transferred],
+        ),
+        PlotGroup(
+            "Parameters",
+            "With which parameters the chains ended.",
+            [figure for name in ways for figure in plots.found_parameters(attack, name, leading)],
+        ),
+    ]
+    return [replace(each, figures=_numbered(each.figures, run)) for each in groups if each.figures]
+
+
+def crossval_plots(table: CrossValidationTable, metric: str, run: int) -> list[PlotGroup]:
+    """The matrix of detectors and cells."""
+    matrix = _numbered([plots.crossval_matrix(table, metric)], run)
+    return [PlotGroup("Matrix", "Every detector in every experiment.", matrix)]
+
+
+def generated_plots(study: GeneratedStudy, run: int) -> list[PlotGroup]:
+    """How confidence and accuracy of each network differ."""
+    diagrams = _numbered([plots.reliability_diagram(study, name) for name in study.networks], run)
+    return [PlotGroup("Reliability", "Whether confidence can be taken at its word.", diagrams)]
+
+
+def _costs(result: Result, detectors: Sequence[str]) -> Iterator[PlotlyFigure]:
+    for protocol in result.record.protocols:
+        metric = headline_metrics(protocol)[0]
+        rows = result.measurements.filter(protocol=protocol, metric=metric, set=MEAN)
+        groups = [group for group in rows.distinct("group") if group in ("near", "far", "all")]
+        if groups and any(row.microseconds_per_image for row in rows):
+            yield plots.cost_against_quality(result, protocol, groups[0], metric, detectors)
+
+
+def _rejection(result: Result, name: str, leading: Sequence[str]) -> Iterator[PlotlyFigure]:
+    yield plots.der_curves(result.scores, name, leading)
+    yield plots.risk_coverage(result.scores, name, leading)
+
+
+def _numbered(figures: Iterable[PlotlyFigure], run: int) -> list[PlotlyFigure]:
+    """Names are unique within a page: two runs may draw the same plot."""
+    return [replace(figure, name=f"{figure.name}-run{run}") for figure in figures]

@@ -1,0 +1,159 @@
+"""The verdict says who leads, how sure that is and what speaks against it, and claims nothing that was not measured."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oodscope.report.whole.trial import APART, BY_VALUE, NEMENYI, PAIRED, Entry, in_order
+from oodscope.report.whole.trials import of_crossval, of_result, trials
+from oodscope.report.whole.verdict import verdicts
+from oodscope.results import Cell, Measurement, Measurements, OpenedRuns, Result
+from tests.report.whole_runs import attack_of, judged, table
+from tests.results.factory import make_record, make_scores
+
+
+def near(detector, value, low=None, high=None, tuning="default", group="near", rank=None):
+    ranks = {} if rank is None else {"rank_low": rank[0], "rank_high": rank[1]}
+    return Measurement(
+        **{"run": "glyphs-small_cnn-0", "benchmark": "b", "benchmark_version": "1", "model": "m"},
+        **{"protocol": "standard", "set": "mean", "group": group, "metric": "auroc", "tuning": tuning},
+        **{"detector": detector, "value": value, "low": low, "high": high},
+        **ranks,
+    )
+
+
+def told(*rows):
+    result = Result(make_record(protocols=["standard"]), Measurements(rows), make_scores())
+    runs = OpenedRuns(results=(result,))
+    return verdicts(runs, trials(runs))
+
+
+def said(*rows):
+    return [f"{each.leader.detector}: {each.sureness}" for each in told(*rows)]
+
+
+def test_a_clear_lead_is_called_clear():
+    assert said(near("a", 0.9, 0.88, 0.92), near("b", 0.8, 0.78, 0.82)) == [
+        "a: 10.00 points ahead of b; the other one is not within noise of it."
+    ]
+    (text,) = said(near("a", 0.9, 0.88, 0.92), near("b", 0.8, 0.78, 0.82), near("c", 0.7, 0.6, 0.8))
+    assert text.endswith("none of the 2 others is within noise of it.")
+
+
+def test_a_lead_within_noise_is_called_so():
+    (text,) = said(near("a", 0.9, 0.85, 0.92), near("b", 0.89, 0.84, 0.91))
+    assert text == "a: 1.00 points ahead of b; 1 of 1 others is within noise of it: b."
+    (text,) = said(*(near(name, 0.9 - i / 1000, 0.8, 0.95) for i, name in enumerate("abcdef")))
+    assert text == "a: 0.10 points ahead of b; 5 of 5 others are within noise of it: b, c, d and 2 more."
+    # the second lies clear, a third with a wide interval does not
+    (text,) = said(near("a", 0.9, 0.88, 0.92), near("b", 0.87, 0.865, 0.875), near("c", 0.86, 0.8, 0.89))
+    assert text == "a: 3.00 points ahead of b; 1 of 2 others is within noise of it: c."
+
+
+def test_paired_tests_go_before_intervals():
+    rows = [near("a", 0.9, 0.8, 0.95, rank=(1, 1)), near("b", 0.89, 0.8, 0.95, rank=(2, 2))]
+    (verdict,) = told(*rows)
+    assert verdict.trial.ranked_by == PAIRED and verdict.leader.rank == "1"
+    assert verdict.sureness.endswith("the other one is not within noise of it.")
+
+
+def test_what_is_not_known_is_not_claimed():
+    (verdict,) = told(near("a", 0.9), near("b", 0.8))
+    assert verdict.trial.ranked_by == BY_VALUE
+    assert verdict.sureness.endswith("; without intervals, how much of the lead is noise is not known.")
+    (verdict,) = told(near("a", 0.9, 0.8, 0.95))
+    assert verdict.sureness == "It is the only detector of this track, so nothing is compared."
+
+
+def test_tracks_and_groups_are_told_apart():
+    found = told(near("a", 0.8, 0.7, 0.85), near("b", 0.7, 0.6, 0.75), near("c", 0.99, 0.9, 1.0, tuning="ood_val"))
+    assert [(each.leader.detector, each.size) for each in found] == [("a", 2), ("c", 1)]
+    (verdict,) = told(near("a", 0.8, group="far"), near("b", 0.7, group="far"))
+    assert verdict.trial.what == "far-OOD AUROC"
+
+
+SIXTEENTHS = st.integers(0, 16)  # exact in binary, and often equal: intervals that touch overlap
+VALUES = st.lists(st.tuples(SIXTEENTHS, st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=6)
+
+
+@given(VALUES, st.booleans())
+def test_ranks_by_intervals_count_who_lies_clear(values, higher):
+    given_entries = [
+        Entry(f"d{place}", "default", Cell(value / 16, (value - below) / 16, (value + above) / 16))
+        for place, (value, below, above) in enumerate(values)
+    ]
+    found = in_order(given_entries, higher)
+    best = [entry.cell.value for entry in found]
+    assert best == sorted(best, reverse=higher)
+    for place, entry in enumerate(found):
+        clear = [other.cell for other in found if other.cell.low > entry.cell.high]
+        under = [other.cell for other in found if other.cell.high < entry.cell.low]
+        better, worse = (clear, under) if higher else (under, clear)
+        assert entry.cell.rank == (1 + len(better), len(found) - len(worse))
+        assert entry.cell.rank[0] <= place + 1 <= entry.cell.rank[1]
+        assert entry.cell.best == (len(found) > 1 and entry.cell.value == best[0])
+
+
+def test_a_cross_validation_is_its_mean_over_folds_and_cells():
+    folds = table().frame.query("kind == 'fold' and metric == 'auroc'")
+    (trial,) = of_crossval(table(), 1)
+    assert trial.ranked_by == NEMENYI and trial.anchor == "cross-validation-1"
+    for entry in trial.entries:
+        own = folds[folds["detector"] == entry.detector]
+        assert abs(entry.cell.value - own["value"].mean()) < 1e-12
+        assert entry.cell.low < entry.cell.value < entry.cell.high
+    ranks = folds.groupby(["training", "pair", "detector"], observed=True)["value"].mean().unstack().rank(axis=1)
+    average = (len(trial.entries) + 1 - ranks).mean()
+    for one in trial.entries:
+        for other in trial.entries:
+            if one.cell.rank[1] < other.cell.rank[0]:
+                assert average[one.detector] < average[other.detector]
+
+
+def test_lower_is_better_where_decisions_are_counted():
+    by_name = {trial.protocol: trial for trial in of_result(judged(), 1)}
+    human = by_name["human_centric"]
+    assert (human.arrow, human.ranked_by, human.what) == ("↓", APART, "DER95 (val correct), mean of all sets")
+    values = [entry.cell.value for entry in human.track("default")]
+    assert values == sorted(values) and by_name["standard"].arrow == "↑"
+
+
+def test_what_speaks_against_a_leader_is_the_worst_that_was_measured():
+    runs = OpenedRuns(results=(judged(),), attacks=(attack_of(judged()),), crossvals=(table(),))
+    for verdict in verdicts(runs, trials(runs)):
+        name, found = verdict.leader.detector, {each.kind: each for each in verdict.weaknesses}
+        rows = judged().measurements.filter(detector=name)
+        if verdict.trial.protocol != "cross_validation":
+            protocol = verdict.trial.protocol
+            aurocs = [r for r in rows.filter(metric="auroc") if r.set != "mean" and r.group in ("near", "far")]
+            aurocs = [r for r in aurocs if r.protocol in ("standard", "full_spectrum")]
+            aurocs = [r for r in aurocs if r.protocol == protocol] or aurocs
+            worst = min(aurocs, key=lambda row: row.value)
+            assert (found["worst set"].value, found["worst set"].anchor[:-2]) == (
+                worst.value,
+                worst.protocol.replace("_", "-"),
+            )
+            ders = rows.filter(protocol="human_centric", metric="der95_val_correct")
+            assert found["worst DER"].value == max(row.value for row in ders if row.set != "mean")
+        attacked = runs.attacks[0].result.measurements.filter(protocol="adversarial", metric="auroc", detector=name)
+        if attacked:
+            clean = attacked.filter(group="clean")[0].value
+            fall = found["largest fall"]
+            assert clean - fall.value == max(clean - row.value for row in attacked)
+            assert f"AUROC {100 * clean:.2f} →" in fall.before
+        folds = table().frame.query("kind == 'fold' and metric == 'auroc'")
+        folds = folds[folds["detector"] == name]
+        if len(folds):
+            spread = folds.groupby(["training", "pair", "repetition"], observed=True)["value"].std()
+            worst = spread.groupby(["training", "pair"], observed=True).mean().max()
+            np.testing.assert_allclose(found["unstable folds"].value, worst)
+        else:
+            assert "unstable folds" not in found
+
+
+def test_another_networks_fall_is_not_held_against_a_detector():
+    stranger = attack_of(judged(), model_fingerprint="cd" * 32)
+    runs = OpenedRuns(results=(judged(),), attacks=(stranger,))
+    for verdict in verdicts(runs, trials(runs)):
+        kinds = {each.kind for each in verdict.weaknesses}
+        assert ("largest fall" in kinds) == (verdict.trial.protocol == "adversarial")
