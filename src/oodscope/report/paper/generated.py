@@ -40,15 +40,15 @@ def confusions(runs: OpenedRuns) -> Figure:
     if not any(each.name in sanity.generated for each in checks):
         raise DataError("no generated set whose images came from classes that are known")
     classes = len(sanity.class_names)
-    side = PAGE / max(3, len(checks))
-    below = 0.7 * names_width(sanity.class_names) if classes <= LABELLED else 0.0
-    figure = Figure(figsize=(side * len(checks) + 0.6, side + 0.35 + below), layout="constrained")
+    names = 0.8 * names_width(sanity.class_names) if classes <= LABELLED else 0.0
+    side = (PAGE - names - 0.8) / max(3, len(checks))
+    figure = Figure(figsize=(names + side * len(checks) + 0.8, side + 0.6 + names), layout="constrained")
     panels = figure.subplots(1, len(checks), squeeze=False, sharey=True)[0]
     for panel, check in zip(panels, checks):
         image = _confusion(panel, check, sanity.class_names)
     panels[0].set_ylabel("class that the image came from")
     figure.supxlabel("class that the judging ensemble sees", fontsize=8)
-    figure.colorbar(image, ax=panels, label="% of the class", shrink=0.8, aspect=25)
+    figure.colorbar(image, ax=panels, label="% of the class", shrink=0.6, aspect=20)
     if classes > LABELLED:
         panels[0].set_yticks([])
     return figure
