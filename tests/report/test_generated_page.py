@@ -37,8 +37,8 @@ def test_it_needs_nothing_but_a_browser(done, tmp_path):
         *("report.html", "detectors.csv", "detectors.md", "calibration.csv", "calibration.md")
     }
     pictures = re.findall(r"data:image/png;base64,([A-Za-z0-9+/=]+)", page)
-    assert len(pictures) == 12 + 12 + 2 * 12  # test, near, and shifted images beside their originals
-    shown = np.asarray(Image.open(io.BytesIO(base64.b64decode(pictures[12]))))
+    assert len(pictures) == 30 + 30 + 2 * 30  # test, near, and shifted images beside their originals
+    shown = np.asarray(Image.open(io.BytesIO(base64.b64decode(pictures[30]))))
     assert (shown == done.samples[NEAR].images[0]).all()
 
 

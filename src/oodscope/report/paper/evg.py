@@ -11,7 +11,7 @@ from oodscope.base.errors import DataError
 from oodscope.report.paper.evg_search import search_figure
 from oodscope.report.paper.figure import PaperFigure
 from oodscope.report.paper.heatmap import heatmap
-from oodscope.report.paper.mosaic import Picture, mosaic, size_of
+from oodscope.report.paper.mosaic import Picture, mosaic, names_width, size_of
 from oodscope.report.paper.outliers import Outliers, only_set, outlier_sets
 from oodscope.report.paper.style import PAGE
 from oodscope.results.attack import FoundImages
@@ -23,8 +23,8 @@ WEAK = 3
 ACROSS = 14
 """Pictures that a page has room for side by side."""
 
-_NAMES, _TITLE = 0.7, 0.22
-"""Inches: for the names of detectors on the left, and for a line of words above."""
+_TITLE = 0.22
+"""Inches for a line of words above."""
 
 
 def worst_of_weak(runs: OpenedRuns) -> Figure:
@@ -86,13 +86,13 @@ def same_sources(runs: OpenedRuns) -> Figure:
     columns = [(name, _examples(outliers, name)) for name in varied]
     # as many per variation as fit; the first ones, of the same chains for all
     shown = max(1, min(ACROSS // len(columns), *(len(each.chains) for _, found in columns for each in found.values())))
-    figure, panels = _strip(
-        [next(iter(found.values())).images[0] for _, found in columns], shown, 1 + len(outliers.clean)
-    )
+    names, first = ["source", *outliers.clean], [next(iter(found.values())) for _, found in columns]
+    beside = [names, *[[]] * (len(columns) - 1)]
+    figure, panels = _strip([each.images[0] for each in first], shown, beside, len(names))
     for number, (panel, (name, found)) in enumerate(zip(panels, columns)):
-        sources = next(iter(found.values())).sources
+        sources = first[number].sources
         assert sources is not None, "only variations of source images are shown"
-        rows = [("source", list(sources[:shown])), *((each, list(one.images[:shown])) for each, one in found.items())]
+        rows = [(names[0], list(sources[:shown])), *((each, list(one.images[:shown])) for each, one in found.items())]
         words = [[""] * shown, *(_ranks(one, shown) for one in found.values())]
         mosaic(panel, rows, words, named=number == 0)
         panel.set_title(f"{outliers.name}, {name}")
@@ -119,19 +119,27 @@ def _worst(columns: Sequence[tuple[Outliers, str, list[str]]]) -> Figure:
         [(detector, outliers.search(detector, name).worst) for detector in chosen] for outliers, name, chosen in columns
     ]
     shown = max(1, min(ACROSS // len(columns), *(len(worst.chains) for rows in found for _, worst in rows)))
-    figure, panels = _strip([rows[0][1].images[0] for rows in found], shown, max(map(len, found)))
-    before: list[str] = []
-    for panel, (outliers, name, chosen), rows in zip(panels, columns, found):
+    chosen = [names for _, _, names in columns]
+    # panels side by side share the names of the first, as long as they are the same
+    beside = [names if place == 0 or names != chosen[place - 1] else [] for place, names in enumerate(chosen)]
+    figure, panels = _strip([rows[0][1].images[0] for rows in found], shown, beside, max(map(len, chosen)))
+    for panel, (outliers, name, _), rows, names in zip(panels, columns, found, beside):
         pictures = [(detector, list(worst.images[:shown])) for detector, worst in rows]
-        mosaic(panel, pictures, [_ranks(worst, shown) for _, worst in rows], named=chosen != before)
+        mosaic(panel, pictures, [_ranks(worst, shown) for _, worst in rows], named=bool(names))
         panel.set_title(f"{outliers.name}, {name}")
-        before = chosen
     return figure
 
 
-def _strip(pictures: Sequence[Picture], shown: int, rows: int) -> tuple[Figure, list[Axes]]:
-    """Panels side by side for so many pictures each, in as many rows."""
-    width = (PAGE - _NAMES) / len(pictures)
+def _strip(
+    pictures: Sequence[Picture], shown: int, names: Sequence[Sequence[str]], rows: int
+) -> tuple[Figure, list[Axes]]:
+    """Panels side by side for so many pictures each, in as many rows.
+
+    Parameters
+    ----------
+    names : what stands beside the rows of each panel.
+    """
+    width = (PAGE - sum(map(names_width, names))) / len(pictures)
     height = max(size_of(rows, shown, each, True, min(width, 0.62 * shown)) for each in pictures)
     figure = Figure(figsize=(PAGE, height + _TITLE), layout="constrained")
     return figure, list(figure.subplots(1, len(pictures), squeeze=False).flat)

@@ -12,7 +12,7 @@ from oodscope.base.errors import DataError
 from oodscope.report.paper.figure import PaperFigure
 from oodscope.report.paper.generated_networks import auroc_by_network, orderings, reliability_plots
 from oodscope.report.paper.heatmap import heatmap
-from oodscope.report.paper.mosaic import Picture, mosaic, size_of
+from oodscope.report.paper.mosaic import Picture, mosaic, names_width, size_of
 from oodscope.report.paper.studies import only_study
 from oodscope.report.paper.style import COLOURS, COLUMN, PAGE, plain_axes
 from oodscope.results.generated import GeneratedStudy, Samples
@@ -40,14 +40,15 @@ def confusions(runs: OpenedRuns) -> Figure:
     if not any(each.name in sanity.generated for each in checks):
         raise DataError("no generated set whose images came from classes that are known")
     classes = len(sanity.class_names)
-    side = PAGE / max(3, len(checks))
-    figure = Figure(figsize=(side * len(checks) + 0.6, side + 0.55), layout="constrained")
+    names = 0.8 * names_width(sanity.class_names) if classes <= LABELLED else 0.0
+    side = (PAGE - names - 0.8) / max(3, len(checks))
+    figure = Figure(figsize=(names + side * len(checks) + 0.8, side + 0.6 + names), layout="constrained")
     panels = figure.subplots(1, len(checks), squeeze=False, sharey=True)[0]
     for panel, check in zip(panels, checks):
         image = _confusion(panel, check, sanity.class_names)
     panels[0].set_ylabel("class that the image came from")
     figure.supxlabel("class that the judging ensemble sees", fontsize=8)
-    figure.colorbar(image, ax=panels, label="% of the class", shrink=0.8, aspect=25)
+    figure.colorbar(image, ax=panels, label="% of the class", shrink=0.6, aspect=20)
     if classes > LABELLED:
         panels[0].set_yticks([])
     return figure
@@ -66,12 +67,12 @@ def frechet_distances(runs: OpenedRuns) -> Figure:
     if not shown:
         raise DataError("no Fréchet distance of a generated set; the judges need features, and the benchmark id_train")
     longest = max(map(len, shown.values()))
-    figure = Figure(figsize=(COLUMN * len(shown), 0.75 + 0.19 * longest), layout="constrained")
+    figure = Figure(figsize=(COLUMN * len(shown), 0.85 + 0.19 * longest), layout="constrained")
     panels = figure.subplots(1, len(shown), squeeze=False)[0]
     for panel, (words, sets) in zip(panels, shown.items()):
         _bars(panel, {each.name: each.frechet or 0.0 for each in sets}, study.sanity.generated)
         panel.set_title(words)
-    figure.supxlabel(f"Fréchet distance to the training images, features of {study.sanity.features}", fontsize=8)
+    figure.supxlabel(f"Fréchet distance to the training images\n(features of {study.sanity.features})", fontsize=8)
     return figure
 
 
@@ -101,12 +102,14 @@ def near_by_class(runs: OpenedRuns) -> Figure:
     if not sheets:
         raise DataError("no images of a generated near set that came from known classes")
     widest = max(len(pictures) for rows in sheets.values() for _, pictures in rows)
-    width = min(0.42 * widest, (PAGE - 0.8) / len(sheets))
+    named = [[name for name, _ in rows] for rows in sheets.values()]
+    beside = sum(map(names_width, named))
+    width = min(0.42 * widest, (PAGE - beside) / len(sheets))
     heights = [size_of(len(rows), widest, rows[0][1][0], False, width) for rows in sheets.values()]
-    figure = Figure(figsize=(0.9 + (width + 0.1) * len(sheets), 0.25 + max(heights)), layout="constrained")
+    figure = Figure(figsize=(beside + (width + 0.1) * len(sheets), 0.25 + max(heights)), layout="constrained")
     panels = figure.subplots(1, len(sheets), squeeze=False)[0]
-    for number, (panel, (name, rows)) in enumerate(zip(panels, sheets.items())):
-        mosaic(panel, rows, named=number == 0)
+    for panel, (name, rows) in zip(panels, sheets.items()):
+        mosaic(panel, rows)
         panel.set_title(name)
     return figure
 
@@ -118,10 +121,14 @@ def _confusion(panel: Axes, check: SetCheck, class_names: Sequence[str]) -> Axes
     image = heatmap(panel, shares, class_names, class_names, texts, norm=Normalize(0, 100), size=5)
     if len(counts) > WRITTEN:
         panel.grid(visible=False, which="minor")
+        # upright names need least room side by side
+        panel.tick_params(axis="x", labelrotation=90)
+        for label in panel.get_xticklabels():
+            label.set(ha="center", va="top", rotation_mode="default")
     if len(counts) > LABELLED:
         panel.set_xticks([])
     panel.set_aspect("equal")
-    panel.tick_params(labelsize=6)
+    panel.tick_params(labelsize=6 if len(counts) <= WRITTEN else 5)
     panel.set_title(f"{check.name}\n{100 * (check.preserved or 0.0):.1f} % keep their class")
     return image
 

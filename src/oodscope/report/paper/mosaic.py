@@ -56,6 +56,11 @@ def size_of(rows: int, columns: int, picture: Picture, words: bool, width: float
     return height
 
 
+def names_width(names: Sequence[str]) -> float:
+    """Inches that the names beside the rows of a mosaic take; none, if there are no names."""
+    return 0.15 + 0.066 * max(map(len, names)) if names else 0.0
+
+
 _PLAIN: dict[str, Any] = {"interpolation": "nearest", "cmap": "gray", "vmin": 0, "vmax": 255}
 
 
