@@ -274,6 +274,13 @@ class TestSuspicions:
 
         assert any("sign of the score turned" in flag for flag in self.flags(board, turned))
 
+    def test_one_set_below_one_half_is_no_turned_sign(self, board):
+        def spread(frame):
+            moves = {"rain": -10.0, "static": 10.0, "snow": 10.0}
+            return frame.assign(knn=frame["knn"] + frame["set"].astype(str).map(moves).fillna(0.0).to_numpy())
+
+        assert not any("sign" in flag for flag in self.flags(board, spread))
+
     @pytest.mark.parametrize(
         ("words", "normalise"),
         [
@@ -643,6 +650,22 @@ class TestAttack:
         folder = submit(attack[1], board, id="attacked", method="KNN", detector="knn")
         edit(folder, lambda content: content["claims"][0].update(value=0.5))
         with pytest.raises(DataError, match="the entry claims auroc"):
+            verify(folder)
+
+    @pytest.mark.parametrize(
+        ("change", "words"),
+        [
+            (lambda told: told.update(conditional=["warp"]), "'warp' is conditional, but was not searched"),
+            (lambda told: told["searches"][0].update(variation="clean"), "none is called clean"),
+            (lambda told: told["searches"].append(told["searches"][0]), "searched once"),
+            (lambda told: told["searches"].pop(0), "which no list covers|was not searched"),
+            (lambda told: told.update(outliers="rain"), "which no list covers"),
+        ],
+    )
+    def test_a_search_that_does_not_fit_the_scores(self, attack, board, change, words):
+        folder = submit(attack[1], board, id="attacked", method="KNN", detector="knn")
+        edit(folder, lambda content: change(content["attack"]))
+        with pytest.raises(DataError, match=words):
             verify(folder)
 
     def test_it_cannot_be_run_again_on_activations(self, attack, board):
