@@ -340,6 +340,21 @@ class Careless(Detector):
         return torch.rand(len(batch))
 
 
+class Taught(Detector):
+    """Learns from validation outliers where it is given some."""
+
+    name = "taught"
+    paper = Paper("None", "Nobody", "Nowhere")
+    needs = Needs.LOGITS | Needs.HELD_OUT
+    cost = Cost.LOGITS
+
+    def _fit(self, train: Activations, val: Activations, ood_val: Activations | None) -> None:
+        self.centre_ = (val if ood_val is None else ood_val).logits.mean(dim=0)
+
+    def _score(self, batch: Activations) -> torch.Tensor:
+        return -(batch.logits - self.centre_).norm(dim=1)
+
+
 class TestRerun:
     @pytest.mark.parametrize("detector", ["msp", "knn", "react+msp", "klm", "vim"])
     def test_detectors_of_the_registry_come_out_equal(self, board, detector):
@@ -353,8 +368,15 @@ class TestRerun:
         assert executed(enter(board, "whole", protocols=ALL)).verdict == "re-executed"
         assert executed(enter(board, "tuned", tune="ood_val")).verdict == "re-executed"
 
-    def with_detector(self, board, cls, tmp_path):
-        result = oods.evaluate(classifier(), benchmark(), [cls()], "standard")
+    def test_a_detector_that_learned_from_validation_outliers_sees_them_again(self, board, tmp_path):
+        folder = self.with_detector(board, Taught, tmp_path, tune="ood_val")
+        assert read_entry(folder).detector.fit_split == "id_val"
+        assert executed(folder, detector=f"python:{__name__}:Taught").verdict == "re-executed"
+        edit(folder, lambda content: content["detector"]["search"].update(tuning="default"))
+        assert executed(folder, detector=f"python:{__name__}:Taught").verdict == "different"
+
+    def with_detector(self, board, cls, tmp_path, **options):
+        result = oods.evaluate(classifier(), benchmark(), [cls()], "standard", **options)
         folder = submit(result.save(tmp_path / "run"), board, id=cls.name, method=cls.name)
         assert verify(folder).tier == "recomputed"
         return folder
