@@ -601,6 +601,9 @@ class TestBoard:
         values = [s.measurements.filter(metric="auroc", set="mean", group="near")[0].value for s in found.standings]
         assert cell.value == pytest.approx(np.mean(values)) and cell.sd == pytest.approx(np.std(values, ddof=1))
         assert cell.low < cell.value < cell.high and len(row.standings) == 3
+        # one network counted twice would make the spread look smaller
+        executed(enter(board, "knn-again", seed=0, group="knn-tiny"))
+        assert {each.tier for each in verify_all(board).standings} == {"re-executed"}
 
     def test_the_same_weights_thrice_are_not_three_seeds(self, board):
         for number in range(3):
