@@ -274,6 +274,13 @@ class TestSuspicions:
 
         assert any("sign of the score turned" in flag for flag in self.flags(board, turned))
 
+    def test_one_set_below_one_half_is_no_turned_sign(self, board):
+        def spread(frame):
+            moves = {"rain": -10.0, "static": 10.0, "snow": 10.0}
+            return frame.assign(knn=frame["knn"] + frame["set"].astype(str).map(moves).fillna(0.0).to_numpy())
+
+        assert not any("sign" in flag for flag in self.flags(board, spread))
+
     @pytest.mark.parametrize(
         ("words", "normalise"),
         [
@@ -333,6 +340,21 @@ class Careless(Detector):
         return torch.rand(len(batch))
 
 
+class Taught(Detector):
+    """Learns from validation outliers where it is given some."""
+
+    name = "taught"
+    paper = Paper("None", "Nobody", "Nowhere")
+    needs = Needs.LOGITS | Needs.HELD_OUT
+    cost = Cost.LOGITS
+
+    def _fit(self, train: Activations, val: Activations, ood_val: Activations | None) -> None:
+        self.centre_ = (val if ood_val is None else ood_val).logits.mean(dim=0)
+
+    def _score(self, batch: Activations) -> torch.Tensor:
+        return -(batch.logits - self.centre_).norm(dim=1)
+
+
 class TestRerun:
     @pytest.mark.parametrize("detector", ["msp", "knn", "react+msp", "klm", "vim"])
     def test_detectors_of_the_registry_come_out_equal(self, board, detector):
@@ -346,8 +368,15 @@ class TestRerun:
         assert executed(enter(board, "whole", protocols=ALL)).verdict == "re-executed"
         assert executed(enter(board, "tuned", tune="ood_val")).verdict == "re-executed"
 
-    def with_detector(self, board, cls, tmp_path):
-        result = oods.evaluate(classifier(), benchmark(), [cls()], "standard")
+    def test_a_detector_that_learned_from_validation_outliers_sees_them_again(self, board, tmp_path):
+        folder = self.with_detector(board, Taught, tmp_path, tune="ood_val")
+        assert read_entry(folder).detector.fit_split == "id_val"
+        assert executed(folder, detector=f"python:{__name__}:Taught").verdict == "re-executed"
+        edit(folder, lambda content: content["detector"]["search"].update(tuning="default"))
+        assert executed(folder, detector=f"python:{__name__}:Taught").verdict == "different"
+
+    def with_detector(self, board, cls, tmp_path, **options):
+        result = oods.evaluate(classifier(), benchmark(), [cls()], "standard", **options)
         folder = submit(result.save(tmp_path / "run"), board, id=cls.name, method=cls.name)
         assert verify(folder).tier == "recomputed"
         return folder
@@ -572,6 +601,9 @@ class TestBoard:
         values = [s.measurements.filter(metric="auroc", set="mean", group="near")[0].value for s in found.standings]
         assert cell.value == pytest.approx(np.mean(values)) and cell.sd == pytest.approx(np.std(values, ddof=1))
         assert cell.low < cell.value < cell.high and len(row.standings) == 3
+        # one network counted twice would make the spread look smaller
+        executed(enter(board, "knn-again", seed=0, group="knn-tiny"))
+        assert {each.tier for each in verify_all(board).standings} == {"re-executed"}
 
     def test_the_same_weights_thrice_are_not_three_seeds(self, board):
         for number in range(3):
@@ -643,6 +675,22 @@ class TestAttack:
         folder = submit(attack[1], board, id="attacked", method="KNN", detector="knn")
         edit(folder, lambda content: content["claims"][0].update(value=0.5))
         with pytest.raises(DataError, match="the entry claims auroc"):
+            verify(folder)
+
+    @pytest.mark.parametrize(
+        ("change", "words"),
+        [
+            (lambda told: told.update(conditional=["warp"]), "'warp' is conditional, but was not searched"),
+            (lambda told: told["searches"][0].update(variation="clean"), "none is called clean"),
+            (lambda told: told["searches"].append(told["searches"][0]), "searched once"),
+            (lambda told: told["searches"].pop(0), "which no list covers|was not searched"),
+            (lambda told: told.update(outliers="rain"), "which no list covers"),
+        ],
+    )
+    def test_a_search_that_does_not_fit_the_scores(self, attack, board, change, words):
+        folder = submit(attack[1], board, id="attacked", method="KNN", detector="knn")
+        edit(folder, lambda content: change(content["attack"]))
+        with pytest.raises(DataError, match=words):
             verify(folder)
 
     def test_it_cannot_be_run_again_on_activations(self, attack, board):

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from oodscope.base.errors import DataError
-from oodscope.protocols.leaderboard import verify, verify_each
+from oodscope.protocols.leaderboard import judging, verify, verify_each
 from oodscope.results.leaderboard import boundedscores
 from oodscope.results.leaderboard.boundedscores import read_bounded_scores
 from oodscope.results.leaderboard.folder import read_entry
@@ -303,6 +303,27 @@ class TestScores:
         replace_scores(entry, lambda frame: frame[frame.index != 3])
         refused(entry, "79 images of id_test, by the entry 80")
 
+    def test_easy_outliers_slipped_in_beside_the_list(self, entry):
+        """Rows of another unit are on no list, but a protocol would count them."""
+
+        def padded(frame):
+            easy = frame[frame["set"] == "snow"].assign(unit="more", knn=99.0)
+            return pd.concat([frame, easy], ignore_index=True)
+
+        replace_scores(entry, padded)
+        refused(entry, "unit 'more', which no list covers")
+
+    def test_a_role_that_does_not_exist(self, entry):
+        replace_scores(entry, lambda frame: frame.assign(role="judge"))
+        refused(entry, "unknown role 'judge'")
+
+    def test_an_attack_without_a_search_and_a_search_without_an_attack(self, entry):
+        edit(entry, lambda content: content.update(protocols={"adversarial": 1}))
+        refused(entry, "is judged by the protocol 'adversarial'")
+        told = {"outliers": "snow", "runs": 1, "searches": [], "conditional": []}
+        edit(entry, lambda content: content.update(protocols={"standard": 1}, attack=told))
+        refused(entry, "is judged by the protocol 'adversarial'")
+
     def test_a_whole_set_left_out(self, entry):
         replace_scores(entry, lambda frame: frame[frame["set"] != "snow"])
         refused(entry, "'snow', which was not scored")
@@ -366,6 +387,17 @@ class TestNumbers:
     def test_another_version_of_a_protocol(self, entry):
         edit(entry, lambda content: content["protocols"].update(standard=2))
         refused(entry, "standard version 2")
+
+    def test_a_failing_protocol_refuses_the_entry_and_not_the_board(self, entry, monkeypatch):
+        def failing(scores):
+            raise KeyError("surprise")
+
+        monkeypatch.setitem(judging._JUDGES, "standard", failing)
+        refused(entry, "cannot judge these scores: KeyError")
+
+    def test_a_negative_seed(self, entry):
+        edit(entry, lambda content: content["execution"].update(seed=-1))
+        refused(entry, "execution.seed")
 
     def test_another_schema(self, entry):
         edit(entry, lambda content: content.update(schema_version=2))

@@ -26,7 +26,11 @@ def judge(scores: ScoreTable, protocols: Mapping[str, int]) -> Measurements:
     for name, version in protocols.items():
         if version != _version(name):
             raise DataError(f"protocol {name} version {version}; this version of oodscope judges by {_version(name)}")
-        found = found + _JUDGES[name](scores)
+        try:
+            found = found + _JUDGES[name](scores)
+        except (ArithmeticError, LookupError, ValueError) as error:
+            # scores of strangers may be odd in ways that no protocol foresaw; one entry must not stop a board
+            raise DataError(f"protocol {name} cannot judge these scores: {type(error).__name__}: {error}") from error
     return found
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, model_validator
 
+from oodscope.results.attack import PROTOCOL as ADVERSARIAL
 from oodscope.results.leaderboard.records import (
     AttackUse,
     BenchmarkUse,
@@ -82,6 +83,8 @@ class Entry(Part):
             raise ValueError("an entry has scores, or at least one reported number")
         if self.scores is not None and not self.protocols:
             raise ValueError("an entry with scores names at least one protocol")
+        if self.scores is not None and (set(self.protocols) == {ADVERSARIAL}) != (self.attack is not None):
+            raise ValueError(f"an attack, and nothing else, is judged by the protocol {ADVERSARIAL!r}")
         return self
 
     @property

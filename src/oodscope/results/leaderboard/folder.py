@@ -11,7 +11,7 @@ from oodscope.base.files import write_text
 from oodscope.results.leaderboard.boundedjson import plain_size, read_bounded_json
 from oodscope.results.leaderboard.boundedscores import MOST_BYTES, read_bounded_scores
 from oodscope.results.leaderboard.entry import SCHEMA, Entry
-from oodscope.results.leaderboard.lists import table_lists
+from oodscope.results.leaderboard.lists import LISTED_UNITS, table_lists
 from oodscope.results.leaderboard.text import NOT_KNOWN
 from oodscope.results.scoretable import ScoreTable
 
@@ -63,8 +63,9 @@ def read_scores(folder: Path | str, entry: Entry) -> ScoreTable:
     frame = read_bounded_scores(path, entry.detector.id)
     try:
         scores = ScoreTable(frame, score_metadata(entry))
+        _check_units(entry, scores)
         _check_lists(entry, scores)
-    except DataError as error:
+    except OodscopeError as error:
         raise DataError(f"{path}: {error}") from error
     return scores
 
@@ -111,6 +112,15 @@ def _check_folder(folder: Path) -> None:
     for each in sorted(folder.iterdir()):
         if each.name not in (ENTRY, SCORES):
             raise DataError(f"{folder}: holds {each.name!r}; an entry is {ENTRY} and {SCORES} and nothing else")
+
+
+def _check_units(entry: Entry, scores: ScoreTable) -> None:
+    """Every row must stand on a list, or be what a search of the entry's own attack found."""
+    found = () if entry.attack is None else [each.variation for each in entry.attack.searches]
+    for name, unit in scores.frame[["set", "unit"]].drop_duplicates().itertuples(index=False):
+        searched = entry.attack is not None and name == entry.attack.outliers and unit in found
+        if unit not in LISTED_UNITS and not searched:
+            raise DataError(f"set {name!r} has rows of unit {unit!r}, which no list covers")
 
 
 def _check_lists(entry: Entry, scores: ScoreTable) -> None:

@@ -16,6 +16,7 @@ nobody hands in a receipt for himself. A board is a folder:
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from glob import escape
 from pathlib import Path
 from typing import Literal
 
@@ -101,16 +102,20 @@ def entry_folders(board: Path | str) -> list[Path]:
 
 def read_receipt(board: Path, entry: str) -> Receipt | None:
     """The last receipt of an entry."""
-    files = sorted((board / RECEIPTS).glob(f"{entry}@[0-9][0-9][0-9].json"))
+    files = _receipts(board, entry)
     return parse(Receipt, read_bounded_json(files[-1]), str(files[-1])) if files else None
 
 
 def write_receipt(board: Path, receipt: Receipt) -> Path:
     """Add a receipt; earlier ones stay."""
-    number = 1 + len(list((board / RECEIPTS).glob(f"{receipt.entry}@[0-9][0-9][0-9].json")))
+    number = 1 + len(_receipts(board, receipt.entry))
     path = board / RECEIPTS / f"{receipt.entry}@{number:03d}.json"
     write_text(path, receipt.model_dump_json(indent=1) + "\n")
     return path
+
+
+def _receipts(board: Path, entry: str) -> list[Path]:
+    return sorted((board / RECEIPTS).glob(f"{escape(entry)}@[0-9][0-9][0-9].json"))
 
 
 def read_lists(board: Path) -> dict[tuple[str, str], PinnedLists]:

@@ -1,8 +1,8 @@
 """The parts of an entry: what was judged, on what, with what. What nobody wrote down says so."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import ConfigDict, Field, StringConstraints
+from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
 from oodscope.base.config import StrictModel
 from oodscope.results.leaderboard.text import NOT_KNOWN, Digest, Line, Link, Name, Plain, Text
@@ -193,7 +193,7 @@ class Execution(Part):
 
     run: Name = NOT_KNOWN
     created: Line = NOT_KNOWN
-    seed: int = 0
+    seed: int = Field(default=0, ge=0)
     precision: Line = NOT_KNOWN
     device: Line = NOT_KNOWN
     libraries: dict[Name, Line] = {}
@@ -256,6 +256,15 @@ class AttackUse(Part):
     runs: int = Field(ge=1)
     searches: tuple[SearchedVariation, ...]
     conditional: tuple[Name, ...]
+
+    @model_validator(mode="after")
+    def _named_once(self) -> Self:
+        names = [each.variation for each in self.searches]
+        if len(set(names)) < len(names) or {"clean", "any"} & set(names):
+            raise ValueError("every variation is searched once, and none is called clean or any")
+        if strangers := set(self.conditional) - set(names):
+            raise ValueError(f"{min(strangers)!r} is conditional, but was not searched")
+        return self
 
 
 class ScoresFile(Part):
