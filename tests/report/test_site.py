@@ -89,6 +89,29 @@ def test_tables_show_what_the_board_says(board, pages, metric):
     ]
 
 
+@pytest.mark.parametrize(("metric", "pick"), [("auroc", max), ("fpr95_id_positive", min)])
+def test_the_best_ranked_value_of_a_column_is_bold_and_no_other(board, pages, metric, pick):
+    page = pages[TABLE if metric == "auroc" else TABLE.replace(".html", f"~{metric}.html")]
+    compared = 0
+    for section in page.all("section", **{"class": "ranking"}):
+        rows = board.rows(
+            "cifar10@openood-1.5",
+            "standard",
+            section.attributes["data-track"],
+            section.attributes["data-tuning"],
+            metric,
+        )
+        ranked = [row.cells[Column("near", "mean")].value for row in rows if row.ranked]
+        bold = [
+            float(line.all("td")[2].attributes["data-value"])
+            for line in section.all("tbody")[0].all("tr")
+            if line.all("td")[2].all("b")
+        ]
+        assert bold == ([pick(ranked)] if len(ranked) > 1 else [])
+        compared += len(bold)
+    assert compared > 1
+
+
 def test_printed_spreads_stand_below_printed_values(pages):
     (line,) = [tr for tr in pages[TABLE].all("tr") if tr.attributes.get("id") == "e-openood-v1.5-cifar10-knn"]
     assert [cell.text.strip() for cell in line.all("td")[2:]][:1] == ["90.64±0.20"]
