@@ -12,6 +12,7 @@ import pytest
 
 from oodscope.base.errors import StorageError
 from oodscope.report.site import render_pages, write_site
+from oodscope.report.site.addresses import safe_name
 from oodscope.results import Column, Measurements
 from oodscope.results.leaderboard import Board, Difference, Erratum, ModelUse, Publication
 from oodscope.results.leaderboard.published import published_standings
@@ -332,6 +333,12 @@ def test_names_of_hostile_methods_are_safe_and_unique():
     methods = [path for path in paths if path.startswith("methods/")]
     assert len(methods) == 1 + len(names) - 3  # "a b", "a_b" and "a--b" are one method, and so are the two é
     assert len([path for path in paths if path.startswith("models/")]) == 1 + len(names)
+
+
+def test_a_name_cannot_take_the_place_of_a_hash():
+    made = safe_name("é")
+    assert safe_name(made) != made  # whoever knows the hash of a name cannot be called by it
+    assert safe_name("cifar10@openood-1.5") == "cifar10@openood-1.5"
 
 
 def test_a_formula_in_a_name_is_not_run_by_a_spreadsheet():
