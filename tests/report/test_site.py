@@ -166,12 +166,19 @@ def test_the_page_of_a_network_has_everything_on_it(board, pages):
     page = pages[next(path for path in pages if path.startswith("models/net-3"))]
     lines = [line for table in page.all("tbody") for line in table.all("tr")]
     assert {line.attributes["data-entry"] for line in lines} == {each.entry.id for each in own}
+    ranked = 0
     for line in lines:
         (standing,) = [each for each in own if each.entry.id == line.attributes["data-entry"]]
         near, far = (
             standing.measurements.filter(metric="auroc", group=g, set="mean")[0].value for g in ("near", "far")
         )
         assert numbers(line)[2:4] == [near, far]
+        where = ("cifar10@openood-1.5", "standard", standing.track, standing.entry.tuning)
+        (row,) = [row for row in board.rows(*where) if standing in row.standings]
+        rank = row.cells[Column("near", "mean")].rank
+        assert numbers(line)[1] == (None if rank is None else rank[0] + rank[1] / 100000)
+        ranked += rank is not None
+    assert ranked
 
 
 def test_the_front_page_counts_and_names_leaders(board, pages):
