@@ -62,9 +62,8 @@ def make_measurements(entry: Entry, rng: random.Random, level=0.85, protocols=("
     for protocol in protocols:
         for metric in METRICS:
             for group, sets in SETS.items():
-                values = [
-                    min(0.995, max(0.3, rng.gauss(level if metric == "auroc" else 1 - level, 0.03))) for _ in sets
-                ]
+                middle = level if metric == "auroc" else 1 - level
+                values = [min(0.99, max(0.01, rng.gauss(middle, 0.03))) for _ in sets]
                 for name, value in [*zip(sets, values), ("mean", sum(values) / len(values))]:
                     place = {"protocol": protocol, "metric": metric, "group": group, "set": name}
                     half = rng.uniform(0.002, 0.008)

@@ -12,6 +12,7 @@ import pytest
 
 from oodscope.base.errors import StorageError
 from oodscope.report.site import render_pages, write_site
+from oodscope.report.site.addresses import safe_name
 from oodscope.results import Column, Measurements
 from oodscope.results.leaderboard import Board, Difference, Erratum, ModelUse, Publication
 from oodscope.results.leaderboard.published import published_standings
@@ -89,6 +90,29 @@ def test_tables_show_what_the_board_says(board, pages, metric):
     ]
 
 
+@pytest.mark.parametrize(("metric", "pick"), [("auroc", max), ("fpr95_id_positive", min)])
+def test_the_best_ranked_value_of_a_column_is_bold_and_no_other(board, pages, metric, pick):
+    page = pages[TABLE if metric == "auroc" else TABLE.replace(".html", f"~{metric}.html")]
+    compared = 0
+    for section in page.all("section", **{"class": "ranking"}):
+        rows = board.rows(
+            "cifar10@openood-1.5",
+            "standard",
+            section.attributes["data-track"],
+            section.attributes["data-tuning"],
+            metric,
+        )
+        ranked = [row.cells[Column("near", "mean")].value for row in rows if row.ranked]
+        bold = [
+            float(line.all("td")[2].attributes["data-value"])
+            for line in section.all("tbody")[0].all("tr")
+            if line.all("td")[2].all("b")
+        ]
+        assert bold == ([pick(ranked)] if len(ranked) > 1 else [])
+        compared += len(bold)
+    assert compared > 1
+
+
 def test_printed_spreads_stand_below_printed_values(pages):
     (line,) = [tr for tr in pages[TABLE].all("tr") if tr.attributes.get("id") == "e-openood-v1.5-cifar10-knn"]
     assert [cell.text.strip() for cell in line.all("td")[2:]][:1] == ["90.64±0.20"]
@@ -142,12 +166,19 @@ def test_the_page_of_a_network_has_everything_on_it(board, pages):
     page = pages[next(path for path in pages if path.startswith("models/net-3"))]
     lines = [line for table in page.all("tbody") for line in table.all("tr")]
     assert {line.attributes["data-entry"] for line in lines} == {each.entry.id for each in own}
+    ranked = 0
     for line in lines:
         (standing,) = [each for each in own if each.entry.id == line.attributes["data-entry"]]
         near, far = (
             standing.measurements.filter(metric="auroc", group=g, set="mean")[0].value for g in ("near", "far")
         )
         assert numbers(line)[2:4] == [near, far]
+        where = ("cifar10@openood-1.5", "standard", standing.track, standing.entry.tuning)
+        (row,) = [row for row in board.rows(*where) if standing in row.standings]
+        rank = row.cells[Column("near", "mean")].rank
+        assert numbers(line)[1] == (None if rank is None else rank[0] + rank[1] / 100000)
+        ranked += rank is not None
+    assert ranked
 
 
 def test_the_front_page_counts_and_names_leaders(board, pages):
@@ -309,6 +340,12 @@ def test_names_of_hostile_methods_are_safe_and_unique():
     methods = [path for path in paths if path.startswith("methods/")]
     assert len(methods) == 1 + len(names) - 3  # "a b", "a_b" and "a--b" are one method, and so are the two é
     assert len([path for path in paths if path.startswith("models/")]) == 1 + len(names)
+
+
+def test_a_name_cannot_take_the_place_of_a_hash():
+    made = safe_name("é")
+    assert safe_name(made) != made  # whoever knows the hash of a name cannot be called by it
+    assert safe_name("cifar10@openood-1.5") == "cifar10@openood-1.5"
 
 
 def test_a_formula_in_a_name_is_not_run_by_a_spreadsheet():

@@ -25,7 +25,7 @@
   const total = filtered.reduce((sum, board) => sum + board.rows.length, 0);
 
   // a browser lays out every row that is seen, so of a large page each table begins with its first rows
-  const BUDGET = 150;
+  const BUDGET = 100;
   const ask = (board, button) => { board.limit = Infinity; showRows(board); button.blur(); };
   if (total > 2 * BUDGET) {
     for (const board of filtered) {
