@@ -259,6 +259,18 @@ def test_many_processes_may_make_the_tables_at_once(store_location, lost):
         assert store.measurements(run=f"run {number}") == small(f"run {number}", rows=3).measurements
 
 
+def test_a_store_is_made_with_all_its_tables_or_not_yet(store_location, tmp_path):
+    store = ResultStore(store_location)
+    assert not store.made()
+    if store.path is not None:  # the first half of what a writer does
+        store.path.parent.mkdir()
+        with store._engine.begin() as connection:
+            connection.execute(text("PRAGMA journal_mode=WAL"))
+    assert not store.made()
+    store.tell(line("first"))
+    assert store.made() and store.runs() == []
+
+
 def line(id: str, **changes) -> Running:
     told = {"what": "evaluate", "host": "here", "process": 7, "started": 5.0, "updated": 1e9, "stage": "score"}
     return Running(**({"id": id, **told, "done": 3, "total": 2**40} | changes))

@@ -1,7 +1,15 @@
-"""Requests without a network: what an application answers to one, as a server would hand it over."""
+"""Requests without a network: what an application answers to one. And a server in a thread, for those that need one."""
 
 import asyncio
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+
+import uvicorn
+
+from oodscope.serve.connection import Timely
 
 
 @dataclass
@@ -51,3 +59,18 @@ async def asked(app, method, path, headers=None, body=None, *, ends: bool = True
 
     await app(scope, receive, send)
     return answer
+
+
+@contextmanager
+def listen(app) -> Iterator[int]:
+    """The port on loopback at which an application answers, over our own connections."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, http=Timely, ws="none", log_level="critical", timeout_keep_alive=5))
+    thread = threading.Thread(target=asyncio.run, args=(server.serve(sockets=[listener]),))
+    thread.start()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        server.should_exit = True
+        thread.join(30)
+        listener.close()

@@ -18,16 +18,16 @@ START_SECONDS = 240
 class Live:
     """One server over a board and a store; it can be killed and started again."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
+    def __init__(self, folder: Path, *options: str, store: str = "") -> None:
         self.board = folder / "board"
-        self.store = folder / "runs" / "results.sqlite"
+        self.store = store or str(folder / "runs" / "results.sqlite")
         self.options = options
         self.log = ""
         self.start()
 
     def start(self) -> None:
         command = [sys.executable, "-m", "oodscope", "serve", "--port", "0", *self.options]
-        command += ["--board", str(self.board), "--store", str(self.store)]
+        command += ["--board", str(self.board), "--store", self.store]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OODSCOPE_TOKEN": SECRET}
         self.process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
         watchdog = time.monotonic() + START_SECONDS

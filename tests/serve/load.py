@@ -17,6 +17,7 @@ class Seen:
     seconds: list[float] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     states: set[str] = field(default_factory=set)
+    reopened: int = 0
     bytes: int = 0
 
     def quantile(self, share: float) -> float:
@@ -25,11 +26,20 @@ class Seen:
         return 1000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
+class ClosedError(Exception):
+    """The server closed an idle connection before an answer began, as it may; every client then opens another."""
+
+
 async def fetch(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str) -> tuple[int, dict, bytes]:
     """One request over an open connection, told by the length that the answer states."""
     writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
     await writer.drain()
-    head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+    try:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+    except asyncio.IncompleteReadError as error:
+        if error.partial:
+            raise
+        raise ClosedError from error
     headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:] if line)}
     return int(head[0].split()[1]), headers, await reader.readexactly(int(headers["content-length"]))
 
@@ -67,8 +77,10 @@ async def read_on(port: int, paths: list[str], seen: Seen, until: float, seed: i
                 seen.bytes += len(body)
                 if fault := whole(path, status, headers, body):
                     seen.wrong.append(fault)
-                if path == "/api/state":
+                elif path == "/api/state":
                     seen.states.add(json.loads(body)["board"])
+        except ClosedError:
+            seen.reopened += 1
         except (asyncio.IncompleteReadError, ConnectionError, TimeoutError) as error:
             seen.wrong.append(f"a connection broke: {error!r}")
         finally:

@@ -199,5 +199,6 @@ def test_without_a_store_there_are_no_runs_and_a_broken_one_is_told(tmp_path):
 def test_snapshots_tell_their_states_apart():
     assert Snapshot.of(CONTENTS).version == Snapshot.of(dict(reversed(CONTENTS.items()))).version
     assert Snapshot.of(CONTENTS | {"x": b""}).version != Snapshot.of(CONTENTS).version
+    assert Snapshot.of({"a": b"1"}).version != Snapshot.of({"b": b"1"}).version
     assert Snapshot.of({"a": b"1", "b": b"2"}).version != Snapshot.of({"a": b"2", "b": b"1"}).version
     assert Page.of("page", b"x").kind == "application/octet-stream"

@@ -62,6 +62,13 @@ class ResultStore:
     def __repr__(self) -> str:
         return f"ResultStore({self.name!r})"
 
+    def made(self) -> bool:
+        """Whether there is anything yet: the first who writes makes the store, all tables at once."""
+        if self.path is not None and not self.path.exists():
+            return False
+        with self._one_line_errors(), self._engine.connect() as connection:
+            return bool(inspect(connection).get_table_names())
+
     def add(self, result: Result, folder: Path | None = None) -> None:
         """Append one run: all of it or, if anything fails, nothing. A run id already there is an error.
 

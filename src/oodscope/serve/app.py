@@ -58,15 +58,12 @@ class Leaderboard:
             Route("/entries/{name}/scores.parquet", self.scores, methods=_READING),
             Route("/{path:path}", self.page, methods=_READING),
         ]
-        app = Starlette(
+        return Starlette(
             routes=routes,
             middleware=[Middleware(SafeHeaders)],
             exception_handlers={RefusedError: _refused, HTTPException: _http_error, Exception: _failed},
             lifespan=self._lifespan,
         )
-        # a redirect would repeat the Host header, which anybody can write
-        app.router.redirect_slashes = False
-        return app
 
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:

@@ -25,14 +25,19 @@ class RunPages:
     def __init__(self, store: str) -> None:
         self._environment = _environment()
         self._store = store
+        self._listed: tuple[Mapping[str, RunRecord], bytes] | None = None
 
     def script(self) -> bytes:
         """What tells a reader that something is new."""
         return self._environment.get_template("live.js").render().encode()
 
     def listing(self, records: Mapping[str, RunRecord]) -> bytes:
+        """All runs; of the same mapping the page is made once."""
+        if self._listed is not None and self._listed[0] is records:
+            return self._listed[1]
         runs = [{"record": record, "page": f"runs/{safe_name(run)}/index.html"} for run, record in records.items()]
-        return self._page("runs.html", "../", here="runs", runs=runs)
+        self._listed = records, self._page("runs.html", "../", here="runs", runs=runs)
+        return self._listed[1]
 
     def run(self, record: RunRecord, measurements: Measurements, has_report: bool) -> bytes:
         tables = list(_tables(record, measurements))

@@ -20,7 +20,7 @@ from oodscope.serve.submissions import Submissions
 from oodscope.serve.token import Token
 
 _STORE_SECONDS = 5.0
-_KEEP_ALIVE_SECONDS = 10
+_KEEP_ALIVE_SECONDS = 30
 _FAREWELL_SECONDS = 20
 
 

@@ -55,7 +55,7 @@ class WatchedStore:
         return path.read_bytes() if path is not None and path.is_file() else None
 
     def _read_runs(self) -> dict[str, RunRecord]:
-        if self._absent():
+        if not self.store.made():
             return {}
         count = self.store.count()
         if count != self._records[0]:
@@ -64,10 +64,7 @@ class WatchedStore:
         return self._records[1]
 
     def _read_running(self) -> list[Running]:
-        return [] if self._absent() else self.store.running()
-
-    def _absent(self) -> bool:
-        return self.store.path is not None and not self.store.path.exists()
+        return self.store.running() if self.store.made() else []
 
 
 class _Shared(Generic[T]):

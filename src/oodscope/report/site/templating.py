@@ -1,11 +1,11 @@
 """How the pages of the site are filled in: escaped by default, a link out only where it is plain https."""
 
 from functools import cache
+from importlib.metadata import version
 from urllib.parse import urlsplit
 
 from jinja2 import Environment
 
-from oodscope import __version__
 from oodscope.report.site.addresses import method_page, model_page
 from oodscope.report.site.words import GRAVE, PROTOCOLS, TIERS, TRACKS, TUNINGS
 from oodscope.report.templating import page_environment
@@ -39,7 +39,7 @@ def site_environment(*, live: bool = False) -> Environment:
         "tracks": TRACKS,
         "tunings": TUNINGS,
         "protocols": PROTOCOLS,
-        "version": __version__,
+        "version": version("oodscope"),
         "live": live,
     }
     return environment
