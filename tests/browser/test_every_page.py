@@ -23,7 +23,8 @@ NAMED = {
 }
 SIDEWAYS = "document.scrollingElement.scrollWidth - document.scrollingElement.clientWidth"
 BROKEN = """async () => {
-  const told = [...document.querySelectorAll(".seen")].map((each) => getComputedStyle(each).backgroundImage.slice(5, -2));
+  const address = (element) => getComputedStyle(element).backgroundImage.slice(5, -2);
+  const told = [...document.querySelectorAll(".seen")].map(address);
   const loaded = (source) => new Promise((go) => {
     const image = new Image();
     image.onload = () => go(image.naturalWidth > 0);
