@@ -23,7 +23,6 @@ from tests.report.board_factory import make_board
 WIDTHS = {1400: 900, 390: 844}
 TALLEST = 2600
 """Pixels of one picture; a longer page becomes several."""
-README_HEIGHT = 860
 
 
 def pages(folder: Path, runs: Path, leaderboard: Path | None) -> Iterator[tuple[str, Path]]:
@@ -68,12 +67,13 @@ def shoot(browser: Browser, name: str, path: Path, folder: Path) -> None:
 
 
 def for_readme(browser: Browser, report: Path, target: Path) -> None:
-    """The top of the report in 128 colours."""
+    """The report down to the end of its scorecard, in 128 colours."""
     from PIL import Image
 
-    page = browser.new_page(viewport={"width": 1280, "height": README_HEIGHT})
+    page = browser.new_page(viewport={"width": 1280, "height": 1600})
     page.goto(report.resolve().as_uri())
-    page.screenshot(path=target)
+    card = page.locator("#scorecard .scroll").bounding_box()
+    page.screenshot(path=target, clip={"x": 0, "y": 0, "width": 1280, "height": card["y"] + card["height"] + 24})
     page.close()
     with Image.open(target) as picture:
         few = picture.convert("RGB").quantize(128, dither=Image.Dither.NONE)

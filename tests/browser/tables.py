@@ -12,7 +12,7 @@ def rows(table):
 def values(table, column):
     """The numbers of one column behind the texts, top to bottom; None where a cell has none."""
     return table.evaluate(
-        """(table, column) => [...table.querySelectorAll("tbody tr")].filter((row) => row.checkVisibility()).map((row) =>
-            row.cells[column]?.dataset.value === undefined ? null : Number(row.cells[column].dataset.value))""",
+        """(table, column) => [...table.querySelectorAll("tbody tr")].filter((row) => row.checkVisibility()).map(
+            ({ cells }) => cells[column]?.dataset.value === undefined ? null : Number(cells[column].dataset.value))""",
         column,
     )

@@ -9,10 +9,22 @@ from .made_pages import PAGES
 pytestmark = pytest.mark.browser
 
 LOOKS = (Path(__file__).parent / "looks.js").read_text(encoding="utf-8")
-NAMED = {"button", "link", "checkbox", "radio", "textbox", "searchbox", "combobox", "DisclosureTriangle", "image", "img"}
+NAMED = {
+    "button",
+    "link",
+    "checkbox",
+    "radio",
+    "textbox",
+    "searchbox",
+    "combobox",
+    "DisclosureTriangle",
+    "image",
+    "img",
+}
 SIDEWAYS = "document.scrollingElement.scrollWidth - document.scrollingElement.clientWidth"
 BROKEN = """async () => {
-  const told = [...document.querySelectorAll(".seen")].map((each) => getComputedStyle(each).backgroundImage.slice(5, -2));
+  const address = (element) => getComputedStyle(element).backgroundImage.slice(5, -2);
+  const told = [...document.querySelectorAll(".seen")].map(address);
   const loaded = (source) => new Promise((go) => {
     const image = new Image();
     image.onload = () => go(image.naturalWidth > 0);

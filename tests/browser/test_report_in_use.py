@@ -115,7 +115,8 @@ def test_pointing_at_a_plot_shows_a_number_of_its_data(page):
     # the middle of the longest trace, in pixels of the window
     spot = div.evaluate(
         """(div) => {
-            const number = div.data.map((each) => (each.x ?? []).length).reduce((best, n, at, all) => n > all[best] ? at : best, 0);
+            const sizes = div.data.map((each) => (each.x ?? []).length);
+            const number = sizes.indexOf(Math.max(...sizes));
             const trace = div._fullData[number], place = Math.floor(trace.x.length / 2);
             const { xaxis, yaxis } = div._fullLayout, box = div.getBoundingClientRect();
             return {
@@ -151,7 +152,6 @@ def test_a_plot_follows_light_and_dark(page):
     ink = "(div) => [...div.querySelectorAll('.main-svg text')].map((text) => getComputedStyle(text).fill)[0]"
     light = div.evaluate(ink)
     page.emulate_media(color_scheme="dark")
-    page.wait_for_timeout(0)
     dark = changed(div, ink, light)
     page.get_by_role("button", name="light and dark").click()
     assert changed(div, ink, dark) == light

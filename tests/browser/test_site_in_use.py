@@ -20,7 +20,8 @@ def page(browser, made):
 def shown(page):
     """The ids of the rows of all tables that a reader sees, in order."""
     return page.evaluate(
-        "[...document.querySelectorAll('table.board tbody tr')].filter((row) => row.checkVisibility()).map((row) => row.id)"
+        "[...document.querySelectorAll('table.board tbody tr')].filter((row) => row.checkVisibility())"
+        ".map((row) => row.id)"
     )
 
 

@@ -17,7 +17,7 @@ _FAINTEST = 0.005
 def confusion_matrix(confusion: Sequence[Sequence[int]], class_names: Sequence[str], title: str) -> Markup:
     """Rows: the class that images came from. Columns: what they were taken for. Darker: a larger share of the row."""
     count = len(confusion)
-    margin = 62 if count <= LABELLED else 8
+    margin = 72 if count <= LABELLED else 8
     side = 264 / count
     plot = Plot(margin + 272, margin + 272, (0, count), (0, count), left=margin, bottom=margin, top=8, right=8)
     marks = []
