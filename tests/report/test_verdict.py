@@ -15,9 +15,19 @@ from tests.results.factory import make_record, make_scores
 def near(detector, value, low=None, high=None, tuning="default", group="near", rank=None):
     ranks = {} if rank is None else {"rank_low": rank[0], "rank_high": rank[1]}
     return Measurement(
-        **{"run": "glyphs-small_cnn-0", "benchmark": "b", "benchmark_version": "1", "model": "m"},
-        **{"protocol": "standard", "set": "mean", "group": group, "metric": "auroc", "tuning": tuning},
-        **{"detector": detector, "value": value, "low": low, "high": high},
+        run="glyphs-small_cnn-0",
+        benchmark="b",
+        benchmark_version="1",
+        model="m",
+        protocol="standard",
+        set="mean",
+        group=group,
+        metric="auroc",
+        tuning=tuning,
+        detector=detector,
+        value=value,
+        low=low,
+        high=high,
         **ranks,
     )
 
