@@ -53,6 +53,18 @@ def test_with_little_room_everyone_has_the_worst_first(judged):
     assert len(picture_hardest(bench, result.scores, room=size - 1)) == 0
 
 
+def test_an_image_that_is_hard_for_several_is_read_once(judged, monkeypatch):
+    bench, result = judged
+    twice = oods.ScoreTable(
+        result.scores.frame.assign(ebo=result.scores.frame["msp"]), {"detectors": {"msp": {}, "ebo": {}}}
+    )
+    read, places = oods.ImageSet.images, []
+    monkeypatch.setattr(
+        oods.ImageSet, "images", lambda self, rows: [places.append((self.name, *rows)), read(self, rows)][1]
+    )
+    assert len(picture_hardest(bench, twice)) == len(places) == len(set(places)) == 5 * 8
+
+
 def test_large_and_grey_images_become_small_and_coloured(judged):
     _, result = judged
     rng = np.random.default_rng(0)
