@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
 from matplotlib.text import Annotation, Text
 from scipy.stats import linregress, pearsonr
 
 from oodscope.base.errors import DataError, OodscopeError, UnknownNameError
 from oodscope.report.paper import FIGURES, crossval, find_figure, human, openood
+from oodscope.report.paper.labels import label_points
 from oodscope.report.paper.style import COLOURS, MARKERS, style_of, write_figure
 from oodscope.results.crossval_study import study_metric
 from oodscope.results.opened import OpenedRuns
@@ -295,6 +297,15 @@ def test_nothing_is_clipped_and_no_words_cover_others(name, monkeypatch):
         height = min(one.y1, other.y1) - max(one.y0, other.y0)
         assert not (width > 1 and height > 1), f"{first!r} and {second!r}"
     assert figure.get_figwidth() in (3.4, 7.0)
+
+
+def test_names_of_a_crowd_do_not_cover_each_other():
+    panel = Figure(figsize=(3, 3)).add_subplot()
+    points = np.column_stack([np.linspace(0.5, 0.52, 6), np.linspace(0.5, 0.51, 6)])
+    panel.set(xlim=(0, 1), ylim=(0, 1))
+    assert len(label_points(panel, points, list("abcdef"), avoid=np.empty((0, 2)))) == 6
+    boxes = [Text.get_window_extent(text) for text in panel.texts]
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
 
 
 def test_long_names_break_the_legend_into_lines():
