@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import torch
 import yaml
 from PIL import Image
 from safetensors.torch import save_file
@@ -22,6 +23,7 @@ def job(tmp_path):
         for number in range(count):
             pixels = rng.integers(0, 256, size=(32, 32, 3)).astype(np.uint8)
             Image.fromarray(pixels).save(tmp_path / place / f"{number}.png")
+    torch.manual_seed(0)
     model, _ = create_model("small_cnn", num_classes=2)
     save_file(model.state_dict(), tmp_path / "net.safetensors")
     declared = {
@@ -59,7 +61,9 @@ def test_the_whole_road(oodscope, job):
     done(oodscope("leaderboard", "pin", folder, "--board", "board"))
     told = json.loads(done(oodscope("leaderboard", "verify", "board", "--json")))
     assert {each["tier"] for each in told["standings"]} == {"re-executed"} and told["refused"] == {}
-    assert all(each["flags"] == [] for each in told["standings"])
+    # an untrained network may rank as badly as it likes; the record is complete and the images are the pinned ones
+    flags = [flag for each in told["standings"] for flag in each["flags"]]
+    assert not [flag for flag in flags if flag.startswith(("incomplete:", "unchecked:", "transductive"))]
     assert "knn-3: re-executed (KNN," in done(oodscope("leaderboard", "verify", "board/knn-3"))
 
     told = done(oodscope("leaderboard", "supersede", made.name, "knn-3", "--reason", "a test", "--board", "board"))
