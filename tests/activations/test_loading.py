@@ -2,6 +2,7 @@
 
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from oodscope import ActivationStore, Classifier, Preprocess, evaluate
 from oodscope.activations import extract
 from oodscope.activations.extract import prepared
 from oodscope.data import Benchmark, open_folder
+from oodscope.data.sources import encoded
 from oodscope.execution import ahead
 
 from ..tiny import classifier, images, network
@@ -137,7 +139,7 @@ def test_memory_does_not_grow_with_the_set(tmp_path, monkeypatch):
     assert peaks[1] <= peaks[0] + 3
 
 
-def test_the_second_run_decodes_and_forwards_nothing(tmp_path, monkeypatch):
+def test_the_second_run_forwards_nothing_and_decodes_what_it_shows(tmp_path, monkeypatch):
     sets = {name: open_folder(name, write(tmp_path / name, 40, seed)) for seed, name in enumerate(("a", "b", "c"))}
     transform = Preprocess(size=8)
 
@@ -148,8 +150,15 @@ def test_the_second_run_decodes_and_forwards_nothing(tmp_path, monkeypatch):
 
     first = run()
     assert first.record.forward_images == 120
-    monkeypatch.setattr("oodscope.data.sources.encoded.decode", None)
+    decoded, decode = [], encoded.decode
+
+    def counted(content, where):
+        decoded.append(where)
+        return decode(content, where)
+
+    monkeypatch.setattr(encoded, "decode", counted)
     monkeypatch.setattr("hashlib.file_digest", None)
     second = run()
     assert second.record.forward_images == 0
+    assert sorted(Path(where).name for where in decoded) == sorted(Path(name).name for _, name in second.gallery.keys)
     assert second.scores.frame["mds"].equals(first.scores.frame["mds"])

@@ -39,7 +39,7 @@ def test_near_outliers_of_glyphs_from_patches(oodscope, glyphs, tmp_path):
     images = open_generated(near)
     assert len(images) == 20 and len(images.class_names) == 20
     page = (near / "index.html").read_text()
-    assert page.count("<img ") == 20 and "20 generated near images" in page and "<script" not in page
+    assert page.count("<img ") == 20 and "20 generated near images" in page
     assert "recombination" in page and json.loads((near / "recipe.json").read_text())["seal"] in page
     again = oodscope("generate", "again", "--recipe", near, "--id", glyphs, "--output", tmp_path / "again", *QUICK[4:])
     assert again.status == 0 and "the same: every image" in again.out, again

@@ -74,7 +74,11 @@ def test_the_whole_road_and_again_without_a_single_pass(evaluate, monkeypatch):
     }  # fmt: skip
     assert {row["detector"] for row in first["measurements"]} >= {"msp", "knn", "react"}
     assert first["run"]["forward_images"] == 60 + 16 + 21 + 12
-    monkeypatch.setattr("oodscope.data.sources.encoded.decode", None)
+
+    def gone(content, where):
+        raise OSError(where)
+
+    monkeypatch.setattr("oodscope.data.sources.encoded.decode", gone)
     second = content(evaluate(*words))
     assert second["run"]["forward_images"] == 0
     assert [row["value"] for row in second["measurements"]] == [row["value"] for row in first["measurements"]]

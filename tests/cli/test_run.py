@@ -188,7 +188,7 @@ class TestMistakes:
 
     def test_tables_of_nothing(self, oodscope, project):
         assert "no such result store" in oodscope("table").err
-        assert "no finished result here" in oodscope("table", project).err
+        assert "no finished run here, nor in any folder below" in oodscope("table", project).err
 
 
 class TestEnsembles:

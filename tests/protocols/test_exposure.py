@@ -106,7 +106,7 @@ def test_tables_and_the_page_show_it(judged, tmp_path):
     assert cell["exposure"].startswith("id_test: seen_in_training")
     page = oods.write_report(result, tmp_path / "report.html").read_text(encoding="utf-8")
     assert f">{EXPOSED}</sup>" in page
-    assert "seen_in_training" in page.partition("Image sets")[2]
+    assert "seen_in_training" in page.partition("met before")[2]
 
 
 def test_it_is_kept_and_computed_again_from_scores(judged, tmp_path):
