@@ -11,8 +11,9 @@ export OODSCOPE_DATA
 demo: $(VENV)/.installed
 	$(BIN)/oodscope demo
 
+# a process per core with one thread each: many tests wait, and threads of two processes would wait for each other
 test: lint
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
