@@ -31,6 +31,10 @@ def runs(folder):
     return sorted(path.parent.name for path in folder.glob("*/run.json"))
 
 
+def record(folder):
+    return json.loads((folder / "run.json").read_text())["record"]
+
+
 def test_every_model_once(oodscope, study, tmp_path):
     out = tmp_path / "out"
     first = oodscope("run", study, "--output", out)
@@ -39,9 +43,9 @@ def test_every_model_once(oodscope, study, tmp_path):
     assert (out / "figures" / "distillation.png").is_file()
     done = runs(out)
     assert len(done) == 2
-    record = json.loads((out / done[0] / "run.json").read_text())["record"]
-    assert any("thresholds taken from" in note for note in record["notes"])
-    assert record["labels"] == {"name": "one", "family": "CNN"}
+    records = {each["labels"]["name"]: each for each in (record(out / name) for name in done)}
+    assert any("thresholds taken from" in note for note in records["one"]["notes"])
+    assert records["one"]["labels"] == {"name": "one", "family": "CNN"}
     # what the study knew of its models is kept, so its runs alone make its figures
     figure = oodscope("figure", "human-7", out, "--output", tmp_path / "pair.svg")
     assert figure.status == 0 and (tmp_path / "pair.svg").is_file(), figure

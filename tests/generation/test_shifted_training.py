@@ -11,6 +11,7 @@ from torch import nn
 import oodscope.generation.gan.resumable as resumable
 from oodscope.base.errors import ModelError, StorageError
 from oodscope.generation.gan.real import RealImages
+from oodscope.generation.gan.resumable import short_memory_adam
 from oodscope.generation.shifted import ShiftedObjective, ShiftedRecipe, shift, train_shifted
 from oodscope.generation.shifted.loop import ShiftedLoop
 from oodscope.generation.shifted.objective import mean_cross_entropy
@@ -110,7 +111,7 @@ def played(toy, steps):
     real = RealImages(IMAGES, 8, 3, torch.device("cpu"), conditional=True)
     nothing = ShiftedObjective(distance, brightness, None, 0.0, 0.0, 0.0)
     loop = ShiftedLoop(recipe, UnetShape(size=8, width=4), real, nothing, None, lambda generator: None)
-    loop.discriminator, loop.discriminator_adam = toy, loop._adam(toy)
+    loop.discriminator, loop.discriminator_adam = toy, short_memory_adam(toy, recipe.learning_rate, loop.device)
     loop.run(lambda finished: None, None)
     return loop.generator.eval()
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
@@ -36,6 +36,7 @@ def test_it_is_the_mean_over_pairs_and_the_weighted_auroc(negatives, positives):
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(0, 6).map(float), min_size=2, max_size=12), side)
+@example([1.0, 1.0], [[0.0, 0.0], [1.0]])  # one set separated, another one smaller
 def test_against_one_negative_sample_it_is_the_mean_of_the_other_function(negative, positives):
     value, interval = crossed_auroc([negative], positives, level=0.9)
     other = mean_auroc_interval([Ranking(negative, each) for each in positives], level=0.9)

@@ -20,7 +20,7 @@ from safetensors.numpy import load_file, save_file
 from oodscope.activations.activations import Activations
 from oodscope.base.config import StrictModel, parse
 from oodscope.base.errors import ActivationError, StorageError
-from oodscope.base.files import atomic_path, write_text
+from oodscope.base.files import atomic_path, file_sha256, write_text
 from oodscope.models.head import Head
 from oodscope.results import scorefile
 
@@ -119,7 +119,7 @@ class PublishedActivations:
         path = self.folder / told.file
         if path.is_symlink() or not path.is_file():
             raise ActivationError(f"{path}: no such plain file")
-        if _digest(path) != told.sha256:
+        if file_sha256(path) != told.sha256:
             raise ActivationError(f"{path}: not the file that was published (checksum differs)")
         return path
 
@@ -176,12 +176,4 @@ def _write(folder: Path, name: str, arrays: dict[str, Any]) -> dict[str, str]:
 
 
 def _told(folder: Path, name: str) -> dict[str, str]:
-    return {"file": name, "sha256": _digest(folder / name)}
-
-
-def _digest(path: Path) -> str:
-    digest = sha256()
-    with path.open("rb") as stream:
-        while block := stream.read(2**20):
-            digest.update(block)
-    return digest.hexdigest()
+    return {"file": name, "sha256": file_sha256(folder / name)}

@@ -1,6 +1,7 @@
 """Files that are either whole or not there: atomic writes, checksums, and the place of the cache."""
 
 import errno
+import hashlib
 import os
 import tempfile
 import zlib
@@ -67,6 +68,12 @@ def write_text(target: Path | str, text: str) -> None:
     """Write ``text`` to ``target`` atomically, as UTF-8."""
     with atomic_path(target) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal, read piece by piece."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def checksum(data: bytes | memoryview) -> int:

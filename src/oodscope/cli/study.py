@@ -3,14 +3,13 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from oodscope import __version__
 from oodscope.base.config import parse, read_yaml
 from oodscope.base.errors import OodscopeError
-from oodscope.base.files import write_text
+from oodscope.base.files import file_sha256, write_text
 from oodscope.base.hashing import fingerprint
 from oodscope.cli.job import Job, execute, job_from
 from oodscope.execution import Progress
@@ -29,7 +28,7 @@ class StudyJob:
         """Of everything that decides the result: the declaration, its labels, the files that it names, this version."""
         named = [self.job.benchmark] if isinstance(self.job.benchmark, str) else []
         files = [Path(name) for name in (*self.job.model.files, *named)]
-        digests = [sha256(path.read_bytes()).hexdigest() for path in files if path.is_file()]
+        digests = [file_sha256(path) for path in files if path.is_file()]
         declared = self.job.model_dump(mode="json", exclude={"output", "device", "batch_size"})
         return fingerprint(declared, self.labels, digests, __version__)[:24]
 

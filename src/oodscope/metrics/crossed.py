@@ -47,7 +47,7 @@ def crossed_auroc(
         bound = tail ** (1.0 / smallest)
         low, high = (bound, 1.0) if mean == 1.0 else (0.0, 1.0 - bound)
         return mean, Interval(low, high, level, "exact-separation")
-    variance = _variance_of_mean(kept, smallest) + _variance_of_mean(won, smallest)
+    variance = _variance_of_mean(kept, min(map(len, above))) + _variance_of_mean(won, min(map(len, below)))
     reach = -float(ndtri(tail)) * sqrt(variance) / (mean * (1.0 - mean))
     centre = float(logit(mean))
     return mean, Interval(float(expit(centre - reach)), float(expit(centre + reach)), level, "delong-logit")
@@ -59,11 +59,13 @@ def _beaten(scores: FloatArray, others: FloatArray) -> FloatArray:
     return sides / (2.0 * others.size)
 
 
-def _variance_of_mean(placements: Sequence[FloatArray], m: int) -> float:
+def _variance_of_mean(placements: Sequence[FloatArray], others: int) -> float:
+    """The variance of a mean over sets; ``others`` is the size of the smallest set on the other side."""
     total = 0.0
     for each in placements:
         mean = float(each.mean())
         if mean in (0.0, 1.0):
+            m = min(each.size, others)
             total += (m + 0.5) * 0.5 / (m + 1) ** 2 / m
         else:
             total += (mean * (1.0 - mean) if each.size == 1 else float(each.var(ddof=1))) / each.size

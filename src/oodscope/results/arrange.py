@@ -27,7 +27,7 @@ def arrange(measurements: Measurements, protocol: str, metric: str) -> Grid:
     if not chosen:
         known = ", ".join(measurements.filter(metric=metric).distinct("protocol")) or "none"
         raise DataError(f"no {metric} was measured under protocol {protocol!r}; protocols with it: {known}")
-    columns = _columns(chosen)
+    columns = ordered(Column(row.group, row.set) for row in chosen)
     cells = _cells(chosen)
     rows = []
     for tuning in TRACKS:
@@ -60,10 +60,13 @@ def _baselines(measurements: Measurements, metric: str) -> list[str]:
     return [f"Without a detector: {'; '.join(said)}."] if said else []
 
 
-def _columns(chosen: Iterable[Measurement]) -> list[Column]:
-    seen = dict.fromkeys(Column(row.group, row.set) for row in chosen)
+def ordered(columns: Iterable[Column]) -> list[Column]:
+    """Each column once, as in every table: leading groups first, in each the mean before its sets.
+
+    The mean is what rows are sorted by, and what a narrow screen shows.
+    """
+    seen = dict.fromkeys(columns)
     groups = dict.fromkeys([*FIRST, *(column.group for column in seen)])
-    # the mean first: it is what the rows are sorted by, and what a narrow screen shows
     return [c for group in groups for c in sorted(seen, key=lambda c: c.set != MEAN) if c.group == group]
 
 

@@ -1,10 +1,12 @@
 """Grid: the numbers of a published table, before any format is applied."""
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from oodscope.metrics import Unit
 from oodscope.results.measurement import MEAN, Tuning
-from oodscope.results.wording import CLOSE, EXPOSED, TRACKS, shown, span
+from oodscope.results.wording import CLOSE, EXPOSED, TRACKS, places, shown, span
 
 GROUPS = ("near", "far", "csid", "id", "all", "label_shift", "input_shift")
 """Groups that sets belong to by their role; any other is a variation that one set was attacked by."""
@@ -102,10 +104,7 @@ class Row:
     @property
     def rank(self) -> str:
         """The ranks that its first column allows: ``1–3``, or ``2`` if there is no doubt."""
-        if self.cells[0] is None or self.cells[0].rank is None:
-            return ""
-        low, high = self.cells[0].rank
-        return str(low) if low == high else f"{low}–{high}"
+        return "" if self.cells[0] is None else places(self.cells[0].rank)
 
 
 @dataclass(frozen=True)
@@ -131,5 +130,9 @@ class Grid:
 
     def groups(self) -> list[tuple[str, int]]:
         """Each group of columns and how many it has."""
-        names = [column.group for column in self.columns]
-        return [(name, names.count(name)) for name in dict.fromkeys(names)]
+        return spans(column.group for column in self.columns)
+
+
+def spans(names: Iterable[str]) -> list[tuple[str, int]]:
+    """Each name of a head that reaches over several columns, and how many it has."""
+    return list(Counter(names).items())

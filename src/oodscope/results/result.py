@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import dataclass
-from hashlib import sha256
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pyarrow as pa
 
 from oodscope.base.config import parse
 from oodscope.base.errors import DataError, OodscopeError, StorageError
-from oodscope.base.files import atomic_path, write_text
+from oodscope.base.files import atomic_path, file_sha256, write_text
 from oodscope.results import html
 from oodscope.results.gallery import Gallery
 from oodscope.results.measurements import Measurements
@@ -83,7 +82,7 @@ class Result:
         if self.gallery is not None:
             self.gallery.save(folder / _GALLERY)
             names.append(_GALLERY)
-        files = {name: _digest(folder / name) for name in names}
+        files = {name: file_sha256(folder / name) for name in names}
         content = {"record": self.record.model_dump(mode="json"), "sha256": files}
         text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
         write_text(folder / RECORD, text + "\n")
@@ -98,14 +97,10 @@ class Result:
         for name, digest in content["sha256"].items():
             if not (folder / name).is_file():
                 raise DataError(f"{folder}: {name} is missing")
-            if _digest(folder / name) != digest:
+            if file_sha256(folder / name) != digest:
                 raise DataError(f"{folder / name}: not the file saved with this result (checksum differs)")
         gallery = Gallery.load(folder / _GALLERY) if _GALLERY in content["sha256"] else None
         return cls(record, _read_measurements(folder / _MEASUREMENTS), ScoreTable.load(folder / _SCORES), gallery)
-
-
-def _digest(path: Path) -> str:
-    return sha256(path.read_bytes()).hexdigest()
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -15,6 +15,8 @@ TEXT = ("sample_id", "set", "role", "unit")
 NUMBERS = ("label", "own_class", "prediction")
 COLUMNS = ("sample_id", "set", "role", "label", "own_class", "prediction", "unit")
 ROLES = ("id_train", "id_val", "id_test", "near", "far", "csid")
+JUDGED = ("id_test", "near", "far", "csid")
+"""The roles that numbers are computed from; the others are learned from."""
 
 
 class ScoreTable:

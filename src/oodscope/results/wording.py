@@ -84,6 +84,14 @@ def shown(value: float, unit: Unit) -> str:
     return f"{value:,.0f}" if unit == "count" else f"{value:.3g}"
 
 
+def places(rank: tuple[int, int] | None) -> str:
+    """Best and worst rank as people read them: ``1–3``, ``2`` if there is no doubt; empty without one."""
+    if rank is None:
+        return ""
+    low, high = rank
+    return str(low) if low == high else f"{low}–{high}"
+
+
 def span(low: float, high: float) -> str:
     """The ends of an interval in percent, one decimal, joined by a dash: ``87.2–88.8``.
 

@@ -11,7 +11,7 @@ from torch.optim import Adam
 from oodscope.generation.gan.average import Average
 from oodscope.generation.gan.losses import discriminator_loss, generator_loss, gradient_penalty
 from oodscope.generation.gan.recipe import GanRecipe
-from oodscope.generation.gan.resumable import ResumableLoop
+from oodscope.generation.gan.resumable import ResumableLoop, mixed
 from oodscope.generation.gan.views import view
 from oodscope.models.generators import Discriminator, GeneratorShape, StyleGenerator
 from oodscope.training.checkpoint import Checkpoints
@@ -57,7 +57,7 @@ class GanLoop(ResumableLoop):
         recipe, draws = self.recipe, random_numbers("gan", self.recipe.seed, self.step, device=self.device)
         real = self._shown(self._real(draws), draws)
         self.discriminator.requires_grad_(True)
-        with self._precision():
+        with mixed(self.device, self.recipe.precision):
             with torch.no_grad():
                 fake = self._shown(self._fake(draws), draws)
             lost = discriminator_loss(self.discriminator(real), self.discriminator(fake))
@@ -68,7 +68,7 @@ class GanLoop(ResumableLoop):
         self.discriminator_adam.step()
 
         self.discriminator.requires_grad_(False)
-        with self._precision():
+        with mixed(self.device, self.recipe.precision):
             won = generator_loss(self.discriminator(self._shown(self._fake(draws), draws)))
         self.generator_adam.zero_grad()
         backward(won)
@@ -93,9 +93,6 @@ class GanLoop(ResumableLoop):
 
     def _shown(self, images: Tensor, draws: torch.Generator) -> Tensor:
         return view(images, draws, self.recipe.augment) if self.recipe.augment else images
-
-    def _precision(self) -> torch.autocast:
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.precision == "bf16-mixed")
 
     def _adam(self, model: nn.Module, lazy: float) -> Adam:
         rate, memory = self.recipe.learning_rate * lazy, 0.99**lazy

@@ -6,7 +6,8 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.optim import Adam
 
 from oodscope.base.config import StrictModel
 from oodscope.base.errors import OodscopeError
@@ -33,6 +34,16 @@ class Losses(StrictModel):
     perceptual: float | None = None
     semantic: float | None = None
     label: float | None = None
+
+
+def mixed(device: torch.device, precision: str) -> torch.autocast:
+    """Products in bfloat16 where the recipe says ``bf16-mixed``; otherwise nothing changes."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16-mixed")
+
+
+def short_memory_adam(model: nn.Module, rate: float, device: torch.device) -> Adam:
+    """Adam as DCGAN has it: the mean of gradients forgets quickly, because the opponent moves."""
+    return Adam(model.parameters(), lr=rate, betas=(0.5, 0.999), fused=device.type == "cuda")
 
 
 class ResumableLoop(ABC):

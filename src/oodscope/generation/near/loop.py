@@ -6,12 +6,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.autograd import backward
-from torch.optim import Adam
 
 from oodscope.generation.gan.average import Average, settle
 from oodscope.generation.gan.losses import hinge_discriminator_loss, hinge_generator_loss
 from oodscope.generation.gan.real import RealImages, unit_range
-from oodscope.generation.gan.resumable import ResumableLoop
+from oodscope.generation.gan.resumable import ResumableLoop, mixed, short_memory_adam
 from oodscope.generation.gan.views import view
 from oodscope.generation.near.objective import NearObjective
 from oodscope.generation.near.recipe import NearRecipe
@@ -52,7 +51,8 @@ class NearLoop(ResumableLoop):
         self.generator = generator.to(self.device).to(memory_format=torch.channels_last).train().requires_grad_(True)
         self.discriminator = discriminator.to(self.device).to(memory_format=torch.channels_last).train()
         self.average = Average(self.generator, recipe.average_images)
-        self.generator_adam, self.discriminator_adam = self._adam(self.generator), self._adam(self.discriminator)
+        self.generator_adam = short_memory_adam(self.generator, recipe.learning_rate, self.device)
+        self.discriminator_adam = short_memory_adam(self.discriminator, recipe.learning_rate, self.device)
 
     def settled(self) -> LatentGenerator:
         """The averaged generator, with statistics of its own and ready to draw."""
@@ -68,7 +68,7 @@ class NearLoop(ResumableLoop):
         draws = random_numbers("near", place, self.recipe.seed, self.step, device=self.device)
         for _ in range(self.recipe.discriminator_steps):
             lost = self._discriminate(draws)
-        with self._precision():
+        with mixed(self.device, self.recipe.precision):
             drawn, classes = self._drawn(self.generator, draws)
             won = hinge_generator_loss(self.discriminator(self._shown(drawn, draws), classes))
             noted = [lost, won]
@@ -85,7 +85,7 @@ class NearLoop(ResumableLoop):
 
     def _discriminate(self, draws: torch.Generator) -> Tensor:
         real, labels = self.real.draw(self.recipe.batch_size, draws)
-        with self._precision():
+        with mixed(self.device, self.recipe.precision):
             with torch.no_grad():
                 drawn, classes = self._drawn(self.generator, draws)
             # one pass over both kinds: the discriminator has no statistics over its batch that could mix them
@@ -110,14 +110,6 @@ class NearLoop(ResumableLoop):
 
     def _shown(self, images: Tensor, draws: torch.Generator) -> Tensor:
         return view(images, draws, self.recipe.augment) if self.recipe.augment else images
-
-    def _precision(self) -> torch.autocast:
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.precision == "bf16-mixed")
-
-    def _adam(self, model: nn.Module) -> Adam:
-        return Adam(
-            model.parameters(), lr=self.recipe.learning_rate, betas=(0.5, 0.999), fused=self.device.type == "cuda"
-        )
 
     def _show(self) -> None:
         self.look(self.settled())

@@ -4,13 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import nn
 from torch.autograd import backward
-from torch.optim import Adam
 
 from oodscope.generation.gan.losses import discriminator_loss, generator_loss
 from oodscope.generation.gan.real import RealImages, unit_range
-from oodscope.generation.gan.resumable import ResumableLoop
+from oodscope.generation.gan.resumable import ResumableLoop, mixed, short_memory_adam
 from oodscope.generation.shifted.objective import ShiftedObjective
 from oodscope.generation.shifted.recipe import ShiftedRecipe
 from oodscope.models.generators import PatchDiscriminator, UnetGenerator, UnetShape
@@ -45,20 +43,21 @@ class ShiftedLoop(ResumableLoop):
         self.generator = UnetGenerator(shape).to(self.device).to(memory_format=torch.channels_last)
         discriminator = PatchDiscriminator(shape.channels, recipe.discriminator_width)
         self.discriminator = discriminator.to(self.device).to(memory_format=torch.channels_last)
-        self.generator_adam, self.discriminator_adam = self._adam(self.generator), self._adam(self.discriminator)
+        self.generator_adam = short_memory_adam(self.generator, recipe.learning_rate, self.device)
+        self.discriminator_adam = short_memory_adam(self.discriminator, recipe.learning_rate, self.device)
 
     def _descend(self) -> None:
         draws = random_numbers("shifted", self.recipe.seed, self.step, device=self.device)
         given, labels = self.real.draw(self.recipe.batch_size, draws)
         partners = given if self.recipe.partner == "itself" else self.real.of_classes(labels, draws)
-        with self._precision():
+        with mixed(self.device, self.recipe.precision):
             drawn = self.generator(given, draws)
             pairs = torch.cat([given, given]), torch.cat([partners, drawn.detach()])
             lost = discriminator_loss(*self.discriminator(*pairs).chunk(2))
         self.discriminator_adam.zero_grad()
         backward(lost, inputs=list(self.discriminator.parameters()))
         self.discriminator_adam.step()
-        with self._precision():
+        with mixed(self.device, self.recipe.precision):
             won = generator_loss(self.discriminator(given, drawn))
             cost, *terms = self.objective(unit_range(given), unit_range(drawn), labels)
         self.generator_adam.zero_grad()
@@ -66,14 +65,6 @@ class ShiftedLoop(ResumableLoop):
         self.generator_adam.step()
         self.step += 1
         self._note(lost, won, *terms)
-
-    def _precision(self) -> torch.autocast:
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.precision == "bf16-mixed")
-
-    def _adam(self, model: nn.Module) -> Adam:
-        return Adam(
-            model.parameters(), lr=self.recipe.learning_rate, betas=(0.5, 0.999), fused=self.device.type == "cuda"
-        )
 
     def _show(self) -> None:
         self.look(self.generator.eval())

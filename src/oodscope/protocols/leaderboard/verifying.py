@@ -24,6 +24,7 @@ from oodscope.results.leaderboard.keeping import (
     read_lists,
     read_receipt,
 )
+from oodscope.results.scoretable import JUDGED
 
 Placed = dict[tuple[str, str], Placements]
 Pinned = Mapping[tuple[str, str], PinnedLists]
@@ -110,8 +111,8 @@ def _check_pinned(entry: Entry, pinned: Pinned) -> list[str]:
     known = pinned.get((entry.benchmark.name, entry.benchmark.version))
     if known is None:
         return [f"unchecked: the board has no pinned lists of {entry.benchmark}"]
-    judged = {name: each for name, each in entry.benchmark.sets.items() if each.role in _JUDGED}
-    wanted = {name for name, (role, _, _) in known.sets.items() if role in _JUDGED}
+    judged = {name: each for name, each in entry.benchmark.sets.items() if each.role in JUDGED}
+    wanted = {name for name, (role, _, _) in known.sets.items() if role in JUDGED}
     if odd := sorted(wanted ^ set(judged)):
         raise DataError(f"{entry.benchmark} is judged on {', '.join(sorted(wanted))}; see {odd[0]!r}")
     for name, each in judged.items():
@@ -168,7 +169,7 @@ def _agreeing(standings: list[Standing]) -> list[Standing]:
     for each in sorted(standings, key=lambda each: (each.entry.submitted, each.entry.id)):
         odd = []
         for name, used in each.entry.benchmark.sets.items():
-            if used.role in _JUDGED and each.tier != "reported":
+            if used.role in JUDGED and each.tier != "reported":
                 key = (str(each.entry.benchmark), name)
                 earlier, hashed = first.setdefault(key, (each.entry.id, used.list_hash))
                 if hashed != used.list_hash:
@@ -207,6 +208,3 @@ def _networks(members: Iterable[Standing]) -> set[str]:
 
 def _known_weights(members: Iterable[Standing]) -> Iterator[str]:
     return (w for each in members if fullmatch("[0-9a-f]{64}", w := each.entry.model.weights_hash))
-
-
-_JUDGED = ("id_test", "csid", "near", "far")

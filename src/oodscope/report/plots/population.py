@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 
 from oodscope.base.errors import UnknownNameError
 from oodscope.results import ScoreTable
-
-_ROLES = ("id_test", "near", "far", "csid")
+from oodscope.results.scoretable import JUDGED
 
 
 @dataclass(frozen=True)
@@ -34,9 +33,9 @@ def population(scores: ScoreTable, set: str) -> Population:
     Any other set stands for itself.
     """
     frame = scores.frame
-    own = ((frame["set"] == set) & frame["role"].isin(_ROLES)).to_numpy()
+    own = ((frame["set"] == set) & frame["role"].isin(JUDGED)).to_numpy()
     if not own.any():
-        raise UnknownNameError("set", set, [name for role in _ROLES for name in scores.sets(role)])
+        raise UnknownNameError("set", set, [name for role in JUDGED for name in scores.sets(role)])
     words, chosen = set, own
     if frame["role"].to_numpy()[own][0] in ("near", "far"):
         words, chosen = f"id_test and {set}", own | (frame["role"] == "id_test").to_numpy()

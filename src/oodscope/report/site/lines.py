@@ -1,16 +1,17 @@
 """Lines: the rows of a board as a page shows them, one table for each track and tuning track."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
 from oodscope.report.site.addresses import anchor
 from oodscope.report.site.words import TRACKS, TUNINGS
 from oodscope.results import Cell, Column
-from oodscope.results.arrange import FIRST, UNRANKED
+from oodscope.results.arrange import UNRANKED, ordered
+from oodscope.results.grid import spans
 from oodscope.results.leaderboard import Board, BoardRow, Entry, Standing, Track
 from oodscope.results.measurement import MEAN, Tuning
-from oodscope.results.wording import higher_is_better, unit_of
+from oodscope.results.wording import higher_is_better, places, unit_of
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,7 @@ class Line:
     @property
     def rank_words(self) -> str:
         """``2`` or ``1–3``; a dash where it has none."""
-        if self.rank is None:
-            return "–"
-        low, high = self.rank
-        return str(low) if low == high else f"{low}–{high}"
+        return places(self.rank) or "–"
 
     @property
     def flags(self) -> list[str]:
@@ -100,8 +98,7 @@ class TableView:
 
     def groups(self) -> list[tuple[str, int]]:
         """Each group of columns and how many it has."""
-        names = [column.group for column in self.columns]
-        return [(name, names.count(name)) for name in dict.fromkeys(names)]
+        return spans(column.group for column in self.columns)
 
     def leading_cells(self) -> list[Cell]:
         """The values that the lines are sorted by."""
@@ -117,7 +114,7 @@ def table_view(board: Board, benchmark: str, protocol: str, metric: str) -> Tabl
         for tuning in TUNINGS
         if (track, tuning) in board.tables(benchmark, protocol)
     }
-    columns = columns_of(row.cells for rows in found.values() for row in rows)
+    columns = tuple(ordered(column for rows in found.values() for row in rows for column in row.cells))
     rankings = tuple(
         Ranking(track, tuning, tuple(_lines(rows, columns, protocol, metric)), next((r.ranked_by for r in rows), ""))
         for (track, tuning), rows in found.items()
@@ -163,14 +160,7 @@ def means_of(standing: Standing, protocol: str, metric: str) -> dict[Column, Cel
         Column(row.group, row.set): Cell(row.value, row.low, row.high, exposure=row.exposure, unit=unit)
         for row in chosen
     }
-    return {column: with_spread(standing, cells[column], protocol, metric, column) for column in columns_of([cells])}
-
-
-def columns_of(rows: Iterable[Mapping[Column, Cell]]) -> tuple[Column, ...]:
-    """All columns that occur: leading groups first, the mean before its sets."""
-    seen = dict.fromkeys(column for cells in rows for column in cells)
-    groups = dict.fromkeys([*FIRST, *(column.group for column in seen)])
-    return tuple(c for group in groups for c in sorted(seen, key=lambda c: c.set != MEAN) if c.group == group)
+    return {column: with_spread(standing, cells[column], protocol, metric, column) for column in ordered(cells)}
 
 
 def _lines(rows: Sequence[BoardRow], columns: Sequence[Column], protocol: str, metric: str) -> Iterator[Line]:

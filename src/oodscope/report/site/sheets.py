@@ -4,11 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from oodscope.report.site.addresses import anchor, method_page, table_page
-from oodscope.report.site.lines import accuracy_of, columns_of, means_of
+from oodscope.report.site.lines import accuracy_of, means_of
 from oodscope.report.site.words import TRACKS, TUNED, protocol_title
 from oodscope.results import Cell, Column
+from oodscope.results.arrange import ordered
 from oodscope.results.leaderboard import Standing, Tier
-from oodscope.results.wording import heading, headline_metrics
+from oodscope.results.wording import heading, headline_metrics, places
 
 Ranks = Mapping[tuple[str, str], tuple[int, int]]
 """Best and worst place by entry and protocol."""
@@ -54,10 +55,7 @@ class SheetLine:
     @property
     def rank_words(self) -> str:
         """``2`` or ``1–3``; a dash where it has none."""
-        if self.rank is None:
-            return "–"
-        low, high = self.rank
-        return str(low) if low == high else f"{low}–{high}"
+        return places(self.rank) or "–"
 
 
 @dataclass(frozen=True)
@@ -90,7 +88,7 @@ def sheets(standings: Sequence[Standing], first: str, ranks: Ranks) -> Iterator[
         for protocol in dict.fromkeys(name for each in own for name in each.measurements.distinct("protocol")):
             metric = headline_metrics(protocol)[0]
             found = [(each, means_of(each, protocol, metric)) for each in own]
-            columns = columns_of(cells for _, cells in found)
+            columns = tuple(ordered(column for _, cells in found for column in cells))
             lines = [
                 SheetLine(
                     each,

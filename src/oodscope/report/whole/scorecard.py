@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from oodscope.report.whole.trial import Entry, Trial
 from oodscope.results import Tuning
+from oodscope.results.grid import spans
 from oodscope.results.wording import TRACKS
 
 
@@ -39,8 +40,7 @@ class Scorecard:
 
     def protocols(self) -> list[tuple[str, int]]:
         """Each protocol and how many columns it has."""
-        names = [trial.protocol for trial in self.trials]
-        return [(name, names.count(name)) for name in dict.fromkeys(names)]
+        return spans(trial.protocol for trial in self.trials)
 
 
 def scorecard(trials: Sequence[Trial]) -> Scorecard:

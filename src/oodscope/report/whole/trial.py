@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from oodscope.results import Cell, Tuning
+from oodscope.results.wording import places
 
 PAIRED = "paired tests of all pairs at once"
 APART = "intervals that do not overlap"
@@ -28,10 +29,7 @@ class Entry:
     @property
     def rank(self) -> str:
         """``1–3``, or ``2`` if there is no doubt."""
-        if self.cell.rank is None:
-            return ""
-        low, high = self.cell.rank
-        return str(low) if low == high else f"{low}–{high}"
+        return places(self.cell.rank)
 
 
 @dataclass(frozen=True)

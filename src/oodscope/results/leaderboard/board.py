@@ -9,11 +9,12 @@ import numpy as np
 from oodscope.base.errors import DataError, UnknownNameError
 from oodscope.metrics import Placements, t_interval
 from oodscope.metrics.comparison import rank_ranges
-from oodscope.results.arrange import FIRST, UNRANKED
+from oodscope.results.arrange import FIRST, UNRANKED, ordered
 from oodscope.results.grid import Cell, Column
 from oodscope.results.leaderboard.entry import Track
 from oodscope.results.leaderboard.standing import Standing
 from oodscope.results.measurement import MEAN, Measurement, Tuning
+from oodscope.results.scoretable import JUDGED
 from oodscope.results.wording import headline_metrics, higher_is_better, unit_of
 
 SEEDS = 3
@@ -185,7 +186,7 @@ def _row(members: tuple[Standing, ...], protocol: str, metric: str) -> BoardRow:
     for each in members:
         for row in each.measurements.filter(protocol=protocol, metric=metric):
             found.setdefault(Column(row.group, row.set), []).append(row)
-    return BoardRow(members, {column: _cell(found[column]) for column in _ordered(found)})
+    return BoardRow(members, {column: _cell(found[column]) for column in ordered(found)})
 
 
 def _cell(rows: Sequence[Measurement]) -> Cell:
@@ -204,13 +205,6 @@ def _cell(rows: Sequence[Measurement]) -> Cell:
     values = [row.value for row in rows]
     interval = t_interval(np.array(values), 0.95)
     return Cell(fmean(values), interval.low, interval.high, sd=stdev(values), exposure=exposure, unit=unit)
-
-
-def _ordered(columns: Iterable[Column]) -> list[Column]:
-    """As in every table: leading groups first, the mean before its sets."""
-    seen = list(columns)
-    groups = dict.fromkeys([*FIRST, *(column.group for column in seen)])
-    return [c for group in groups for c in sorted(seen, key=lambda c: c.set != MEAN) if c.group == group]
 
 
 def _rankable(column: Column) -> bool:
@@ -232,7 +226,7 @@ def _overlap_ranks(cells: Sequence[Cell], higher: bool) -> list[tuple[int, int]]
 
 def _sorted(rows: Sequence[BoardRow], metric: str) -> list[BoardRow]:
     sign = -1.0 if higher_is_better(metric) else 1.0
-    columns = _ordered(dict.fromkeys(column for row in rows for column in row.cells))
+    columns = ordered(column for row in rows for column in row.cells)
 
     def key(row: BoardRow) -> tuple[tuple[bool, float], str]:
         lead = row.cells.get(columns[0])
@@ -244,7 +238,4 @@ def _sorted(rows: Sequence[BoardRow], metric: str) -> list[BoardRow]:
 def _images(standing: Standing) -> frozenset[tuple[str, str, str]]:
     """What was judged on: sets, roles and lists."""
     sets = standing.entry.benchmark.sets.items()
-    return frozenset((name, each.role, each.list_hash) for name, each in sets if each.role in _JUDGED)
-
-
-_JUDGED = ("id_test", "csid", "near", "far")
+    return frozenset((name, each.role, each.list_hash) for name, each in sets if each.role in JUDGED)

@@ -1,19 +1,18 @@
 """An entry as a folder: ``entry.json``, ``scores.parquet``, and nothing else."""
 
-from hashlib import sha256
 from pathlib import Path
 from stat import S_ISDIR
 from typing import Any
 
 from oodscope.base.config import parse
 from oodscope.base.errors import DataError, OodscopeError, StorageError
-from oodscope.base.files import write_text
+from oodscope.base.files import file_sha256, write_text
 from oodscope.results.leaderboard.boundedjson import plain_size, read_bounded_json
 from oodscope.results.leaderboard.boundedscores import MOST_BYTES, read_bounded_scores
 from oodscope.results.leaderboard.entry import SCHEMA, Entry
 from oodscope.results.leaderboard.lists import LISTED_UNITS, table_lists
 from oodscope.results.leaderboard.text import NOT_KNOWN
-from oodscope.results.scoretable import ScoreTable
+from oodscope.results.scoretable import JUDGED, ScoreTable
 
 ENTRY, SCORES = "entry.json", "scores.parquet"
 
@@ -29,7 +28,7 @@ def write_entry(board: Path | str, entry: Entry, scores: ScoreTable | None = Non
         raise StorageError(f"{folder} exists, and entries are never overwritten; choose another id and supersede it")
     if scores is not None:
         scores.save(folder / SCORES)
-        described = {"sha256": _digest(folder / SCORES), "rows": len(scores)}
+        described = {"sha256": file_sha256(folder / SCORES), "rows": len(scores)}
         entry = parse(Entry, entry.model_dump() | {"scores": described}, entry.id)
     write_text(folder / ENTRY, entry.model_dump_json(indent=1) + "\n")
     return folder
@@ -58,7 +57,7 @@ def read_scores(folder: Path | str, entry: Entry) -> ScoreTable:
         raise DataError(f"{folder}: the entry has no scores")
     if plain_size(path) > MOST_BYTES:
         raise DataError(f"{path}: {plain_size(path):,} bytes; at most {MOST_BYTES:,} are read")
-    if _digest(path) != entry.scores.sha256:
+    if file_sha256(path) != entry.scores.sha256:
         raise DataError(f"{path}: not the file of this entry (checksum differs)")
     frame = read_bounded_scores(path, entry.detector.id)
     try:
@@ -135,13 +134,5 @@ def _check_lists(entry: Entry, scores: ScoreTable) -> None:
             raise DataError(f"set {name!r}: not the images, labels or order that the entry lists (list hash differs)")
     # sets that were learned from need not be scored; those that are judged on must be
     for name, said in entry.benchmark.sets.items():
-        if name not in found and said.role in ("id_test", "near", "far", "csid"):
+        if name not in found and said.role in JUDGED:
             raise DataError(f"the entry lists {said.role} set {name!r}, which was not scored")
-
-
-def _digest(path: Path) -> str:
-    digest = sha256()
-    with path.open("rb") as stream:
-        while block := stream.read(2**20):
-            digest.update(block)
-    return digest.hexdigest()
