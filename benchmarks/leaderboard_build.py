@@ -18,7 +18,7 @@ import pandas as pd
 
 from oodscope import __version__
 from oodscope.protocols.leaderboard import verify_each
-from oodscope.protocols.leaderboard.remembered import RememberedJudge
+from oodscope.protocols.leaderboard.remembered import RememberedExaminer
 from oodscope.report.site import write_site
 from oodscope.results import ScoreTable
 from oodscope.results.leaderboard import BenchmarkUse, DetectorUse, Entry, ModelUse, Publication, Search, SetUse
@@ -113,10 +113,10 @@ def main(count: int, folder: Path) -> None:
         if n % 3:
             write_receipt(folder / "board", receipt(written))
     made = perf_counter()
-    judged = RememberedJudge(folder / "judged")
-    found = verify_each(folder / "board", judged)
+    examiner = RememberedExaminer(folder / "examined")
+    found = verify_each(folder / "board", examiner)
     verified = perf_counter()
-    again = verify_each(folder / "board", judged)
+    again = verify_each(folder / "board", examiner)
     remembered = perf_counter()
     assert again.board.standings == found.board.standings
     site = write_site(again.board, folder / "site", scores=folder / "board")

@@ -21,10 +21,14 @@ def resamples(n: int, *, seed: int, ood_set: str | None = None) -> Iterator[IntA
     They depend on nothing but ``n``, ``seed`` and the name of the OOD set (``None``: the ID sample), so that
     any other statistic of the same images can be resampled in step with the ranking metrics.
     """
-    key = (0,) if ood_set is None else (1, *ood_set.encode())
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+    numbers = _numbers(seed, ood_set)
     while True:
-        yield rng.integers(n, size=n)
+        yield numbers.integers(n, size=n)
+
+
+def _numbers(seed: int, ood_set: str | None) -> np.random.Generator:
+    key = (0,) if ood_set is None else (1, *ood_set.encode())
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 
 def lanes_for(largest: int) -> int:
@@ -46,16 +50,19 @@ class Draws:
     """
 
     def __init__(self, n: int, *, seed: int, ood_set: str | None, rows: int, lanes: int) -> None:
-        self._draws = resamples(n, seed=seed, ood_set=ood_set)
+        self._numbers = _numbers(seed, ood_set)
         self._words: Words = np.zeros((rows, n), dtype=np.uint64)
         self._lanes = lanes
 
     def take(self) -> Words:
         """The next ``rows * lanes`` replicates: how often each drew each image. The array is used again."""
-        n = self._words.shape[1]
-        for row in lanes_of(self._words, self._lanes):
-            for lane, draw in zip(row, self._draws):
-                lane[:] = np.bincount(draw, minlength=n)
+        rows, n = self._words.shape
+        block = rows * self._lanes
+        # the numbers that ``resamples`` yields one replicate at a time, and one count over all of them
+        drawn = self._numbers.integers(n, size=(block, n))
+        drawn += n * np.arange(block)[:, np.newaxis]
+        counts = np.bincount(drawn.ravel(), minlength=block * n)
+        lanes_of(self._words, self._lanes)[:] = counts.reshape(rows, self._lanes, n)
         return self._words
 
 

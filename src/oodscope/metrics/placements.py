@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,7 +31,7 @@ class Placements:
     of_id: FloatArray
     of_ood: Mapping[str, FloatArray]
 
-    @property
+    @cached_property  # a table of many detectors asks once per pair
     def mean(self) -> float:
         """The unweighted mean over the sets of the AUROC (or of its difference)."""
         return float(np.mean([placed.mean() for placed in self.of_ood.values()]))

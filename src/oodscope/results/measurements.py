@@ -33,8 +33,8 @@ class Measurements(Sequence[Measurement]):
         if list(frame.columns) != list(COLUMNS):
             odd = sorted(set(COLUMNS) ^ set(map(str, frame.columns))) or "in a wrong order"
             raise DataError(f"not a table of measurements: missing or unknown columns {odd}")
-        columns = {name: frame[name].astype(object).where(frame[name].notna(), None) for name in COLUMNS}
-        columns["params"] = columns["params"].map(json.loads)
+        columns = {name: _plain(frame[name]) for name in COLUMNS}
+        columns["params"] = [json.loads(params) for params in columns["params"]]
         return cls(Measurement(**dict(zip(COLUMNS, row))) for row in zip(*columns.values()))
 
     def to_dataframe(self) -> pd.DataFrame:
@@ -84,3 +84,9 @@ class Measurements(Sequence[Measurement]):
 
     def __repr__(self) -> str:
         return f"Measurements({len(self)} rows)"
+
+
+def _plain(column: "pd.Series[Any]") -> list[Any]:
+    """Python's own values, ``None`` for a gap."""
+    values: list[Any] = column.tolist()
+    return [None if gap else value for gap, value in zip(column.isna(), values)] if column.hasnans else values

@@ -21,9 +21,9 @@ def build(entries: Path) -> dict[str, bytes]:
     A folder that is not there holds no entries: a server may have runs to show, and nothing else.
     """
     from oodscope.protocols.leaderboard import Verification, verify_each
-    from oodscope.protocols.leaderboard.remembered import RememberedJudge
+    from oodscope.protocols.leaderboard.remembered import RememberedExaminer
 
-    found = verify_each(entries, RememberedJudge()) if entries.is_dir() else Verification(Board(()), {})
+    found = verify_each(entries, RememberedExaminer()) if entries.is_dir() else Verification(Board(()), {})
     board = replace(found.board, standings=(*found.board.standings, *published_standings()))
     pages = {path: text.encode() for path, text in render_pages(board, scores=True, live=True)}
     answers = [*_answers(board), ("api/refused", dict(found.refused))]

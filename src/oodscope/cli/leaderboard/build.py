@@ -18,12 +18,12 @@ def build(
     from dataclasses import replace
 
     from oodscope.protocols.leaderboard import verify_each
-    from oodscope.protocols.leaderboard.remembered import RememberedJudge
+    from oodscope.protocols.leaderboard.remembered import RememberedExaminer
     from oodscope.report.site import write_site
     from oodscope.results.leaderboard.published import published_standings
     from oodscope.results.leaderboard.text import one_line
 
-    found = verify_each(folder, RememberedJudge())
+    found = verify_each(folder, RememberedExaminer())
     board = replace(found.board, standings=(*found.board.standings, *published_standings()))
     site = write_site(board, output, scores=folder)
     for name, reason in found.refused.items():

@@ -1,30 +1,35 @@
-"""A judge with a memory: numbers that follow from the same scores by the same code need not be computed twice."""
+"""An examiner with a memory: what follows from the same files by the same code need not be found out twice."""
 
-from collections.abc import Mapping
+import json
+from dataclasses import asdict
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 
-import pandas as pd
-import pyarrow as pa
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
 
 from oodscope.base.errors import OodscopeError
 from oodscope.base.files import atomic_path, cache_root
 from oodscope.base.hashing import fingerprint
-from oodscope.protocols.leaderboard.judging import judge
-from oodscope.results import Measurements, ScoreTable
+from oodscope.metrics import Placements
+from oodscope.protocols.leaderboard.examining import Examined, Placed, examine
+from oodscope.results import Measurements
+from oodscope.results.leaderboard import Entry
+from oodscope.results.leaderboard.folder import check_score_file
 
 _STATIONS = ("base", "metrics", "protocols", "results")
-"""Where the numbers come from: a change in any file of these folders is another judge."""
+"""Where the numbers come from: a change in any file of these folders is another examiner."""
 
 
-class RememberedJudge:
-    """``judge``, and in a folder what it said before.
+class RememberedExaminer:
+    """``examine``, and in a folder what it found before.
 
-    The address of an answer is a hash of every score, of all that the protocols know about them, and of the code. So
-    an answer is found only where computing it again would give it again; whether an entry's file is the one it names
-    is still checked each time, by the reader of entries.
+    The address of an answer is a hash of everything that the entry says, its checksum of the score file included, and
+    of the code. That the file has this checksum is looked at each time, so an answer is found only where examining the
+    entry again would give it again.
 
     Parameters
     ----------
@@ -32,24 +37,41 @@ class RememberedJudge:
     """
 
     def __init__(self, folder: Path | str | None = None) -> None:
-        self.folder = Path(folder) if folder is not None else cache_root() / "judged"
+        self.folder = Path(folder) if folder is not None else cache_root() / "examined"
 
-    def __call__(self, scores: ScoreTable, protocols: Mapping[str, int]) -> Measurements:
-        path = self.folder / f"{_address(scores, protocols)}.parquet"
+    def __call__(self, folder: Path, entry: Entry) -> Examined:
+        check_score_file(folder, entry)
+        path = self.folder / f"{fingerprint(_code(), entry.model_dump(mode='json'))}.safetensors"
         try:
-            return Measurements.from_dataframe(pd.read_parquet(path, partitioning=None))
-        except (OSError, ValueError, pa.ArrowException, OodscopeError):
-            found = judge(scores, protocols)
+            return _read(path)
+        except (OSError, ValueError, LookupError, TypeError, SafetensorError, OodscopeError):
+            found = examine(folder, entry)
         with atomic_path(path) as temporary:
-            found.to_dataframe().to_parquet(temporary, index=False)
+            _write(temporary, found)
         return found
 
 
-def _address(scores: ScoreTable, protocols: Mapping[str, int]) -> str:
-    frame = scores.frame
-    texts = [frame[name].astype(str).tolist() for name in frame.columns if frame[name].dtype.kind not in "if"]
-    numbers = [frame[name].to_numpy() for name in frame.columns if frame[name].dtype.kind in "if"]
-    return fingerprint(_code(), list(protocols.items()), scores.metadata, list(frame.columns), texts, *numbers)
+def _write(path: Path, found: Examined) -> None:
+    arrays, places = {}, []
+    for number, ((protocol, group), placed) in enumerate(found.placed.items()):
+        places.append([protocol, group, list(placed.of_ood)])
+        arrays[f"{number} id"] = np.ascontiguousarray(placed.of_id)
+        arrays |= {f"{number} {name}": np.ascontiguousarray(values) for name, values in placed.of_ood.items()}
+    rows = [asdict(row) for row in found.measurements]
+    told = {"measurements": rows, "flags": found.flags, "placed": places}
+    save_file(arrays, path, metadata={"examined": json.dumps(told)})
+
+
+def _read(path: Path) -> Examined:
+    with safe_open(path, framework="np") as file:
+        told = json.loads(file.metadata()["examined"])
+        placed: Placed = {
+            (protocol, group): Placements(
+                file.get_tensor(f"{number} id"), {name: file.get_tensor(f"{number} {name}") for name in names}
+            )
+            for number, (protocol, group, names) in enumerate(told["placed"])
+        }
+    return Examined(Measurements.from_rows(told["measurements"]), placed, tuple(told["flags"]))
 
 
 @cache

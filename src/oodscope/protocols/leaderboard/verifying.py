@@ -1,21 +1,16 @@
 """Verify: every number of an entry once more from its scores, by the same code as ``evaluate``."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from re import fullmatch
 
 from oodscope.base.errors import DataError, OodscopeError
-from oodscope.metrics import Placements
 from oodscope.protocols.leaderboard.differing import check_claims, differences, unmeasured
-from oodscope.protocols.leaderboard.judging import judge
-from oodscope.protocols.leaderboard.suspicions import suspicions
-from oodscope.protocols.protocol import PROTOCOLS
-from oodscope.protocols.samples import separate
-from oodscope.results import Measurements, ScoreTable
+from oodscope.protocols.leaderboard.examining import Examiner, Placed, examine
 from oodscope.results.leaderboard import Board, Entry, Erratum, Standing
 from oodscope.results.leaderboard.board import SEEDS
-from oodscope.results.leaderboard.folder import read_entry, read_scores
+from oodscope.results.leaderboard.folder import read_entry
 from oodscope.results.leaderboard.keeping import (
     PinnedLists,
     Receipt,
@@ -26,9 +21,7 @@ from oodscope.results.leaderboard.keeping import (
 )
 from oodscope.results.scoretable import JUDGED
 
-Placed = dict[tuple[str, str], Placements]
 Pinned = Mapping[tuple[str, str], PinnedLists]
-Judge = Callable[[ScoreTable, Mapping[str, int]], Measurements]
 
 
 @dataclass(frozen=True)
@@ -59,12 +52,12 @@ def verify_all(folder: Path | str) -> Board:
     return found.board
 
 
-def verify_each(folder: Path | str, judged: Judge = judge) -> Verification:
+def verify_each(folder: Path | str, examiner: Examiner = examine) -> Verification:
     """The board of the entries that stand, and why the others do not.
 
     Parameters
     ----------
-    judged : what computes the numbers; ``RememberedJudge`` gives the same ones, faster the second time.
+    examiner : what computes the numbers; ``RememberedExaminer`` gives the same ones, faster the second time.
     """
     folder = Path(folder)
     pinned, errata = read_lists(folder), read_errata(folder)
@@ -73,7 +66,7 @@ def verify_each(folder: Path | str, judged: Judge = judge) -> Verification:
     refused: dict[str, str] = {}
     for each in entry_folders(folder):
         try:
-            standing, images = _verified(each, pinned, read_receipt(folder, each.name), judged)
+            standing, images = _verified(each, pinned, read_receipt(folder, each.name), examiner)
         except OodscopeError as error:
             refused[each.name] = str(error)
             continue
@@ -83,18 +76,20 @@ def verify_each(folder: Path | str, judged: Judge = judge) -> Verification:
     return Verification(Board(tuple(standings), errata, placed), refused)
 
 
-def _verified(folder: Path, pinned: Pinned, receipt: Receipt | None, judged: Judge = judge) -> tuple[Standing, Placed]:
+def _verified(
+    folder: Path, pinned: Pinned, receipt: Receipt | None, examiner: Examiner = examine
+) -> tuple[Standing, Placed]:
     entry = read_entry(folder)
     if entry.scores is None:
         return Standing(entry, "reported", entry.reported_measurements()), {}
-    scores = read_scores(folder, entry)
+    found = examiner(folder, entry)
+    measurements = found.measurements
     try:
         unpinned = _check_pinned(entry, pinned)
-        measurements = judged(scores, entry.protocols)
         check_claims(entry, measurements)
     except DataError as error:
         raise DataError(f"{folder}: {error}") from error
-    flags = [*unpinned, *suspicions(entry, scores, measurements)]
+    flags = [*unpinned, *found.flags]
     flags += [
         f"unmatched: {each.metric} of {each.group} {each.set} ({each.protocol}) was reported, but not measured"
         for each in unmeasured(entry, measurements)
@@ -103,7 +98,7 @@ def _verified(folder: Path, pinned: Pinned, receipt: Receipt | None, judged: Jud
     if standing.disputed:
         count = f"{len(standing.disputed)} of {len(standing.differences)}"
         standing = replace(standing, flags=(f"disputed: {count} reported numbers lie beyond noise", *standing.flags))
-    return _executed(standing, receipt), _placements(entry, scores)
+    return _executed(standing, receipt), found.placed
 
 
 def _check_pinned(entry: Entry, pinned: Pinned) -> list[str]:
@@ -138,18 +133,6 @@ def _executed(standing: Standing, receipt: Receipt | None) -> Standing:
         "different": "unreliable: the detector, run again, gives other scores",
     }
     return replace(standing, flags=(words[receipt.verdict], *standing.flags))
-
-
-def _placements(entry: Entry, scores: ScoreTable) -> Placed:
-    """What each image contributes to the mean AUROCs of the protocols that rank, for paired tests between entries."""
-    found: Placed = {}
-    for name in entry.protocols:
-        negatives = PROTOCOLS[name].negatives if name in PROTOCOLS else ()
-        if negatives:
-            separation = separate(scores, negatives)[entry.detector.id]
-            if separation.testable:
-                found |= {(name, group): separation.placements(sets) for group, sets in separation.groups.items()}
-    return found
 
 
 def _superseded(standings: Iterable[Standing], errata: Iterable[Erratum]) -> list[Standing]:

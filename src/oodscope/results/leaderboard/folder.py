@@ -52,13 +52,7 @@ def read_entry(folder: Path | str) -> Entry:
 
 def read_scores(folder: Path | str, entry: Entry) -> ScoreTable:
     """The scores of an entry: the file that it names by checksum, the images that it lists, every number finite."""
-    path = Path(folder) / SCORES
-    if entry.scores is None:
-        raise DataError(f"{folder}: the entry has no scores")
-    if plain_size(path) > MOST_BYTES:
-        raise DataError(f"{path}: {plain_size(path):,} bytes; at most {MOST_BYTES:,} are read")
-    if file_sha256(path) != entry.scores.sha256:
-        raise DataError(f"{path}: not the file of this entry (checksum differs)")
+    path = check_score_file(folder, entry)
     frame = read_bounded_scores(path, entry.detector.id)
     try:
         scores = ScoreTable(frame, score_metadata(entry))
@@ -67,6 +61,18 @@ def read_scores(folder: Path | str, entry: Entry) -> ScoreTable:
     except OodscopeError as error:
         raise DataError(f"{path}: {error}") from error
     return scores
+
+
+def check_score_file(folder: Path | str, entry: Entry) -> Path:
+    """The score file of an entry, if it is there and is the one that the entry names by checksum."""
+    path = Path(folder) / SCORES
+    if entry.scores is None:
+        raise DataError(f"{folder}: the entry has no scores")
+    if plain_size(path) > MOST_BYTES:
+        raise DataError(f"{path}: {plain_size(path):,} bytes; at most {MOST_BYTES:,} are read")
+    if file_sha256(path) != entry.scores.sha256:
+        raise DataError(f"{path}: not the file of this entry (checksum differs)")
+    return path
 
 
 def score_metadata(entry: Entry) -> dict[str, Any]:

@@ -22,6 +22,8 @@ _MOST_VALUES, _DEEPEST = 2000, 8
 
 def one_line(text: str) -> str:
     """The text without control and format characters, every run of white space one space."""
+    if text.isprintable():  # nearly every text of a table; Python means by it what _printable leaves
+        return " ".join(text.split())
     return " ".join(_printable(text.replace("\n", " ").replace("\t", " ")).split())
 
 
