@@ -53,6 +53,12 @@ def test_a_click_on_a_heading_sorts_each_track_and_another_turns_it_round(page):
     assert tracks() == [sorted(each) for each in before]
 
 
+def test_every_column_of_a_sortable_table_can_be_sorted_by(page):
+    heads = ":is(table[data-metric], table.sortable) thead tr:last-child > *"
+    assert page.locator(heads).count() > 20
+    assert page.locator(f"{heads}[title='Sort by this column']").count() == page.locator(heads).count()
+
+
 def test_the_box_keeps_the_detectors_that_are_named(page):
     table = detector_table(page)
     section = page.locator("section, [data-filter]").filter(has=table).last
