@@ -210,6 +210,8 @@ class Study:
             **self.common(),
         )
         self.say(f"pix2pix: {trained.taken:,} steps, {trained.seconds:.0f} s, {trained.health}")
+        if trained.health.collapsed is not None and not self.options.small:
+            sys.exit(f"pix2pix has collapsed: {trained.health.collapsed}")
         test = read_pool(self.sets.test, self.frame)
         redrawn = Pool.of(
             shift(trained.generator.to(semantic.device), test.pixels.float() / 255, self.options.seed), test.labels
