@@ -108,11 +108,12 @@ class TableView:
 
 def table_view(board: Board, benchmark: str, protocol: str, metric: str) -> TableView:
     """Ask the board for every table of a page and lay its rows out in the same columns."""
+    tables = board.tables(benchmark, protocol)
     found = {
         (track, tuning): board.rows(benchmark, protocol, track, tuning, metric)
         for track in TRACKS
         for tuning in TUNINGS
-        if (track, tuning) in board.tables(benchmark, protocol)
+        if (track, tuning) in tables
     }
     columns = tuple(ordered(column for rows in found.values() for row in rows for column in row.cells))
     rankings = tuple(

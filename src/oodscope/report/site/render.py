@@ -2,8 +2,9 @@
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment
 
@@ -120,30 +121,14 @@ def _methods(environment: Environment, board: Board, ranks: Ranks, scores: bool)
         path = method_page(key)
         yield path, template.render(root=root_of(path), here="methods", method=view)
         papers = [paper for paper in view.papers if paper.title]
-        rows.append(
-            {
-                "anchor": f"m-{Path(path).stem}",
-                "name": view.name,
-                "page": Path(path).name,
-                "texts": [
-                    ", ".join(TRACKS[track][0] for track in view.tracks),
-                    papers[0].title if papers else "",
-                    " ".join(str(part) for part in (papers[0].venue, papers[0].year) if part) if papers else "",
-                ],
-                "entries": len(view.standings),
-            }
+        texts = (
+            ", ".join(TRACKS[track][0] for track in view.tracks),
+            papers[0].title if papers else "",
+            " ".join(str(part) for part in (papers[0].venue, papers[0].year) if part) if papers else "",
         )
-    yield (
-        "methods/index.html",
-        environment.get_template("site/methods.html").render(
-            root="../",
-            here="methods",
-            title="Methods",
-            words="Every method with all its entries, printed and measured, under any protocol.",
-            heads=("track", "paper", "venue"),
-            rows=rows,
-        ),
-    )
+        rows.append(_listed(path, view.name, texts, len(view.standings)))
+    words = "Every method with all its entries, printed and measured, under any protocol."
+    yield _listing(environment, "methods", words, ("track", "paper", "venue"), rows)
 
 
 def _models(environment: Environment, board: Board, ranks: Ranks) -> Iterator[Page]:
@@ -153,25 +138,26 @@ def _models(environment: Environment, board: Board, ranks: Ranks) -> Iterator[Pa
     for name, view in views.items():
         path = model_page(name)
         yield path, template.render(root=root_of(path), here="models", model=view)
-        rows.append(
-            {
-                "anchor": f"m-{Path(path).stem}",
-                "name": name,
-                "page": Path(path).name,
-                "texts": [view.architecture, view.recipe],
-                "entries": len(view.standings),
-            }
-        )
-    yield (
-        "models/index.html",
-        environment.get_template("site/methods.html").render(
-            root="../",
-            here="models",
-            title="Models",
-            words="Every network with all that was measured on it.",
-            heads=("architecture", "recipe"),
-            rows=rows,
-        ),
+        rows.append(_listed(path, name, (view.architecture, view.recipe), len(view.standings)))
+    words = "Every network with all that was measured on it."
+    yield _listing(environment, "models", words, ("architecture", "recipe"), rows)
+
+
+def _listed(path: str, name: str, texts: Sequence[str], entries: int) -> dict[str, Any]:
+    """One row of a list of pages."""
+    page = Path(path)
+    return {"anchor": f"m-{page.stem}", "name": name, "page": page.name, "texts": texts, "entries": entries}
+
+
+def _listing(
+    environment: Environment, folder: str, words: str, heads: Sequence[str], rows: Sequence[dict[str, Any]]
+) -> Page:
+    """The page that lists the others of its folder; ``heads`` stand above the texts of the rows."""
+    template = environment.get_template("site/methods.html")
+    title = folder.capitalize()
+    return (
+        f"{folder}/index.html",
+        template.render(root="../", here=folder, title=title, words=words, heads=heads, rows=rows),
     )
 
 
