@@ -19,8 +19,9 @@ Stages, in this order unless --stage names others; each goes on where it was sto
 One process after the other, or several beside each other on one GPU: makers and base need nothing, --seeds trains some
 of the networks only (makers 0-3, judges 100-103, under test 200-202), --lambdas some of the generators.
 
---work holds everything that is trained and the whole study; --output gets the page, its tables and the sheets of
-samples. --small tries the script out in minutes on a processor; its numbers mean nothing.
+--work holds everything that is trained and the whole study; --output gets the page, its tables, the sheets of samples
+and stages.csv: stage, part of it, seconds, GiB of the device at most. --small tries the script out in minutes on a
+processor; its numbers mean nothing.
 """
 
 import argparse
@@ -28,6 +29,7 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -94,6 +96,19 @@ class Study:
 
     def say(self, words: str) -> None:
         print(f"[{time.time() - self.began:7.0f} s] {words}", flush=True)
+
+    def measured(self, stage: str, act: Callable[[], object]) -> None:
+        """Do it, and add what it cost to ``stages.csv``: side by side, processes slow each other down."""
+        cuda, begun = self.options.device.startswith("cuda"), time.time()
+        if cuda:
+            torch.cuda.reset_peak_memory_stats()
+        act()
+        memory = torch.cuda.max_memory_reserved() / 2**30 if cuda else float("nan")
+        path = self.options.output / self.options.dataset / "stages.csv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = self.options.seeds or (list(self.options.lambdas) if stage == "fine" else "")
+        with path.open("a", encoding="utf-8") as file:
+            file.write(f"{stage},{str(part).replace(',', '')},{time.time() - begun:.1f},{memory:.2f}\n")
 
     def ensemble(self, first: int, architectures: tuple[str, ...] = HETEROGENEOUS) -> list[Classifier]:
         """Networks with seeds from ``first`` on: trained, or read back."""
@@ -410,7 +425,7 @@ def main() -> None:
     ):
         if stage in options.stage:
             study.say(f"stage {stage}")
-            act()
+            study.measured(stage, act)
     study.say("done")
 
 

@@ -7,6 +7,7 @@ import torch
 import oodscope.generation.gan.loop as loop
 from oodscope import ImageSet
 from oodscope.generation.gan import GanRecipe, train_gan
+from oodscope.generation.gan.replay import REHEARSALS
 from oodscope.generation.variations import GanVariation
 from oodscope.models.generators import GeneratorShape, StyleGenerator
 
@@ -27,11 +28,12 @@ def test_the_same_images_on_both_devices():
 def test_a_step_never_waits_for_the_device():
     pixels = torch.randint(0, 256, (100, 3, 32, 32), dtype=torch.uint8)
     made = loop.GanLoop(RECIPE, pixels, GeneratorShape(width=16), None, torch.device("cuda", 0), lambda generator: None)
-    for _ in range(17):
+    for _ in range(REHEARSALS * RECIPE.r1_every + 1):
         made._descend()
+    assert made.replays[False].recorded and made.replays[True].recorded
     torch.cuda.set_sync_debug_mode("error")
     try:
-        for _ in range(17):
+        for _ in range(RECIPE.r1_every + 1):
             made._descend()
     finally:
         torch.cuda.set_sync_debug_mode("default")

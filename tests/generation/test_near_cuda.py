@@ -3,7 +3,9 @@
 import pytest
 import torch
 
+import oodscope.generation.gan.replay as replay
 from oodscope.generation.gan.real import RealImages
+from oodscope.generation.gan.replay import REHEARSALS
 from oodscope.generation.near import NearObjective, NearRecipe, train_base
 from oodscope.generation.near.loop import NearLoop
 from oodscope.generation.near.networks import build_networks, near_shape
@@ -22,6 +24,7 @@ NEAR = NearRecipe(
 SHIFTED = ShiftedRecipe(
     steps=20, batch_size=16, width=16, discriminator_width=16, partner="class", precision="bf16-mixed"
 )
+DCGAN = NEAR.model_copy(update={"network": "dcgan"})
 
 
 def distance(first, second):
@@ -32,9 +35,10 @@ def brightness(images):
     return images.mean((1, 2, 3))
 
 
-def near_loop(recipe):
+def near_loop(recipe, semantic=brightness):
     real = RealImages(IMAGES, 32, 3, CUDA, conditional=recipe.network == "biggan", flip=True)
-    objective = NearObjective(distance, brightness, 1.0, 1.0, ceiling=0.4)
+    objective = NearObjective(distance, semantic, 1.0, 1.0, ceiling=0.4)
+    torch.manual_seed(0)
     networks = build_networks(recipe, near_shape(recipe, IMAGES, 32))
     return NearLoop(recipe, *networks, real, objective, 20, None, lambda generator: None)
 
@@ -43,28 +47,58 @@ def shifted_loop():
     real = RealImages(IMAGES, 32, 3, CUDA, conditional=True)
     logits = lambda images: images.mean((2, 3)).repeat(2, 1, 2)  # noqa: E731
     objective = ShiftedObjective(distance, brightness, logits, 2.0, 1.0, 1.0)
+    torch.manual_seed(0)
     return ShiftedLoop(SHIFTED, UnetShape(size=32, width=16), real, objective, None, lambda generator: None)
 
 
 @pytest.mark.parametrize(
-    "make",
-    [
-        lambda: near_loop(NEAR),
-        lambda: near_loop(NEAR.model_copy(update={"network": "dcgan"})),
-        shifted_loop,
-    ],
-    ids=["biggan", "dcgan", "pix2pix"],
+    "make", [lambda: near_loop(NEAR), lambda: near_loop(DCGAN), shifted_loop], ids=["biggan", "dcgan", "pix2pix"]
 )
 def test_a_step_never_waits_for_the_device(make):
     loop = make()
-    for _ in range(3):
+    for _ in range(REHEARSALS + 1):
         loop._descend()
+    assert loop.replay.recorded
     torch.cuda.set_sync_debug_mode("error")
     try:
         for _ in range(3):
             loop._descend()
     finally:
         torch.cuda.set_sync_debug_mode("default")
+
+
+def weights(loop):
+    """After all steps, and the losses on the way."""
+    loop.run(lambda finished: None, None)
+    return [*(value.clone() for value in loop.generator.state_dict().values()), *loop.pending]
+
+
+def assert_equal(first, second):
+    assert len(first) == len(second) and all(torch.equal(one, other) for one, other in zip(first, second))
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: near_loop(NEAR), lambda: near_loop(DCGAN), shifted_loop], ids=["biggan", "dcgan", "pix2pix"]
+)
+def test_a_recording_has_the_digits_of_the_plain_steps(make, monkeypatch):
+    replayed = make()
+    found = weights(replayed)
+    assert replayed.replay.recorded
+    monkeypatch.setattr(replay, "REHEARSALS", 10**9)
+    plain = make()
+    assert_equal(found, weights(plain))
+    assert not plain.replay.recorded
+
+
+def test_a_term_that_asks_the_host_is_taken_plainly():
+    def asking(images):
+        shade = brightness(images)
+        return shade * 1.0 if float(shade.mean()) > -1 else shade
+
+    asked = near_loop(NEAR, asking)
+    found = weights(asked)
+    assert not asked.replay.recorded
+    assert_equal(found, weights(near_loop(NEAR)))
 
 
 def test_two_trainings_are_equal_to_the_bit(tmp_path):

@@ -12,7 +12,12 @@ def generator(*place: str | int, device: torch.device | str = "cpu") -> torch.Ge
 
     It lives on the CPU unless asked otherwise, so that a GPU sees the same batches as a CPU.
     """
-    return torch.Generator(device).manual_seed(int(fingerprint(list(place))[:16], 16))
+    return torch.Generator(device).manual_seed(seed_of(*place))
+
+
+def seed_of(*place: str | int) -> int:
+    """The seed of ``generator``, for those who have one."""
+    return int(fingerprint(list(place))[:16], 16)
 
 
 def rng_state(device: torch.device) -> dict[str, torch.Tensor]:

@@ -1,6 +1,7 @@
 """The training loop of an unconditional generator."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,11 +12,12 @@ from torch.optim import Adam
 from oodscope.generation.gan.average import Average
 from oodscope.generation.gan.losses import discriminator_loss, generator_loss, gradient_penalty
 from oodscope.generation.gan.recipe import GanRecipe
-from oodscope.generation.gan.resumable import ResumableLoop, mixed
+from oodscope.generation.gan.replay import Replay
+from oodscope.generation.gan.resumable import ResumableLoop, mixed, noted_losses, on_device
 from oodscope.generation.gan.views import view
 from oodscope.models.generators import Discriminator, GeneratorShape, StyleGenerator
 from oodscope.training.checkpoint import Checkpoints
-from oodscope.training.randomness import generator as random_numbers
+from oodscope.training.randomness import seed_of
 
 
 class GanLoop(ResumableLoop):
@@ -51,10 +53,21 @@ class GanLoop(ResumableLoop):
         lazy = recipe.r1_every / (recipe.r1_every + 1) if recipe.r1 else 1.0
         self.generator_adam = self._adam(self.generator, 1.0)
         self.discriminator_adam = self._adam(self.discriminator, lazy)
+        self.replays = {
+            penalised: Replay(partial(self._learn, penalised=penalised), device) for penalised in (False, True)
+        }
 
     def _descend(self) -> None:
-        """One step of the discriminator, one of the generator, one of the average."""
-        recipe, draws = self.recipe, random_numbers("gan", self.recipe.seed, self.step, device=self.device)
+        recipe = self.recipe
+        penalised = bool(recipe.r1) and self.step % recipe.r1_every == 0
+        losses = self.replays[penalised](seed_of("gan", recipe.seed, self.step))
+        self.step += 1
+        self.average.follow(self.generator, recipe.batch_size, self.step * recipe.batch_size)
+        self._note(losses)
+
+    def _learn(self, draws: torch.Generator, penalised: bool) -> Tensor:
+        """One step of the discriminator, one of the generator."""
+        recipe = self.recipe
         real = self._shown(self._real(draws), draws)
         self.discriminator.requires_grad_(True)
         with mixed(self.device, self.recipe.precision):
@@ -63,7 +76,7 @@ class GanLoop(ResumableLoop):
             lost = discriminator_loss(self.discriminator(real), self.discriminator(fake))
         self.discriminator_adam.zero_grad()
         backward(lost)
-        if recipe.r1 and self.step % recipe.r1_every == 0:
+        if penalised:
             backward(recipe.r1 * recipe.r1_every * gradient_penalty(self.discriminator, real))
         self.discriminator_adam.step()
 
@@ -73,9 +86,7 @@ class GanLoop(ResumableLoop):
         self.generator_adam.zero_grad()
         backward(won)
         self.generator_adam.step()
-        self.step += 1
-        self.average.follow(self.generator, recipe.batch_size, self.step * recipe.batch_size)
-        self._note(lost, won)
+        return noted_losses([lost, won])
 
     def _real(self, draws: torch.Generator) -> Tensor:
         size = (self.recipe.batch_size,)
@@ -96,7 +107,7 @@ class GanLoop(ResumableLoop):
 
     def _adam(self, model: nn.Module, lazy: float) -> Adam:
         rate, memory = self.recipe.learning_rate * lazy, 0.99**lazy
-        return Adam(model.parameters(), lr=rate, betas=(0.0, memory), fused=self.device.type == "cuda")
+        return Adam(model.parameters(), lr=rate, betas=(0.0, memory), **on_device(self.device))
 
     def _show(self) -> None:
         self.look(self.average.model)

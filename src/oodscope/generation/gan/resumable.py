@@ -3,6 +3,7 @@
 import math
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -41,9 +42,19 @@ def mixed(device: torch.device, precision: str) -> torch.autocast:
     return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16-mixed")
 
 
+def noted_losses(losses: Sequence[Tensor]) -> Tensor:
+    """The losses of a step in one tensor, which is looked at later."""
+    return torch.stack([loss.detach().float() for loss in losses])
+
+
 def short_memory_adam(model: nn.Module, rate: float, device: torch.device) -> Adam:
     """Adam as DCGAN has it: the mean of gradients forgets quickly, because the opponent moves."""
-    return Adam(model.parameters(), lr=rate, betas=(0.5, 0.999), fused=device.type == "cuda")
+    return Adam(model.parameters(), lr=rate, betas=(0.5, 0.999), **on_device(device))
+
+
+def on_device(device: torch.device) -> dict[str, bool]:
+    """How an optimiser is asked to work on a GPU alone, so that its steps can be recorded."""
+    return {"fused": True, "capturable": True} if device.type == "cuda" else {}
 
 
 class ResumableLoop(ABC):
@@ -59,7 +70,7 @@ class ResumableLoop(ABC):
     """For the error that a diverged training ends with."""
 
     terms: tuple[str, ...] = ("discriminator", "generator")
-    """What ``_note`` is given, in this order."""
+    """What the losses of a step are, in this order."""
 
     repeatable = False
     """Whether a GPU may only use algorithms that give the same digits each time."""
@@ -103,8 +114,8 @@ class ResumableLoop(ABC):
                     next_save = saved + max(CHECKPOINT_SECONDS, (saved - now) / SAVING_SHARE)
         self._save()
 
-    def _note(self, *losses: Tensor) -> None:
-        self.pending.append(torch.stack([loss.detach().float() for loss in losses]))
+    def _note(self, losses: Tensor) -> None:
+        self.pending.append(losses)
         if len(self.pending) >= REPORT_STEPS:
             self.history.append(self._losses())
             self.pending = []

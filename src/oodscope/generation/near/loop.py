@@ -10,13 +10,15 @@ from torch.autograd import backward
 from oodscope.generation.gan.average import Average, settle
 from oodscope.generation.gan.losses import hinge_discriminator_loss, hinge_generator_loss
 from oodscope.generation.gan.real import RealImages, unit_range
-from oodscope.generation.gan.resumable import ResumableLoop, mixed, short_memory_adam
+from oodscope.generation.gan.replay import Replay
+from oodscope.generation.gan.resumable import ResumableLoop, mixed, noted_losses, short_memory_adam
 from oodscope.generation.gan.views import view
 from oodscope.generation.near.objective import NearObjective
 from oodscope.generation.near.recipe import NearRecipe
 from oodscope.models.generators import LatentGenerator
 from oodscope.training.checkpoint import Checkpoints
 from oodscope.training.randomness import generator as random_numbers
+from oodscope.training.randomness import seed_of
 
 
 class NearLoop(ResumableLoop):
@@ -53,6 +55,7 @@ class NearLoop(ResumableLoop):
         self.average = Average(self.generator, recipe.average_images)
         self.generator_adam = short_memory_adam(self.generator, recipe.learning_rate, self.device)
         self.discriminator_adam = short_memory_adam(self.discriminator, recipe.learning_rate, self.device)
+        self.replay = Replay(self._learn, self.device)
 
     def settled(self) -> LatentGenerator:
         """The averaged generator, with statistics of its own and ready to draw."""
@@ -65,7 +68,13 @@ class NearLoop(ResumableLoop):
 
     def _descend(self) -> None:
         place = "base" if self.objective is None else "fine"
-        draws = random_numbers("near", place, self.recipe.seed, self.step, device=self.device)
+        losses = self.replay(seed_of("near", place, self.recipe.seed, self.step))
+        self.step += 1
+        size = self.recipe.batch_size
+        self.average.follow(self.generator, size, self.step * size)
+        self._note(losses)
+
+    def _learn(self, draws: torch.Generator) -> Tensor:
         for _ in range(self.recipe.discriminator_steps):
             lost = self._discriminate(draws)
         with mixed(self.device, self.recipe.precision):
@@ -78,10 +87,7 @@ class NearLoop(ResumableLoop):
         self.generator_adam.zero_grad()
         backward(won, inputs=list(self.generator.parameters()))
         self.generator_adam.step()
-        self.step += 1
-        size = self.recipe.batch_size
-        self.average.follow(self.generator, size, self.step * size)
-        self._note(*noted)
+        return noted_losses(noted)
 
     def _discriminate(self, draws: torch.Generator) -> Tensor:
         real, labels = self.real.draw(self.recipe.batch_size, draws)

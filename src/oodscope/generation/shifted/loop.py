@@ -4,16 +4,18 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.autograd import backward
 
 from oodscope.generation.gan.losses import discriminator_loss, generator_loss
 from oodscope.generation.gan.real import RealImages, unit_range
-from oodscope.generation.gan.resumable import ResumableLoop, mixed, short_memory_adam
+from oodscope.generation.gan.replay import Replay
+from oodscope.generation.gan.resumable import ResumableLoop, mixed, noted_losses, short_memory_adam
 from oodscope.generation.shifted.objective import ShiftedObjective
 from oodscope.generation.shifted.recipe import ShiftedRecipe
 from oodscope.models.generators import PatchDiscriminator, UnetGenerator, UnetShape
 from oodscope.training.checkpoint import Checkpoints
-from oodscope.training.randomness import generator as random_numbers
+from oodscope.training.randomness import seed_of
 
 
 class ShiftedLoop(ResumableLoop):
@@ -45,9 +47,14 @@ class ShiftedLoop(ResumableLoop):
         self.discriminator = discriminator.to(self.device).to(memory_format=torch.channels_last)
         self.generator_adam = short_memory_adam(self.generator, recipe.learning_rate, self.device)
         self.discriminator_adam = short_memory_adam(self.discriminator, recipe.learning_rate, self.device)
+        self.replay = Replay(self._learn, self.device)
 
     def _descend(self) -> None:
-        draws = random_numbers("shifted", self.recipe.seed, self.step, device=self.device)
+        losses = self.replay(seed_of("shifted", self.recipe.seed, self.step))
+        self.step += 1
+        self._note(losses)
+
+    def _learn(self, draws: torch.Generator) -> Tensor:
         given, labels = self.real.draw(self.recipe.batch_size, draws)
         partners = given if self.recipe.partner == "itself" else self.real.of_classes(labels, draws)
         with mixed(self.device, self.recipe.precision):
@@ -63,8 +70,7 @@ class ShiftedLoop(ResumableLoop):
         self.generator_adam.zero_grad()
         backward(won + cost, inputs=list(self.generator.parameters()))
         self.generator_adam.step()
-        self.step += 1
-        self._note(lost, won, *terms)
+        return noted_losses([lost, won, *terms])
 
     def _show(self) -> None:
         self.look(self.generator.eval())
