@@ -9,7 +9,7 @@ generator, 5,000-9,999 are attacked. ID validation and test are OpenOOD's split 
 9,000). Stages, in this order unless --stage names others:
 
     affine, color, affine+color, gan   all detectors, 1,000 chains of 2,000 evaluations
-    large                              four detectors, the same variations, 5,000 chains, the first 1,000 as above
+    large                              four detectors, the single ones of these, 5,000 chains, the first 1,000 as above
     linf                               four detectors, l-inf ball of radius .01, zeroth order at equal evaluations
     long                               one detector, l-inf, the paper's 20,000 steps (40,000 evaluations), 500 chains
 
@@ -29,6 +29,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+from scipy.stats import spearmanr
 
 import oodscope as oods
 from density_models import Autoencoder, autoencoder_scorer, flow_scorer, load_density
@@ -38,6 +39,8 @@ from oodscope.models.generators import load_generator
 from oodscope.protocols.adversarial import Plan
 from oodscope.protocols.adversarial.attacked import Attacked, aim
 from oodscope.protocols.adversarial.frame import Frame
+from oodscope.results.attack import Attack
+from oodscope.results.attack_table import attack_table
 from openood_cifar import ARTIFACTS, TRANSFORM, open_classifier, pack
 
 DETECTORS = ("msp", "mls", "ebo", "gen", "klm", "knn", "mds", "vim", "fdbd", "react", "ash", "nnguide")
@@ -143,6 +146,20 @@ class Study:
         print(
             f"\n## {part.name} ({time.perf_counter() - began:.0f} s)\n\n{(folder / 'table.md').read_text()}", flush=True
         )
+        orders = clean_order_left(attack)
+        print("Spearman, AUROC clean ~ attacked: " + ", ".join(f"{name} {rho:.3f}" for name, rho in orders.items()))
+
+
+def clean_order_left(attack: Attack) -> dict[str, float]:
+    """Spearman's correlation of the classifier's detectors, by AUROC, between clean and each variation."""
+    table = attack_table(attack)
+    clean, *varied = (
+        [cells[column].row.value for name, cells in table.rows if name in DETECTORS]
+        for column in range(len(table.groups))
+    )
+    if len(clean) < 3:
+        return {}
+    return {name: float(spearmanr(clean, values).statistic) for name, values in zip(table.groups[1:], varied)}
 
 
 def open_benchmark(folder: Path, train: Path | None, limit: int | None) -> tuple[oods.Benchmark, oods.ImageSet]:

@@ -158,7 +158,7 @@ def test_latents_of_a_plain_generator(tmp_path, work):
     save_generator(StyleGenerator(shape), tmp_path / "g.safetensors", {})
     asked = plan(method="latent", generator=str(tmp_path / "g.safetensors"), budget=3, lambdas=(1.0,), pool=14)
     record = made(asked, tmp_path / "near", work).record
-    assert record.recipe["perceptual"] == "feature-distance:small_cnn-seed0"
+    assert record.recipe["perceptual"] == "cosine-distance:small_cnn-seed0"
     assert record.recipe["generator"]["dimension"] == 4
     assert len(open_generated(tmp_path / "near")) == 12
     other = GeneratorShape(size=16, channels=3, latent=4, width=3, mapping_layers=1)

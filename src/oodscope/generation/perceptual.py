@@ -43,12 +43,15 @@ class Perceptual(Protocol):
 
 
 class FeatureDistance:
-    r"""LPIPS' form on a network of one's own, all channels weighted alike.
+    r"""LPIPS' form on a network of one's own: the mean cosine distance over its stages.
 
-    .. math:: d(x, x') = \sum_l \frac1{H_l W_l} \sum_{h,w} \lVert \hat f_l(x)_{hw} - \hat f_l(x')_{hw} \rVert^2
+    .. math:: d(x, x') = \frac1L \sum_l \frac1{H_l W_l} \sum_{h,w}
+              \tfrac12 \lVert \hat f_l(x)_{hw} - \hat f_l(x')_{hw} \rVert^2
 
-    A stage contributes between 0 (the same directions everywhere) and 4 (opposite ones); 2 is the most after a ReLU. It
-    is no LPIPS: distances of different networks are not comparable, and ``name`` says which network it was.
+    0 where all directions are equal, 1 where none have anything in common (2, at most, before a ReLU). Halved and
+    averaged because weights such as the paper's λ_p are meant for LPIPS, which lies between 0 and 1 for most pairs of
+    images: the plain sum of five stages is eight times as large, and drowns whatever it stands beside. It is no LPIPS:
+    distances of different networks are not comparable, and ``name`` says which network it was.
 
     Parameters
     ----------
@@ -63,7 +66,7 @@ class FeatureDistance:
 
     @property
     def name(self) -> str:
-        return f"feature-distance:{self.sight.classifier.name}"
+        return f"cosine-distance:{self.sight.classifier.name}"
 
     @property
     def fingerprint(self) -> str:
@@ -77,8 +80,8 @@ class FeatureDistance:
         apart = torch.zeros(len(first), device=self.sight.device)
         for each in maps:
             here, there = normalize(each.float(), dim=1).chunk(2)
-            apart = apart + (here - there).square().sum(dim=1).mean(dim=(1, 2))
-        return apart
+            apart = apart + (here - there).square().sum(dim=1).mean(dim=(1, 2)) / 2
+        return apart / len(maps)
 
 
 class Lpips:

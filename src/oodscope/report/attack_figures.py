@@ -9,6 +9,8 @@ from markupsafe import Markup
 from oodscope.report.svg import Numbers, Plot, bars, caption, drawing, polyline, x_axis, y_axis
 
 BINS = 24
+_LABEL = 0.15
+"""The share of an axis that a label needs."""
 
 
 def budget_curves(
@@ -39,7 +41,10 @@ def parameter_histogram(values: Numbers, title: str, style: str) -> Markup:
     edges = np.linspace(*_span(values), BINS + 1)
     counts, _ = np.histogram(values, bins=edges)
     plot = Plot(148, 74, (edges[0], edges[-1]), (0.0, max(1.0, float(counts.max()))), bottom=18, top=4)
-    ticks = [(value, f"{value:.2g}") for value in (edges[0], (edges[0] + edges[-1]) / 2, edges[-1])]
+    places = 2 - floor(log10(edges[-1] - edges[0]))
+    middle = (edges[0] + edges[-1]) / 2
+    # plus zero, because a middle just below it would be called -0
+    ticks = [(value, f"{round(float(value), places) + 0.0:.3g}") for value in (edges[0], middle, edges[-1])]
     return drawing(plot, title, [bars(plot, edges, counts.astype(np.float64), style), x_axis(plot, ticks)])
 
 
@@ -55,5 +60,6 @@ def _whole(values: Numbers) -> tuple[float, float]:
 
 def _decades(budgets: Sequence[int]) -> list[int]:
     """Labels that do not run into each other: powers of ten, and the last budget."""
-    tens = [budget for budget in budgets if 10 ** round(log10(budget)) == budget and budget * 3 <= budgets[-1]]
-    return [*tens, budgets[-1]]
+    last, whole = budgets[-1], log10(budgets[-1] / budgets[0])
+    tens = [budget for budget in budgets if 10 ** round(log10(budget)) == budget]
+    return [*(budget for budget in tens if log10(last / budget) > _LABEL * whole), last]

@@ -154,15 +154,17 @@ def attack_table(attack: Attack) -> AttackTable:
         best, worst = (len(order) > 1 and row.value == end for end in ends[metric, group])
         spread = None if error is None or metric == "auroc" else error.value
         leader = max((found[other, metric, group] for other in order), key=lambda each: each.value)
-        return AttackCell(row, spread, doubts(name, group), best, worst, not best and overlap(row, leader))
+        close = row.value < leader.value and overlap(row, leader)
+        return AttackCell(row, spread, doubts(name, group), best, worst, close)
 
-    notes = (
+    notes: tuple[str, ...] = (
         f"AUROC in percent, larger = the detector holds; MinRank of {about['outliers']} among {rows[0].n_id:,} ID test "
         f"images, mean over {about['runs']} runs of {about['chains'] // about['runs']:,} chains ± standard error.",
         f"Every search: {about['chains']:,} chains of {about['budget']:,} evaluations. "
         "* : reasons to think that the search stopped too early; the truth may be lower.",
-        f"Bold: best of its column. {CLOSE}: its interval overlaps that of the best.",
     )
+    if len(order) > 1:
+        notes = (*notes, f"Bold: best of its column. {CLOSE}: its interval overlaps that of the best.")
     return AttackTable(columns, tuple((name, tuple(cell(name, *c) for c in columns)) for name in order), notes)
 
 
