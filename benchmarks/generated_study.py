@@ -42,7 +42,7 @@ from oodscope.data.corruptions.catalog import members
 from oodscope.data.generated import is_generated, open_generated, read_generated, write_generated
 from oodscope.generation.ensemble import HETEROGENEOUS, train_ensemble
 from oodscope.generation.generated.pool import Pool, frame_of, read_pool
-from oodscope.generation.generated.selecting import KNOWN_SHARE, select_near
+from oodscope.generation.generated.selecting import select_near, select_shifted
 from oodscope.generation.near import LAMBDAS, NearRecipe, TrainedNear, fine_tune_grid, sample, train_base, usable
 from oodscope.generation.perceptual import open_perceptual
 from oodscope.generation.semantic import EnsembleInformation
@@ -186,7 +186,7 @@ class Study:
             plain, _ = sample(base.generator.to(semantic.device), each, self.options.seed + number)
             # a generator without classes: the class that the makers see in the plain image of the same latent
             parts.append(drawn.cpu())
-            labels.append((asked if base.generator.classes else self._seen(semantic, plain)).cpu())
+            labels.append(asked.cpu() if base.generator.classes else semantic.seen_in(Pool.of(plain, asked).pixels))
         pool = Pool.of(torch.cat(parts), torch.cat(labels))
         val = read_pool(self.sets.val, self.frame)
         given = None if self.options.window is None else Window(*self.options.window)
@@ -228,24 +228,25 @@ class Study:
         if trained.health.collapsed is not None and not self.options.small:
             sys.exit(f"pix2pix has collapsed: {trained.health.collapsed}")
         test = read_pool(self.sets.test, self.frame)
-        redrawn = Pool.of(
-            shift(trained.generator.to(semantic.device), test.pixels.float() / 255, self.options.seed), test.labels
+        drawn = shift(trained.generator.to(semantic.device), test.pixels.float() / 255, self.options.seed)
+        redrawn, val = Pool.of(drawn, test.labels, test.rows), read_pool(self.sets.val, self.frame)
+        right = float((semantic.seen_in(redrawn.pixels) == redrawn.labels).float().mean())
+        given = Window(0.0, 2.0) if self.options.small else None
+        chosen = select_shifted(redrawn, val, semantic, len(redrawn), seed=self.options.seed, window=given)
+        self.say(
+            f"shifted: makers see the class in {100 * right:.1f} %, information up to {chosen.window.high:.3f}, "
+            f"{chosen.kept:,} of {len(redrawn):,} kept"
         )
-        known = semantic.of_pixels(read_pool(self.sets.val, self.frame).pixels)
-        window = Window(0.0, 2.0 if self.options.small else float(np.quantile(known, KNOWN_SHARE)))
-        rows = np.flatnonzero(window.keeps(semantic.of_pixels(redrawn.pixels).clip(min=0)))
-        self.say(f"shifted: information up to {window.high:.3f}, {len(rows):,} of {len(redrawn):,} kept")
         told = {
             "method": "gan",
             "recipe": recipe.model_dump(mode="json"),
             "seed": self.options.seed,
             "perceptual": perceptual.name,
             "ensemble": semantic.fingerprints,
-            "window": [window.low, window.high],
-            "rows of id_test": rows.tolist(),
+            "window": [chosen.window.low, chosen.window.high],
+            "rows of id_test": chosen.pool.rows.tolist(),
         }
-        kept = torch.from_numpy(rows)
-        self._write(folder, redrawn.pixels[kept], redrawn.labels[kept], told, "shifted")
+        self._write(folder, chosen.pool.pixels, chosen.pool.labels, told, "shifted")
 
     def judge(self) -> None:
         near, shifted = (open_generated(self.work / name, f"{name} (generated)") for name in ("near", "shifted"))
@@ -325,11 +326,6 @@ class Study:
             self.say(f"{network.name}: {detector} left out: {reason}")
         return bool(chosen)
 
-    def _seen(self, semantic: EnsembleInformation, images: torch.Tensor) -> torch.Tensor:
-        with torch.no_grad():
-            parts = [semantic.logits(part).softmax(2).mean(0).argmax(1) for part in images.split(500)]
-        return torch.cat(parts)
-
     def _write(self, folder: Path, pixels: torch.Tensor, labels: torch.Tensor, recipe: Any, kind: Any) -> None:
         begun = folder.with_name(f"{folder.name}.part")
         shutil.rmtree(begun, ignore_errors=True)
@@ -382,7 +378,9 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--shifted-steps", type=int, default=4_000)
     parser.add_argument("--batch-size", type=int, default=256)
     parser.add_argument("--lambdas", default=",".join(map(str, LAMBDAS)))
-    parser.add_argument("--lambda-label", type=float, default=0.0, help="of the label term of shifted images")
+    parser.add_argument(
+        "--lambda-label", type=float, default=1.0, help="of the label term of shifted images; the paper: 0"
+    )
     parser.add_argument("--partner", default="itself", choices=("itself", "class"))
     parser.add_argument("--ceiling", type=float, help="information above which a near image earns no more")
     parser.add_argument("--window", help="LOW,HIGH in nats, instead of the overlap rule's; the paper: .2,.6 or .1,.5")

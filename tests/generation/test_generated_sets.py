@@ -32,15 +32,19 @@ GAN = {"steps": 2, "batch_size": 4, "width": 4, "discriminator_width": 4}
 
 
 class Brightness:
-    """An ensemble whose mutual information is the brightness of the first pixel, 0 to 2.55 nats."""
+    """An ensemble whose mutual information is the red of the first pixel, 0 to 2.55 nats, and whose class its green."""
 
     def of_pixels(self, pixels):
         return pixels[:, 0, 0, 0].double().numpy() / 100
+
+    def seen_in(self, pixels):
+        return pixels[:, 1, 0, 0].long()
 
 
 def bright(levels):
     pixels = torch.zeros(len(levels), 3, 4, 4, dtype=torch.uint8)
     pixels[:, 0, 0, 0] = torch.tensor(levels)
+    pixels[:, 1, 0, 0] = torch.arange(len(levels))
     return Pool.of(pixels, torch.arange(len(levels)))
 
 
@@ -71,6 +75,18 @@ def test_shifted_images_are_as_certain_as_validation_images():
     val, pool = bright(list(range(101))), bright([0, 50, 95, 96, 200])
     chosen = select_shifted(pool, val, Brightness(), 10)
     assert chosen.window == Window(0.0, 0.95) and chosen.pool.labels.tolist() == [0, 1, 2]
+    sure = select_shifted(pool, bright([0] * 20), Brightness(), 10)
+    assert sure.window == Window(0.0, 0.05), "members that know every image by heart may still be called agreed"
+
+
+def test_shifted_images_show_the_class_that_they_were_drawn_from():
+    val, pool = bright(list(range(101))), bright([0, 50, 95, 96, 200])
+    pool.pixels[1, 1] = 77
+    chosen = select_shifted(pool, val, Brightness(), 10)
+    assert chosen.pool.labels.tolist() == [0, 2] and chosen.kept == 2
+    pool.pixels[:, 1] = 77
+    with pytest.raises(DataError, match="none of 5 shifted images.*larger lambda_label"):
+        select_shifted(pool, val, Brightness(), 10)
 
 
 def test_an_empty_choice_says_what_there_was():

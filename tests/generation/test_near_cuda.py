@@ -22,7 +22,7 @@ NEAR = NearRecipe(
     steps=20, batch_size=16, width=16, discriminator_width=16, precision="bf16-mixed", augment=0.5, flip=True
 )
 SHIFTED = ShiftedRecipe(
-    steps=20, batch_size=16, width=16, discriminator_width=16, partner="class", precision="bf16-mixed"
+    steps=20, batch_size=16, width=16, discriminator_width=16, partner="class", precision="bf16-mixed", lambda_label=0.0
 )
 DCGAN = NEAR.model_copy(update={"network": "dcgan"})
 

@@ -77,3 +77,9 @@ class EnsembleInformation:
         parts = [self(pixels[at : at + batch_size].to(self.device).float() / 255).cpu() for at in starts]
         found: NDArray[np.float64] = torch.cat(parts).double().numpy()
         return found
+
+    @torch.no_grad()
+    def seen_in(self, pixels: Tensor, batch_size: int = 500) -> Tensor:
+        """``[N]`` the class that the members together see in uint8 images ``[N, C, H, W]``, on the CPU."""
+        parts = [self.logits(part.to(self.device).float() / 255) for part in torch.split(pixels, batch_size)]
+        return torch.cat([part.softmax(2).mean(0).argmax(1).cpu() for part in parts])

@@ -20,7 +20,7 @@ def shifted(
     steps: options.Steps = None,
     lambda_label: Annotated[
         float, typer.Option(help="Weight of the right class; 0, as in the paper, never looks at it.", min=0.0)
-    ] = 0.0,
+    ] = 1.0,
     work: options.Work = None,
     root: options.Root = None,
     device: options.Device = "auto",
@@ -28,8 +28,8 @@ def shifted(
 ) -> None:
     """Write a set of shifted images, drawn from ID images by a network that was trained to change their look.
 
-    Kept are images about which the ensemble is as sure as about 95 % of the validation images. Whether they still show
-    their class, another ensemble must say.
+    Kept are images in which the ensemble sees the class that they were drawn from, as sure as of 95 % of the validation
+    images. Whether the class is there for others, another ensemble must say.
     """
     from oodscope.cli.generate.writing import Request, trained, write_set
 

@@ -76,7 +76,9 @@ class Replay:
         except torch.OutOfMemoryError:
             raise
         except Exception as error:  # whatever forbids a recording, the training can do without it
-            self._recordable = False
+            self._recordable, self._losses = False, None
+            # the one that was to be recorded believes for ever that it still is
+            self._draws = torch.Generator(self._draws.device).manual_seed(self._draws.initial_seed())
             _LOG.info("the step of a training cannot be recorded and is taken plainly: %s", first_line(error))
         else:
             self._graph = graph

@@ -18,6 +18,9 @@ STEP = 0.05
 KNOWN_SHARE = 0.95
 """Shifted images may be as doubtful as this share of the validation images, and not more."""
 
+AGREED = 0.05
+"""Information below which members agree in any meaning of the word, however much surer they are of known images."""
+
 
 @dataclass(frozen=True)
 class Selected:
@@ -68,14 +71,23 @@ def select_near(
     return _selected(pool, chosen, count, seed, val_information, pool_information)
 
 
-def select_shifted(pool: Pool, val: Pool, semantic: EnsembleInformation, count: int, *, seed: int = 0) -> Selected:
-    """Shifted images: those about which the members agree as they do about 95 % of the validation images.
+def select_shifted(
+    pool: Pool, val: Pool, semantic: EnsembleInformation, count: int, *, seed: int = 0, window: Window | None = None
+) -> Selected:
+    """Shifted images: in which the members still see the class, and agree as they do about known images.
 
-    Whether what they agree on is still the right class, another ensemble must say.
+    Agreement alone is not enough: a network that redraws every image as a frog pleases all of them. Whether the class
+    is there for others too, another ensemble must say.
+
+    Parameters
+    ----------
+    pool : redrawn images, with the class of what they were drawn from.
+    window : by default from 0 to the information of 95 % of the validation images, or .05 where that is less.
     """
     val_information, pool_information = semantic.of_pixels(val.pixels), semantic.of_pixels(pool.pixels)
-    chosen = Window(0.0, float(np.quantile(val_information, KNOWN_SHARE)))
-    return _selected(pool, chosen, count, seed, val_information, pool_information)
+    known = max(float(np.quantile(val_information, KNOWN_SHARE)), AGREED)
+    right = (semantic.seen_in(pool.pixels) == pool.labels).numpy()
+    return _selected(pool, window or Window(0.0, known), count, seed, val_information, pool_information, right)
 
 
 def _selected(
@@ -85,9 +97,16 @@ def _selected(
     seed: int,
     val_information: NDArray[np.float64],
     pool_information: NDArray[np.float64],
+    right: NDArray[np.bool_] | None = None,
 ) -> Selected:
     # rounding may leave members that agree perfectly a hair below 0
-    rows = np.flatnonzero(window.keeps(pool_information.clip(min=0)))
+    inside = window.keeps(pool_information.clip(min=0))
+    rows = np.flatnonzero(inside if right is None else inside & right)
+    if right is not None and inside.any() and not len(rows):
+        raise DataError(
+            f"the ensemble sees the class that it was drawn from in none of {len(pool)} shifted images; train the "
+            "generator with a larger lambda_label"
+        )
     if not len(rows):
         low, middle, high = np.quantile(pool_information, (0.0, 0.5, 1.0))
         raise DataError(
