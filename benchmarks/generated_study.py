@@ -152,6 +152,7 @@ class Study:
             fine_steps=self.options.fine_steps,
             batch_size=self.options.batch_size,
             semantic_ceiling=self.options.ceiling,
+            lambda_perceptual=self.options.lambda_perceptual,
             flip=self.options.dataset == "cifar10",
             precision=self.precision,
             **({"width": 16, "discriminator_width": 16, "average_images": 200} if self.options.small else {}),
@@ -249,7 +250,7 @@ class Study:
         self._write(folder, chosen.pool.pixels, chosen.pool.labels, told, "shifted")
 
     def judge(self) -> None:
-        near, shifted = (open_generated(self.work / name, f"{name} (generated)") for name in ("near", "shifted"))
+        near, shifted = (self._in_memory(name) for name in ("near", "shifted"))
         rows = read_generated(self.work / "shifted").recipe["rows of id_test"]
         originals = {shifted.name: self.sets.test.take(rows)}
         corrupted = []
@@ -302,6 +303,12 @@ class Study:
             print(f"{check.name} ({check.role}, {check.n:,}): frechet {check.frechet:.4g}{share}{distance}")
         for claim in claims(study):
             print(f"{'yes' if claim.holds else 'NO '}  {claim.text}: {claim.evidence}")
+
+    def _in_memory(self, name: str) -> oods.ImageSet:
+        """A generated set, checked and decoded once: a dozen networks look at it."""
+        made = open_generated(self.work / name)
+        pixels = np.stack(made.images(range(len(made))))
+        return oods.ImageSet.from_arrays(f"{name} (generated)", pixels, made.labels, made.class_names)
 
     def _corrupted(self, kind: str) -> tuple[oods.ImageSet, oods.ImageSet]:
         """Some ID test images at the highest severity, computed once, and the images that they were."""
@@ -378,6 +385,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--shifted-steps", type=int, default=4_000)
     parser.add_argument("--batch-size", type=int, default=256)
     parser.add_argument("--lambdas", default=",".join(map(str, LAMBDAS)))
+    parser.add_argument("--lambda-perceptual", type=float, default=1.0, help="of near images; the paper: 1")
     parser.add_argument(
         "--lambda-label", type=float, default=1.0, help="of the label term of shifted images; the paper: 0"
     )

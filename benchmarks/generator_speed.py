@@ -1,6 +1,6 @@
 """What drawing costs beyond the bare generator, and what a step of training costs with and without a recording.
 
-    python benchmarks/generator_speed.py [--device cuda] [--images 25600] [--steps 30]
+    python benchmarks/generator_speed.py [--device cuda] [--images 51200] [--batches 256 2048] [--steps 30]
 
 Random weights and made-up images: what they cost does not depend on what they show. Drawing: images per second of
 ``sample`` and ``shift`` beside the same passes on inputs that lie ready, at the same batch. Training: seconds of one
@@ -31,8 +31,6 @@ from oodscope.generation.shifted.loop import ShiftedLoop
 from oodscope.models.device import choose_device
 from oodscope.models.generators import UnetGenerator, UnetShape
 
-BATCH = 256
-
 
 def made_up(side: int, channels: int) -> oods.ImageSet:
     rng = np.random.default_rng(0)
@@ -60,30 +58,31 @@ def wait(device: torch.device) -> None:
 
 
 @torch.no_grad()
-def drawing(device: torch.device, images: int) -> None:
-    print("| generator | bare, images/s | drawn, images/s | share |\n|---|---|---|---|")
-    draw_latents("dcgan", made_up(28, 1), device, images)
-    draw_latents("biggan", made_up(32, 3), device, images)
+def drawing(device: torch.device, images: int, batch: int) -> None:
+    draw_latents("dcgan", made_up(28, 1), device, images, batch)
+    draw_latents("biggan", made_up(32, 3), device, images, batch)
     unet = UnetGenerator(UnetShape()).to(device).eval()
     given, draws = torch.rand(images, 3, 32, 32, device=device), torch.Generator(device).manual_seed(0)
-    ready = given[:BATCH] * 2 - 1
-    bare = BATCH / seconds(lambda: unet(ready, draws), device, images // BATCH)
-    told("pix2pix, 32 px", bare, images / seconds(lambda: shift(unet, given, 0, BATCH), device, 1))
+    ready = given[:batch] * 2 - 1
+    bare = batch / seconds(lambda: unet(ready, draws), device, images // batch)
+    told("pix2pix, 32 px", batch, bare, images / seconds(lambda: shift(unet, given, 0, batch), device, 1))
 
 
-def draw_latents(network: Literal["dcgan", "biggan"], real: oods.ImageSet, device: torch.device, images: int) -> None:
+def draw_latents(
+    network: Literal["dcgan", "biggan"], real: oods.ImageSet, device: torch.device, images: int, batch: int
+) -> None:
     recipe = NearRecipe(network=network)
     shape = near_shape(recipe, real, None)
     generator = build_networks(recipe, shape)[0].to(device).eval()
-    latents = torch.randn(BATCH, generator.latent_dimension, device=device)
-    classes = torch.arange(BATCH, device=device) % max(1, generator.classes)
-    bare = BATCH / seconds(lambda: generator(latents, classes), device, images // BATCH)
-    drawn = images / seconds(lambda: sample(generator, images, 0, BATCH), device, 1)
-    told(f"{network}, {shape.size} px", bare, drawn)
+    latents = torch.randn(batch, generator.latent_dimension, device=device)
+    classes = torch.arange(batch, device=device) % max(1, generator.classes)
+    bare = batch / seconds(lambda: generator(latents, classes), device, images // batch)
+    drawn = images / seconds(lambda: sample(generator, images, 0, batch), device, 1)
+    told(f"{network}, {shape.size} px", batch, bare, drawn)
 
 
-def told(name: str, bare: float, drawn: float) -> None:
-    print(f"| {name} | {bare:,.0f} | {drawn:,.0f} | {drawn / bare:.3f} |", flush=True)
+def told(name: str, batch: int, bare: float, drawn: float) -> None:
+    print(f"| {name} | {batch:,} | {bare:,.0f} | {drawn:,.0f} | {drawn / bare:.3f} |", flush=True)
 
 
 def loops(device: torch.device, precision: str) -> dict[str, Callable[[], ResumableLoop]]:
@@ -135,12 +134,16 @@ def training(device: torch.device, steps: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--images", type=int, default=25_600)
-    parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--images", type=int, default=51_200)
+    parser.add_argument("--batches", type=int, nargs="+", default=[256, 2048])
+    parser.add_argument("--steps", type=int, default=30, help="of each training; 0 for none")
     options = parser.parse_args()
     device = choose_device(options.device)
-    drawing(device, options.images)
-    training(device, options.steps)
+    print("| generator | batch | bare, images/s | drawn, images/s | share |\n|---|---|---|---|---|")
+    for batch in options.batches:
+        drawing(device, options.images, batch)
+    if options.steps:
+        training(device, options.steps)
 
 
 if __name__ == "__main__":

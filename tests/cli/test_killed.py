@@ -43,15 +43,18 @@ def test_ten_kills_change_nothing(tmp_path):
     chance = random.Random(0)
     disturbed = tmp_path / "disturbed"
     killed = 0
-    for _ in range(10):
+    for _ in range(25):
         process = start(disturbed)
         try:
             process.communicate(timeout=chance.uniform(0.1, 0.8) * whole)
+            whole *= 0.8  # less was left to do, or the machine has less to do besides: be quicker
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
             killed += 1
-    assert killed >= 8
+        if killed == 10:
+            break
+    assert killed == 10
     result, _ = finish(disturbed)
     assert result.scores.frame.equals(expected.scores.frame)
     columns = ["protocol", "detector", "set", "group", "metric", "value", "low", "high"]
