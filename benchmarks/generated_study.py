@@ -222,7 +222,6 @@ class Study:
         trained = train_shifted(
             *(recipe, self.sets.train, perceptual, semantic),
             folder=self.work / "pix2pix",
-            logits=semantic.logits if recipe.lambda_label else None,
             **self.common(),
         )
         self.say(f"pix2pix: {trained.taken:,} steps, {trained.seconds:.0f} s, {trained.health}")

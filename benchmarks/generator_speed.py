@@ -102,7 +102,7 @@ def loops(device: torch.device, precision: str) -> dict[str, Callable[[], Resuma
 
     def shifted() -> ShiftedLoop:
         real = RealImages(made_up(32, 3), 32, 3, device, conditional=True)
-        objective = ShiftedObjective(distance, information, None, 2.0, 1.0, 0.0)
+        objective = ShiftedObjective(distance, information, 2.0, 1.0, 1.0)
         recipe = ShiftedRecipe(precision=precision)
         return ShiftedLoop(recipe, UnetShape(), real, objective, None, lambda generator: None)
 

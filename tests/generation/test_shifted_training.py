@@ -1,6 +1,7 @@
 """Shifted generators: terms by hand and by their effect, resumption to the bit, redrawing."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import oodscope.generation.gan.resumable as resumable
 from oodscope.base.errors import ModelError, StorageError
 from oodscope.generation.gan.real import RealImages
 from oodscope.generation.gan.resumable import short_memory_adam
+from oodscope.generation.semantic import information
 from oodscope.generation.shifted import ShiftedObjective, ShiftedRecipe, shift, train_shifted
 from oodscope.generation.shifted.loop import ShiftedLoop
 from oodscope.generation.shifted.objective import mean_cross_entropy
@@ -19,7 +21,7 @@ from oodscope.models.generators import UnetGenerator, UnetShape, load_generator
 from tests import tiny
 from tests.generation.interrupting import Stopper, save_at_every_step
 
-TINY = ShiftedRecipe(lambda_label=0.0, steps=4, batch_size=8, width=4, discriminator_width=4)
+TINY = ShiftedRecipe(steps=4, batch_size=8, width=4, discriminator_width=4)
 IMAGES = tiny.imageset("id_train", 64, 1)
 
 
@@ -31,14 +33,24 @@ def brightness(images):
     return images.mean((1, 2, 3))
 
 
-def red(images):
+class Red:
     """Two members that take an image for class 1 if it is red, for class 0 if it is blue."""
-    score = (images[:, 0] - images[:, 2]).mean((1, 2))
-    return torch.stack([torch.stack([-score, score, score * 0, score * 0], 1)] * 2)
+
+    def logits(self, images):
+        score = (images[:, 0] - images[:, 2]).mean((1, 2))
+        return torch.stack([torch.stack([-score, score, score * 0, score * 0], 1)] * 2)
 
 
-def train(folder, recipe=TINY, **options):
-    return train_shifted(recipe, IMAGES, distance, brightness, folder=folder, device="cpu", **options)
+class Dazzled:
+    """Two members that disagree the more, the brighter an image is."""
+
+    def logits(self, images):
+        score = 5 * brightness(images)
+        return torch.stack([torch.stack([score * (k == member) for k in range(4)], 1) for member in range(2)])
+
+
+def train(folder, recipe=TINY, members=None, **options):
+    return train_shifted(recipe, IMAGES, distance, members or Dazzled(), folder=folder, device="cpu", **options)
 
 
 def same(first, second) -> bool:
@@ -59,16 +71,17 @@ def test_the_weights_of_the_paper_and_one_for_the_class():
 
 def test_the_objective_by_hand():
     given, drawn = torch.full((2, 3, 2, 2), 0.2), torch.full((2, 3, 2, 2), 0.7)
-    terms = ShiftedObjective(distance, brightness, None, 2.0, 3.0, 0.0)(given, drawn, torch.tensor([0, 1]))
-    assert [float(term) for term in terms] == pytest.approx([-2 * 0.25 + 3 * 0.7, 0.25, 0.7])
     logits = torch.tensor([[[1.0, 2.0, 0.0], [0.0, 0.0, 4.0]], [[-1.0, 0.0, 0.5], [3.0, 1.0, 1.0]]])
     labels, expected = torch.tensor([1, 2]), []
     for member, image in np.ndindex(2, 2):
         weights = np.exp(logits[member, image].double().numpy())
         expected.append(-np.log(weights[labels[image]] / weights.sum()))
     assert float(mean_cross_entropy(logits, labels)) == pytest.approx(np.mean(expected))
-    terms = ShiftedObjective(distance, brightness, lambda images: logits, 2.0, 3.0, 5.0)(given, drawn, labels)
-    assert float(terms[0]) == pytest.approx(-0.5 + 2.1 + 5 * np.mean(expected)) and len(terms) == 4
+    members = SimpleNamespace(logits=lambda images: logits if images is drawn else None)
+    terms = ShiftedObjective(distance, members, 2.0, 3.0, 5.0)(given, drawn, labels)
+    doubt = float(information(logits).mean())
+    total = -2 * 0.25 + 3 * doubt + 5 * np.mean(expected)
+    assert [float(term) for term in terms] == pytest.approx([total, 0.25, doubt, np.mean(expected)])
 
 
 def test_each_term_moves_images_its_way(tmp_path):
@@ -83,8 +96,8 @@ def test_each_term_moves_images_its_way(tmp_path):
 
     neither, far, dark = after("neither", 0.0, 0.0), after("far", 50.0, 0.0), after("dark", 0.0, 30.0)
     assert float(distance(given, far).mean()) > 1.5 * float(distance(given, neither).mean()), "unlike the given image"
-    assert float(dark.mean()) < float(neither.mean()) - 0.1, "information (here: brightness) falls"
-    told = after("told", 0.0, 0.0, 300.0, logits=red)
+    assert float(dark.mean()) < float(neither.mean()) - 0.1, "information (here: of bright images) falls"
+    told = after("told", 0.0, 0.0, 300.0, members=Red())
     redness = [float((told[:, 0] - told[:, 2])[labels == each].mean()) for each in (0, 1)]
     assert redness[1] > redness[0] + 0.05, "classes keep apart where the ensemble must name them"
 
@@ -106,7 +119,7 @@ def played(toy, steps):
     torch.manual_seed(0)
     recipe = TINY.model_copy(update={"steps": steps, "learning_rate": 3e-3, "batch_size": 16})
     real = RealImages(IMAGES, 8, 3, torch.device("cpu"), conditional=True)
-    nothing = ShiftedObjective(distance, brightness, None, 0.0, 0.0, 0.0)
+    nothing = ShiftedObjective(distance, Dazzled(), 0.0, 0.0, 0.0)
     loop = ShiftedLoop(recipe, UnetShape(size=8, width=4), real, nothing, None, lambda generator: None)
     loop.discriminator, loop.discriminator_adam = toy, short_memory_adam(toy, recipe.learning_rate, loop.device)
     loop.run(lambda finished: None, None)
@@ -169,8 +182,3 @@ def test_the_record_tells_the_whole_story(whole):
     assert ShiftedRecipe.model_validate(told["recipe"]) == TINY and told["seed"] == 0 and told["steps"] == 4
     assert told["seconds"] == whole[0].seconds > 0 and told["set"]["images"] == 64
     assert told["collapsed"] == whole[0].health.collapsed
-
-
-def test_a_label_term_needs_logits(tmp_path):
-    with pytest.raises(ModelError, match="lambda_label needs the ensemble's logits"):
-        train(tmp_path, TINY.model_copy(update={"lambda_label": 1.0}))

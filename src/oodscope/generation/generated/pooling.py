@@ -132,7 +132,6 @@ def _shifted(plan: SetPlan, id_train: ImageSet, redrawn: ImageSet, place: Place)
         perceptual,
         place.semantic,
         folder=folder,
-        logits=place.semantic.logits,
         size=place.frame.size,
         device=place.device,
         progress=place.progress,

@@ -27,6 +27,7 @@ class ShiftedLoop(ResumableLoop):
     look : called with the generator, ready to draw, whenever a checkpoint is due.
     """
 
+    terms = ("discriminator", "generator", "perceptual", "semantic", "label")
     repeatable = True
 
     def __init__(
@@ -40,8 +41,6 @@ class ShiftedLoop(ResumableLoop):
     ) -> None:
         super().__init__(recipe.steps, checkpoints, real.device)
         self.recipe, self.real, self.objective, self.look = recipe, real, objective, look
-        label = () if objective.logits is None else ("label",)
-        self.terms = ("discriminator", "generator", "perceptual", "semantic", *label)
         self.generator = UnetGenerator(shape).to(self.device).to(memory_format=torch.channels_last)
         discriminator = PatchDiscriminator(shape.channels, recipe.discriminator_width)
         self.discriminator = discriminator.to(self.device).to(memory_format=torch.channels_last)

@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from oodscope.base.errors import ModelError
 from oodscope.data.imageset import ImageSet
 from oodscope.execution import SILENT, Progress
 from oodscope.generation.gan.frame import frame_of
@@ -16,9 +15,9 @@ from oodscope.generation.gan.health import Health, measure_health
 from oodscope.generation.gan.real import RealImages, unit_range
 from oodscope.generation.gan.resumable import Losses
 from oodscope.generation.gan.stage import GRID, StageFolder, described, told_history
-from oodscope.generation.near.objective import Perceptual, Semantic
+from oodscope.generation.near.objective import Perceptual
 from oodscope.generation.shifted.loop import ShiftedLoop
-from oodscope.generation.shifted.objective import Logits, ShiftedObjective
+from oodscope.generation.shifted.objective import Members, ShiftedObjective
 from oodscope.generation.shifted.recipe import ShiftedRecipe
 from oodscope.generation.shifted.sampling import shift
 from oodscope.models.generators import UnetGenerator, UnetShape
@@ -55,10 +54,9 @@ def train_shifted(
     recipe: ShiftedRecipe,
     images: ImageSet,
     perceptual: Perceptual,
-    semantic: Semantic,
+    members: Members,
     *,
     folder: Path,
-    logits: Logits | None = None,
     size: int | None = None,
     stop_after: float | None = None,
     device: str = "auto",
@@ -72,23 +70,20 @@ def train_shifted(
     Parameters
     ----------
     images : to redraw, with labels. All are held in memory.
-    perceptual, semantic : on the device of the training, differentiable; see ``near/objective.py``.
-    logits : of the ensemble's members, where the recipe has a label term.
+    perceptual : on the device of the training, differentiable; see ``near/objective.py``.
+    members : the ensemble that must be sure, and right; on the device of the training.
     folder : for checkpoints, samples and results.
     size : side of the images; theirs, if it is 28, 32, 64 or the like, otherwise 32.
     stop_after : seconds after which this call ends cleanly, with the generator of that moment.
     """
-    if recipe.lambda_label > 0 and logits is None:
-        raise ModelError("lambda_label needs the ensemble's logits: give logits=..., or set lambda_label to 0")
     side, channels = frame_of(images, size)
     shape = UnetShape(size=side, channels=channels, width=recipe.width)
-    parts: list[object] = [perceptual, semantic, *([logits] if recipe.lambda_label > 0 else [])]
     identity = {
         "schema": SCHEMA,
         "recipe": recipe.identity(),
         "shape": shape.model_dump(),
         "training images": images.fingerprint,
-        "terms": described(parts),
+        "terms": described([perceptual, members]),
     }
     stage = StageFolder(folder, identity)
     if (told := stage.finished(recipe.steps)) is not None:
@@ -96,8 +91,7 @@ def train_shifted(
     place = resolve_device(device, recipe.precision)
     real = RealImages(images, side, channels, place, conditional=True, flip=recipe.flip)
     objective = ShiftedObjective(
-        *(perceptual, semantic, logits if recipe.lambda_label > 0 else None),
-        *(recipe.lambda_perceptual, recipe.lambda_semantic, recipe.lambda_label),
+        perceptual, members, recipe.lambda_perceptual, recipe.lambda_semantic, recipe.lambda_label
     )
 
     def look(generator: UnetGenerator) -> None:
