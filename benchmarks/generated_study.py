@@ -20,7 +20,7 @@ One process after the other, or several beside each other on one GPU: makers and
 of the networks only (makers 0-3, judges 100-103, under test 200-202), --lambdas some of the generators.
 
 --work holds everything that is trained and the whole study; --output gets the page, its tables, the sheets of samples
-and stages.csv: stage, part of it, seconds, GiB of the device at most. --small tries the script out in minutes on a
+and stages.csv: stage, part of it, seconds, MiB at most. --small tries the script out in minutes on a
 processor; its numbers mean nothing.
 """
 
@@ -40,6 +40,7 @@ import torch
 import oodscope as oods
 from oodscope.data.corruptions.catalog import members
 from oodscope.data.generated import is_generated, open_generated, read_generated, write_generated
+from oodscope.execution.memory import PeakMemory
 from oodscope.generation.ensemble import HETEROGENEOUS, train_ensemble
 from oodscope.generation.generated.pool import Pool, frame_of, read_pool
 from oodscope.generation.generated.selecting import select_near, select_shifted
@@ -99,16 +100,14 @@ class Study:
 
     def measured(self, stage: str, act: Callable[[], object]) -> None:
         """Do it, and add what it cost to ``stages.csv``: side by side, processes slow each other down."""
-        cuda, begun = self.options.device.startswith("cuda"), time.time()
-        if cuda:
-            torch.cuda.reset_peak_memory_stats()
-        act()
-        memory = torch.cuda.max_memory_reserved() / 2**30 if cuda else float("nan")
+        begun = time.time()
+        with PeakMemory(self.options.device) as peak:
+            act()
         path = self.options.output / self.options.dataset / "stages.csv"
         path.parent.mkdir(parents=True, exist_ok=True)
         part = self.options.seeds or (list(self.options.lambdas) if stage == "fine" else "")
         with path.open("a", encoding="utf-8") as file:
-            file.write(f"{stage},{str(part).replace(',', '')},{time.time() - begun:.1f},{memory:.2f}\n")
+            file.write(f"{stage},{str(part).replace(',', '')},{time.time() - begun:.1f},{peak.mib:.0f}\n")
 
     def ensemble(self, first: int, architectures: tuple[str, ...] = HETEROGENEOUS) -> list[Classifier]:
         """Networks with seeds from ``first`` on: trained, or read back."""
@@ -184,10 +183,12 @@ class Study:
         parts, labels = [], []
         for number, one in enumerate(kept):
             drawn, asked = sample(one.generator.to(semantic.device), each, self.options.seed + number)
-            plain, _ = sample(base.generator.to(semantic.device), each, self.options.seed + number)
-            # a generator without classes: the class that the makers see in the plain image of the same latent
             parts.append(drawn.cpu())
-            labels.append(asked.cpu() if base.generator.classes else semantic.seen_in(Pool.of(plain, asked).pixels))
+            if not base.generator.classes:
+                # the class that the makers see in the plain image of the same latent
+                plain, _ = sample(base.generator.to(semantic.device), each, self.options.seed + number)
+                _, asked = semantic.told_of(Pool.of(plain, asked).pixels)
+            labels.append(asked.cpu())
         pool = Pool.of(torch.cat(parts), torch.cat(labels))
         val = read_pool(self.sets.val, self.frame)
         given = None if self.options.window is None else Window(*self.options.window)
@@ -230,11 +231,10 @@ class Study:
         test = read_pool(self.sets.test, self.frame)
         drawn = shift(trained.generator.to(semantic.device), test.pixels.float() / 255, self.options.seed)
         redrawn, val = Pool.of(drawn, test.labels, test.rows), read_pool(self.sets.val, self.frame)
-        right = float((semantic.seen_in(redrawn.pixels) == redrawn.labels).float().mean())
         given = Window(0.0, 2.0) if self.options.small else None
         chosen = select_shifted(redrawn, val, semantic, len(redrawn), seed=self.options.seed, window=given)
         self.say(
-            f"shifted: makers see the class in {100 * right:.1f} %, information up to {chosen.window.high:.3f}, "
+            f"shifted: information up to {chosen.window.high:.3f} and the class seen by the makers: "
             f"{chosen.kept:,} of {len(redrawn):,} kept"
         )
         told = {

@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+import oodscope as oods
 from generated_study import JUDGES, TESTED, UNDER_TEST, Study, read_options
 from oodscope.generation.generated.pool import Pool, read_pool
 from oodscope.generation.near import sample
@@ -33,8 +34,9 @@ Scores = Sequence[NDArray[np.float64]]
 def msp_and_energy(tested: EnsembleInformation, pixels: Tensor) -> Scores:
     """Of every network, larger = more OOD."""
     parts = [tested.logits(part.to(tested.device).float() / 255).cpu() for part in torch.split(pixels, 500)]
-    logits = torch.cat(parts, 1).double()
-    return [*(-each.softmax(1).amax(1).numpy() for each in logits), *(-each.logsumexp(1).numpy() for each in logits)]
+    logits = torch.cat(parts, 1)
+    detectors = [oods.create_detector(name) for name in ("msp", "ebo")]
+    return [detector.score(oods.Activations(logits=each)).numpy() for detector in detectors for each in logits]
 
 
 def aurocs(known: Scores, unknown: Scores) -> str:
@@ -52,7 +54,7 @@ def main() -> None:
         drawn, asked = sample(made.generator.to(makers.device), DRAWN, study.options.seed + number)
         pixels = Pool.of(drawn, asked).pixels
         known = made.generator.classes > 0
-        right = (judges.seen_in(pixels) == asked.cpu()).numpy()
+        right = (judges.told_of(pixels)[1] == asked.cpu()).numpy()
         information = makers.of_pixels(pixels)
         quartiles = ", ".join(f"{each:.3f}" for each in np.quantile(information, (0.25, 0.5, 0.75)))
         weight = "plain" if made.lambda_semantic is None else f"{made.lambda_semantic:g}"

@@ -37,8 +37,8 @@ class Brightness:
     def of_pixels(self, pixels):
         return pixels[:, 0, 0, 0].double().numpy() / 100
 
-    def seen_in(self, pixels):
-        return pixels[:, 1, 0, 0].long()
+    def told_of(self, pixels):
+        return self.of_pixels(pixels), pixels[:, 1, 0, 0].long()
 
 
 def bright(levels):

@@ -73,13 +73,14 @@ class EnsembleInformation:
     @torch.no_grad()
     def of_pixels(self, pixels: Tensor, batch_size: int = 500) -> NDArray[np.float64]:
         """``[N]`` mutual information of uint8 images ``[N, C, H, W]``: what is stored is what is measured."""
-        starts = range(0, len(pixels), batch_size)
-        parts = [self(pixels[at : at + batch_size].to(self.device).float() / 255).cpu() for at in starts]
-        found: NDArray[np.float64] = torch.cat(parts).double().numpy()
-        return found
+        return self.told_of(pixels, batch_size)[0]
 
     @torch.no_grad()
-    def seen_in(self, pixels: Tensor, batch_size: int = 500) -> Tensor:
-        """``[N]`` the class that the members together see in uint8 images ``[N, C, H, W]``, on the CPU."""
-        parts = [self.logits(part.to(self.device).float() / 255) for part in torch.split(pixels, batch_size)]
-        return torch.cat([part.softmax(2).mean(0).argmax(1).cpu() for part in parts])
+    def told_of(self, pixels: Tensor, batch_size: int = 500) -> tuple[NDArray[np.float64], Tensor]:
+        """``of_pixels``, and ``[N]`` the class that the members together see, on the CPU; from one pass."""
+        doubts, classes = [], []
+        for part in torch.split(pixels, batch_size):
+            logits = self.logits(part.to(self.device).float() / 255)
+            doubts.append(information(logits).cpu())
+            classes.append(logits.softmax(2).mean(0).argmax(1).cpu())
+        return torch.cat(doubts).double().numpy(), torch.cat(classes)

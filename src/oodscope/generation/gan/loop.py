@@ -13,7 +13,7 @@ from oodscope.generation.gan.average import Average
 from oodscope.generation.gan.losses import discriminator_loss, generator_loss, gradient_penalty
 from oodscope.generation.gan.recipe import GanRecipe
 from oodscope.generation.gan.replay import Replay
-from oodscope.generation.gan.resumable import ResumableLoop, mixed, noted_losses, on_device
+from oodscope.generation.gan.resumable import ResumableLoop, mixed, on_device
 from oodscope.generation.gan.views import view
 from oodscope.models.generators import Discriminator, GeneratorShape, StyleGenerator
 from oodscope.training.checkpoint import Checkpoints
@@ -65,7 +65,7 @@ class GanLoop(ResumableLoop):
         self.average.follow(self.generator, recipe.batch_size, self.step * recipe.batch_size)
         self._note(losses)
 
-    def _learn(self, draws: torch.Generator, penalised: bool) -> Tensor:
+    def _learn(self, draws: torch.Generator, penalised: bool) -> list[Tensor]:
         """One step of the discriminator, one of the generator."""
         recipe = self.recipe
         real = self._shown(self._real(draws), draws)
@@ -86,7 +86,7 @@ class GanLoop(ResumableLoop):
         self.generator_adam.zero_grad()
         backward(won)
         self.generator_adam.step()
-        return noted_losses([lost, won])
+        return [lost, won]
 
     def _real(self, draws: torch.Generator) -> Tensor:
         size = (self.recipe.batch_size,)

@@ -3,7 +3,6 @@
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -40,11 +39,6 @@ class Losses(StrictModel):
 def mixed(device: torch.device, precision: str) -> torch.autocast:
     """Products in bfloat16 where the recipe says ``bf16-mixed``; otherwise nothing changes."""
     return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16-mixed")
-
-
-def noted_losses(losses: Sequence[Tensor]) -> Tensor:
-    """The losses of a step in one tensor, which is looked at later."""
-    return torch.stack([loss.detach().float() for loss in losses])
 
 
 def short_memory_adam(model: nn.Module, rate: float, device: torch.device) -> Adam:

@@ -84,9 +84,9 @@ def select_shifted(
     pool : redrawn images, with the class of what they were drawn from.
     window : by default from 0 to the information of 95 % of the validation images, or .05 where that is less.
     """
-    val_information, pool_information = semantic.of_pixels(val.pixels), semantic.of_pixels(pool.pixels)
+    val_information, (pool_information, seen) = semantic.of_pixels(val.pixels), semantic.told_of(pool.pixels)
     known = max(float(np.quantile(val_information, KNOWN_SHARE)), AGREED)
-    right = (semantic.seen_in(pool.pixels) == pool.labels).numpy()
+    right = (seen == pool.labels).numpy()
     return _selected(pool, window or Window(0.0, known), count, seed, val_information, pool_information, right)
 
 

@@ -11,7 +11,7 @@ from oodscope.generation.gan.average import Average, settle
 from oodscope.generation.gan.losses import hinge_discriminator_loss, hinge_generator_loss
 from oodscope.generation.gan.real import RealImages, unit_range
 from oodscope.generation.gan.replay import Replay
-from oodscope.generation.gan.resumable import ResumableLoop, mixed, noted_losses, short_memory_adam
+from oodscope.generation.gan.resumable import ResumableLoop, mixed, short_memory_adam
 from oodscope.generation.gan.views import view
 from oodscope.generation.near.objective import NearObjective
 from oodscope.generation.near.recipe import NearRecipe
@@ -74,7 +74,7 @@ class NearLoop(ResumableLoop):
         self.average.follow(self.generator, size, self.step * size)
         self._note(losses)
 
-    def _learn(self, draws: torch.Generator) -> Tensor:
+    def _learn(self, draws: torch.Generator) -> list[Tensor]:
         for _ in range(self.recipe.discriminator_steps):
             lost = self._discriminate(draws)
         with mixed(self.device, self.recipe.precision):
@@ -87,7 +87,7 @@ class NearLoop(ResumableLoop):
         self.generator_adam.zero_grad()
         backward(won, inputs=list(self.generator.parameters()))
         self.generator_adam.step()
-        return noted_losses(noted)
+        return noted
 
     def _discriminate(self, draws: torch.Generator) -> Tensor:
         real, labels = self.real.draw(self.recipe.batch_size, draws)

@@ -10,7 +10,7 @@ from torch.autograd import backward
 from oodscope.generation.gan.losses import discriminator_loss, generator_loss
 from oodscope.generation.gan.real import RealImages, unit_range
 from oodscope.generation.gan.replay import Replay
-from oodscope.generation.gan.resumable import ResumableLoop, mixed, noted_losses, short_memory_adam
+from oodscope.generation.gan.resumable import ResumableLoop, mixed, short_memory_adam
 from oodscope.generation.shifted.objective import ShiftedObjective
 from oodscope.generation.shifted.recipe import ShiftedRecipe
 from oodscope.models.generators import PatchDiscriminator, UnetGenerator, UnetShape
@@ -53,7 +53,7 @@ class ShiftedLoop(ResumableLoop):
         self.step += 1
         self._note(losses)
 
-    def _learn(self, draws: torch.Generator) -> Tensor:
+    def _learn(self, draws: torch.Generator) -> list[Tensor]:
         given, labels = self.real.draw(self.recipe.batch_size, draws)
         partners = given if self.recipe.partner == "itself" else self.real.of_classes(labels, draws)
         with mixed(self.device, self.recipe.precision):
@@ -69,7 +69,7 @@ class ShiftedLoop(ResumableLoop):
         self.generator_adam.zero_grad()
         backward(won + cost, inputs=list(self.generator.parameters()))
         self.generator_adam.step()
-        return noted_losses([lost, won, *terms])
+        return [lost, won, *terms]
 
     def _show(self) -> None:
         self.look(self.generator.eval())
