@@ -43,8 +43,9 @@ from oodscope.data.generated import is_generated, open_generated, read_generated
 from oodscope.execution.memory import PeakMemory
 from oodscope.generation.ensemble import HETEROGENEOUS, train_ensemble
 from oodscope.generation.generated.pool import Pool, frame_of, read_pool
+from oodscope.generation.generated.pooling import draw_near
 from oodscope.generation.generated.selecting import select_near, select_shifted
-from oodscope.generation.near import LAMBDAS, NearRecipe, TrainedNear, fine_tune_grid, sample, train_base, usable
+from oodscope.generation.near import LAMBDAS, NearRecipe, TrainedNear, fine_tune_grid, train_base, usable
 from oodscope.generation.perceptual import open_perceptual
 from oodscope.generation.semantic import EnsembleInformation
 from oodscope.generation.shifted import ShiftedRecipe, shift, train_shifted
@@ -179,21 +180,14 @@ class Study:
         perceptual, semantic = self.terms()
         base, tuned = self.base(), self.fine()
         kept = usable(tuned)
-        each = -(-self.options.pool // len(kept))
-        parts, labels = [], []
-        for number, one in enumerate(kept):
-            drawn, asked = sample(one.generator.to(semantic.device), each, self.options.seed + number)
-            parts.append(drawn.cpu())
-            if not base.generator.classes:
-                # the class that the makers see in the plain image of the same latent
-                plain, _ = sample(base.generator.to(semantic.device), each, self.options.seed + number)
-                _, asked = semantic.told_of(Pool.of(plain, asked).pixels)
-            labels.append(asked.cpu())
-        pool = Pool.of(torch.cat(parts), torch.cat(labels))
+        pool = draw_near(base, kept, semantic, self.options.pool, self.options.seed)
         val = read_pool(self.sets.val, self.frame)
         given = None if self.options.window is None else Window(*self.options.window)
         chosen = select_near(pool, val, semantic, len(self.sets.test), seed=self.options.seed, window=given)
-        self.say(f"near: window {chosen.window}, {chosen.kept:,} of {len(pool):,} kept")
+        self.say(
+            f"near: window {chosen.window}, {chosen.kept:,} of {len(pool):,} kept, "
+            f"the class seen by the makers in {100 * chosen.class_seen:.1f} %"
+        )
         recipe_told = {
             "method": "gan",
             "recipe": self.recipe().model_dump(mode="json"),
@@ -203,7 +197,7 @@ class Study:
             "perceptual": perceptual.name,
             "ensemble": semantic.fingerprints,
             "window": [chosen.window.low, chosen.window.high],
-            "source class": "asked for" if base.generator.classes else "seen by the makers in the plain image",
+            "class seen by the ensemble": chosen.class_seen,
         }
         self._write(folder, chosen.pool.pixels, chosen.pool.labels, recipe_told, "near")
 
@@ -214,6 +208,7 @@ class Study:
         perceptual, semantic = self.terms()
         recipe = ShiftedRecipe(
             steps=self.options.shifted_steps,
+            lambda_perceptual=self.options.shifted_perceptual,
             lambda_label=self.options.lambda_label,
             partner=self.options.partner,
             flip=self.options.dataset == "cifar10",
@@ -385,6 +380,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--batch-size", type=int, default=256)
     parser.add_argument("--lambdas", default=",".join(map(str, LAMBDAS)))
     parser.add_argument("--lambda-perceptual", type=float, default=1.0, help="of near images; the paper: 1")
+    parser.add_argument("--shifted-perceptual", type=float, default=2.0, help="of shifted images; the paper: 2")
     parser.add_argument(
         "--lambda-label", type=float, default=1.0, help="of the label term of shifted images; the paper: 0"
     )

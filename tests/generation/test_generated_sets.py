@@ -21,6 +21,7 @@ from oodscope.generation.generated import (
 from oodscope.generation.generated.pool import frame_of, read_pool
 from oodscope.generation.generated.remaking import difference
 from oodscope.generation.near import sample
+from oodscope.generation.semantic import EnsembleInformation
 from oodscope.metrics.window import Window, overlap_window
 from oodscope.models.generators import GeneratorShape, StyleGenerator, save_generator
 from oodscope.training.augment import Augment
@@ -42,6 +43,7 @@ class Brightness:
 
 
 def bright(levels):
+    """Images that show the class that they were made from."""
     pixels = torch.zeros(len(levels), 3, 4, 4, dtype=torch.uint8)
     pixels[:, 0, 0, 0] = torch.tensor(levels)
     pixels[:, 1, 0, 0] = torch.arange(len(levels))
@@ -50,12 +52,24 @@ def bright(levels):
 
 def test_the_window_is_that_of_pool_and_validation():
     val, pool = bright([0, 1, 2, 3, 4] * 4), bright([2, 3, 17, 20, 25, 40, 54, 60, 61, 99])
-    chosen = select_near(pool, val, Brightness(), 100)
+    pool.pixels[:, 1] = 77
+    chosen = select_near(pool, val, Brightness(), 4)
+    assert chosen.class_seen == 0.0
     expected = overlap_window(np.array([0, 1, 2, 3, 4] * 4) / 100, pool.pixels[:, 0, 0, 0].numpy() / 100)
     assert chosen.window == expected == Window(0.05, 0.45)
     assert chosen.pool.labels.tolist() == [2, 3, 4, 5] and chosen.kept == 4
     assert chosen.information.tolist() == pytest.approx([0.17, 0.2, 0.25, 0.4])
     assert torch.equal(chosen.pool.pixels, pool.pixels[2:6])
+
+
+def test_the_window_rises_while_most_images_show_their_class():
+    val, pool = bright([0, 1, 2, 3, 4] * 4), bright([2, 3, 17, 20, 25, 40, 54, 60, 61, 99])
+    pool.pixels[6:, 1] = 77
+    chosen = select_near(pool, val, Brightness(), 5)
+    assert chosen.window == Window(0.25, 0.65) and chosen.class_seen == 0.4
+    assert chosen.pool.labels.tolist() == [4, 5, 6, 7, 8]
+    as_many = select_near(pool, val, Brightness(), 6)
+    assert as_many.window == Window(0.05, 0.45), "not where it would leave fewer than were asked for"
 
 
 def test_ends_belong_to_a_given_window_and_the_count_is_drawn():
@@ -202,7 +216,22 @@ def test_generators_fine_tuned_for_each_weight(tmp_path, work, any_variety, monk
     assert set(record.recipe["generators"]) == {"0.5", "3"}
     assert record.recipe["pool"]["images"] == 22, "an equal share of each"
     assert len(set(seeds)) == 2, "of other latents"
-    assert open_generated(tmp_path / "near").labels.tolist() == [-1] * 12
+
+
+def test_a_generator_without_classes_keeps_those_of_the_plain_images(tmp_path, work, any_variety, monkeypatch):
+    drawn = {}
+
+    def watched(generator, count, seed):
+        drawn.setdefault(seed, []).append(sample(generator, count, seed)[0])
+        return sample(generator, count, seed)
+
+    monkeypatch.setattr("oodscope.generation.generated.pooling.sample", watched)
+    near = {**GAN, "network": "dcgan", "fine_steps": 2, "latent": 4}
+    result = made(plan(method="gan", near=near, lambdas=(0.5,), pool=12), tmp_path / "near", work)
+    ((tuned, plain),) = drawn.values()
+    assert not torch.equal(tuned, plain)
+    seen = EnsembleInformation(result.ensemble).told_of(Pool.of(plain, torch.zeros(12)).pixels)[1]
+    assert open_generated(tmp_path / "near").labels.tolist() == seen.tolist()
 
 
 SHIFTED = {"kind": "shifted", "method": "gan", "shifted": {**GAN, "lambda_label": 1.0}, "pool": 60, "window": None}

@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from oodscope.base.errors import DataError
-from oodscope.metrics import Window, overlap_window
+from oodscope.metrics import Window, overlap_window, raised_window
 from oodscope.metrics.window import overlap
 
 fortieths = st.lists(st.integers(0, 60), min_size=1, max_size=25)
@@ -34,6 +34,20 @@ def test_the_rule_against_trying_every_end(val, near):
     window = overlap_window(val, near)
     assert (window.low, window.high) == (end / 40, (end + 16) / 40)
     assert overlap(val, near, [window.low])[0] == pytest.approx(float(error))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 60), st.booleans()), min_size=1, max_size=40), st.integers(1, 5))
+def test_a_window_rises_until_few_images_show_their_class(images, enough):
+    near, seen = ([image[column] for image in images] for column in (0, 1))
+    expected = 4
+    for low in range(4, 62, 2):
+        inside = [shows for level, shows in images if low <= level <= low + 16]
+        if len(inside) >= enough and Fraction(sum(inside), len(inside)) <= Fraction(9, 20):
+            expected = low
+            break
+    window = raised_window(Window(0.1, 0.5), np.array(near) / 40, seen, enough)
+    assert (window.low, window.high) == (expected / 40, (expected + 16) / 40)
 
 
 def test_of_equal_ends_the_smallest():

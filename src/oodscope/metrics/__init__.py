@@ -43,7 +43,7 @@ from oodscope.metrics.resampling import bootstrap, bootstrap_each
 from oodscope.metrics.selective import Acceptance, Selection
 from oodscope.metrics.threshold import Threshold, ThresholdSample
 from oodscope.metrics.walk import Positive
-from oodscope.metrics.window import Window, overlap_window
+from oodscope.metrics.window import Window, overlap_window, raised_window
 
 __all__ = [
     "ATTACK_METRICS",
@@ -103,6 +103,7 @@ __all__ = [
     "place",
     "point_metrics",
     "radar_radii",
+    "raised_window",
     "reliability",
     "resamples",
     "sampling_noise",

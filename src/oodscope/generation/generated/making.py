@@ -85,6 +85,7 @@ def make_set(
         **filled.origin,
         "window": [selected.window.low, selected.window.high],
         "pool": {"images": len(filled.pool), "kept": selected.kept, "chosen": len(selected.pool)},
+        "class seen by the ensemble": selected.class_seen,
         "histograms": selected.histograms(),
         "device": str(semantic.device.type),
         "versions": {**versions(), "pillow": pillow_version},

@@ -28,7 +28,8 @@ class SetPlan(StrictModel):
     architectures, ensemble : members of the ensemble that measures meaning, and how they are trained; member i with
         the seed of the recipe plus i.
     perceptual : the distance, see ``open_perceptual``.
-    window : lower and upper end of the mutual information of near images, in nats; by default that of the overlap rule.
+    window : lower and upper end of the mutual information of near images, in nats; by default found, see
+        ``select_near``.
     generator : file of the plain generator, or ``python:PACKAGE.MODULE:FUNCTION`` (``latent``).
     lambdas : weights of the semantic term of near images; the samples of all are pooled.
     lambda_perceptual : weight of the perceptual term (``latent``; those of generators are in their recipes).

@@ -1,6 +1,6 @@
 """Filling the pool of a generated set, by the method of its plan."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from oodscope.execution import Progress
 from oodscope.generation.generated.plan import SetPlan
 from oodscope.generation.generated.pool import Pool, read_pool
 from oodscope.generation.latent_near import latent_near
-from oodscope.generation.near import fine_tune_grid, sample, train_base, usable
+from oodscope.generation.near import TrainedNear, fine_tune_grid, sample, train_base, usable
 from oodscope.generation.perceptual import FeatureDistance, Lpips, open_perceptual
 from oodscope.generation.recombination import recombine
 from oodscope.generation.semantic import EnsembleInformation
@@ -112,14 +112,27 @@ def _trained(plan: SetPlan, id_train: ImageSet, place: Place) -> Filled:
     healthy = usable(tuned)
     if not healthy:
         raise ModelError(f"all {len(tuned)} fine-tuned generators collapsed; see samples.png in {folder}")
-    share = -(-plan.pool // len(healthy))
-    parts = [
-        sample(member.generator.to(place.semantic.device), share, plan.seed + number)
-        for number, member in enumerate(healthy)
-    ]
-    images, labels = (torch.cat([part[column].cpu() for part in parts]) for column in (0, 1))
     generators = {f"{each.lambda_semantic:g}": weights_fingerprint(each.generator) for each in healthy}
-    return Filled(Pool.of(images, labels), {"perceptual": perceptual.name, "generators": generators})
+    pool = draw_near(base, healthy, place.semantic, plan.pool, plan.seed)
+    return Filled(pool, {"perceptual": perceptual.name, "generators": generators})
+
+
+def draw_near(
+    base: TrainedNear, tuned: Sequence[TrainedNear], semantic: EnsembleInformation, count: int, seed: int
+) -> Pool:
+    """``count`` samples or a few more, equally many from each fine-tuned generator.
+
+    The class that an image is made from is the one that was asked for. A generator that knows no classes was fine-tuned
+    from a plain one: there it is the class that the members see in the plain image of the same latents.
+    """
+    share, parts = -(-count // len(tuned)), []
+    for number, each in enumerate(tuned):
+        part = Pool.of(*sample(each.generator.to(semantic.device), share, seed + number))
+        if not base.generator.classes:
+            plain = Pool.of(*sample(base.generator.to(semantic.device), share, seed + number))
+            part = Pool.of(part.pixels, semantic.told_of(plain.pixels)[1])
+        parts.append(part)
+    return Pool.of(torch.cat([part.pixels for part in parts]), torch.cat([part.labels for part in parts]))
 
 
 def _shifted(plan: SetPlan, id_train: ImageSet, redrawn: ImageSet, place: Place) -> Filled:

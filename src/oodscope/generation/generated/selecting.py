@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from oodscope.base.errors import DataError
 from oodscope.generation.generated.pool import Pool
 from oodscope.generation.semantic import EnsembleInformation
-from oodscope.metrics.window import Window, overlap_window
+from oodscope.metrics.window import Window, overlap_window, raised_window
 from oodscope.training.randomness import generator as random_numbers
 
 STEP = 0.05
@@ -32,6 +32,7 @@ class Selected:
     information : ``[N]`` of the chosen images, in nats.
     window : that they fall into.
     kept : how many of the pool did, chosen or not.
+    class_seen : share of the chosen images in which the members together see the class that they were made from.
     val_information, pool_information : of validation images and of the whole pool.
     """
 
@@ -39,6 +40,7 @@ class Selected:
     information: NDArray[np.float64]
     window: Window
     kept: int
+    class_seen: float
     val_information: NDArray[np.float64]
     pool_information: NDArray[np.float64]
 
@@ -56,7 +58,9 @@ def select_near(
     """Near outliers: images about which the members disagree, but not as they would about noise.
 
     The mutual information of every pooled and every validation image is measured; the window's lower end is where the
-    two overlap least, its width is .4 nats; images within it are kept, both ends included, and ``count`` of them drawn.
+    two overlap least, its width is .4 nats. It is moved up, as far as ``count`` images allow, while the members still
+    see in most images the class that they were made from. Images within it are kept, both ends included, and ``count``
+    of them drawn.
 
     Parameters
     ----------
@@ -66,9 +70,10 @@ def select_near(
     count : how many to draw at random; all that are kept, in their order, where they are fewer.
     window : a given one, instead of that of the rule.
     """
-    val_information, pool_information = semantic.of_pixels(val.pixels), semantic.of_pixels(pool.pixels)
-    chosen = window or overlap_window(val_information, pool_information)
-    return _selected(pool, chosen, count, seed, val_information, pool_information)
+    told = _Told.of(pool, val, semantic)
+    if window is None:
+        window = raised_window(overlap_window(told.val, told.pool), told.pool, told.class_seen, enough=count)
+    return _selected(pool, told, window, window.keeps(told.pool), count, seed)
 
 
 def select_shifted(
@@ -84,31 +89,37 @@ def select_shifted(
     pool : redrawn images, with the class of what they were drawn from.
     window : by default from 0 to the information of 95 % of the validation images, or .05 where that is less.
     """
-    val_information, (pool_information, seen) = semantic.of_pixels(val.pixels), semantic.told_of(pool.pixels)
-    known = max(float(np.quantile(val_information, KNOWN_SHARE)), AGREED)
-    right = (seen == pool.labels).numpy()
-    return _selected(pool, window or Window(0.0, known), count, seed, val_information, pool_information, right)
-
-
-def _selected(
-    pool: Pool,
-    window: Window,
-    count: int,
-    seed: int,
-    val_information: NDArray[np.float64],
-    pool_information: NDArray[np.float64],
-    right: NDArray[np.bool_] | None = None,
-) -> Selected:
-    # rounding may leave members that agree perfectly a hair below 0
-    inside = window.keeps(pool_information.clip(min=0))
-    rows = np.flatnonzero(inside if right is None else inside & right)
-    if right is not None and inside.any() and not len(rows):
+    told = _Told.of(pool, val, semantic)
+    if window is None:
+        window = Window(0.0, max(float(np.quantile(told.val, KNOWN_SHARE)), AGREED))
+    inside = window.keeps(told.pool)
+    if inside.any() and not (inside & told.class_seen).any():
         raise DataError(
             f"the ensemble sees the class that it was drawn from in none of {len(pool)} shifted images; train the "
             "generator with a larger lambda_label"
         )
+    return _selected(pool, told, window, inside & told.class_seen, count, seed)
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What the members say: their information about validation images and the pool, and where they see its classes."""
+
+    val: NDArray[np.float64]
+    pool: NDArray[np.float64]
+    class_seen: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, pool: Pool, val: Pool, semantic: EnsembleInformation) -> "_Told":
+        information, seen = semantic.told_of(pool.pixels)
+        # rounding may leave members that agree perfectly a hair below 0
+        return cls(semantic.of_pixels(val.pixels), information.clip(min=0), (seen == pool.labels).numpy())
+
+
+def _selected(pool: Pool, told: _Told, window: Window, kept_ones: NDArray[np.bool_], count: int, seed: int) -> Selected:
+    rows = np.flatnonzero(kept_ones)
     if not len(rows):
-        low, middle, high = np.quantile(pool_information, (0.0, 0.5, 1.0))
+        low, middle, high = np.quantile(told.pool, (0.0, 0.5, 1.0))
         raise DataError(
             f"none of {len(pool)} generated images has a mutual information within {window} nats; they range from "
             f"{low:.2f} to {high:.2f}, median {middle:.2f}. Generate more, or set the window"
@@ -117,5 +128,5 @@ def _selected(
     if kept > count:
         order = torch.randperm(kept, generator=random_numbers("select", seed)).numpy()[:count]
         rows = rows[np.sort(order)]
-    chosen = pool.take(torch.from_numpy(rows))
-    return Selected(chosen, pool_information[rows], window, kept, val_information, pool_information)
+    chosen, share = pool.take(torch.from_numpy(rows)), float(told.class_seen[rows].mean())
+    return Selected(chosen, told.pool[rows], window, kept, share, told.val, told.pool)
