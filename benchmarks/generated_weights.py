@@ -4,9 +4,9 @@
         --work scratch --output results --device cuda
 
 After the stages makers, base, fine and judges of ``generated_study.py``, with the same options. Two tables in markdown:
-for each weight the makers' mutual information and how often the judges see the class that was asked for; for windows of
-the makers' information, over all weights together, the same share, and the AUROC of MSP and energy on each network
-under test, beside the first real near set.
+for each weight the makers' mutual information and how often the judges see the class that an image was made from; for
+windows of the makers' information, over all weights together, the same share, and the AUROC of MSP and energy on each
+network under test, beside the first real near set.
 """
 
 from collections.abc import Sequence
@@ -18,14 +18,14 @@ from torch import Tensor
 
 import oodscope as oods
 from generated_study import JUDGES, TESTED, UNDER_TEST, Study, read_options
-from oodscope.generation.generated.pool import Pool, read_pool
-from oodscope.generation.near import sample
+from oodscope.generation.generated.pool import read_pool
+from oodscope.generation.generated.pooling import draw_near
 from oodscope.generation.semantic import EnsembleInformation
-from oodscope.metrics import Ranking
+from oodscope.metrics import Ranking, Window
 
 DRAWN = 2000
 WINDOWS = ((0, 0.1), (0.1, 0.2), (0.2, 0.3), (0.3, 0.4), (0.4, 0.5), (0.5, 0.6), (0.6, 0.8), (0.8, 1.4))
-WIDE = tuple((low / 100, low / 100 + 0.4) for low in (10, 15, 20, 25, 30))
+WIDE = tuple((low / 100, low / 100 + 0.4) for low in range(10, 55, 5))
 
 Scores = Sequence[NDArray[np.float64]]
 
@@ -50,20 +50,19 @@ def main() -> None:
     tested = EnsembleInformation(study.ensemble(UNDER_TEST, TESTED))
     told, agreed, images = [], [], []
     print("| λ_s | information | quartiles | judges see the class | variety |\n|---|---|---|---|---|")
-    for number, made in enumerate([study.base(), *study.fine()]):
-        drawn, asked = sample(made.generator.to(makers.device), DRAWN, study.options.seed + number)
-        pixels = Pool.of(drawn, asked).pixels
-        known = made.generator.classes > 0
-        right = (judges.told_of(pixels)[1] == asked.cpu()).numpy()
-        information = makers.of_pixels(pixels)
+    base = study.base()
+    for number, made in enumerate([base, *study.fine()]):
+        pool = draw_near(base, [made], makers, DRAWN, study.options.seed + number)
+        right = (judges.told_of(pool.pixels)[1] == pool.labels).numpy()
+        information = makers.of_pixels(pool.pixels)
         quartiles = ", ".join(f"{each:.3f}" for each in np.quantile(information, (0.25, 0.5, 0.75)))
         weight = "plain" if made.lambda_semantic is None else f"{made.lambda_semantic:g}"
-        share = f"{100 * right.mean():.1f} %" if known else ""
+        share = f"{100 * right.mean():.1f} %"
         print(f"| {weight} | {information.mean():.3f} | {quartiles} | {share} | {made.health.variety.share:.3f} |")
         if made.lambda_semantic is not None and made.health.collapsed is None:
             told.append(information)
             agreed.append(right)
-            images.append(pixels)
+            images.append(pool.pixels)
     every, right = np.concatenate(told), np.concatenate(agreed)
     heads = [f"{score} {name}" for score in ("MSP", "energy") for name in TESTED]
     print(f"\n| images | count | judges see the class | {' | '.join(heads)} |\n|---|---|---|{'---|' * len(heads)}")
@@ -74,7 +73,7 @@ def main() -> None:
         print(f"| {real.name} | {len(real):,} | | {aurocs(known_scores, scores)} |")
     pooled = msp_and_energy(tested, torch.cat(images))
     for low, high in (*WINDOWS, *WIDE):
-        inside = (every >= low) & (every <= high)
+        inside = Window(low, high).keeps(every)
         if inside.any():
             share = f"{100 * right[inside].mean():.1f} %"
             kept = aurocs(known_scores, [scores[inside] for scores in pooled])

@@ -36,6 +36,9 @@ def test_near_outliers_of_glyphs_from_patches(oodscope, glyphs, tmp_path):
     outcome = oodscope(*command, "--output", near)
     assert outcome.status == 0, outcome
     assert "kept: 100 of 100 images, 20 in the set" in outcome.out
+    share = json.loads((near / "recipe.json").read_text())["recipe"]["class seen by the ensemble"]
+    assert f"the class that they were made from in {100 * share:.1f} % of them" in outcome.out
+    assert ("raise --pool, or set a higher --window" in outcome.out) == (share > 0.5)
     images = open_generated(near)
     assert len(images) == 20 and len(images.class_names) == 20
     page = (near / "index.html").read_text()

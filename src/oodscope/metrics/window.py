@@ -64,8 +64,7 @@ def overlap_window(val_mi: ArrayLike, near_mi: ArrayLike, width: float = 0.4, st
     """
     if not (width > 0.0 and step > 0.0):
         raise DataError(f"width and step of a window are above 0; they are {width:g} and {step:g}")
-    # multiples as fractions: 3 * 0.05 is not 0.15 in floating point, and an image may lie exactly at the end
-    exact = Fraction(step).limit_denominator(1_000_000)
+    exact = _exact(step)
     most = max(np.max(val_mi, initial=0.0), np.max(near_mi, initial=0.0))
     ends = [float(exact * k) for k in range(int(most / step) + 2)]
     error = overlap(val_mi, near_mi, ends)
@@ -76,7 +75,7 @@ def overlap_window(val_mi: ArrayLike, near_mi: ArrayLike, width: float = 0.4, st
             "generated images are told no better than validation images by any lower end: the ensemble does not "
             "disagree more about them; generate with a larger weight of the semantic loss"
         )
-    return Window(ends[best], float(exact * best + Fraction(width).limit_denominator(1_000_000)))
+    return Window(ends[best], float(exact * best + _exact(width)))
 
 
 def raised_window(
@@ -95,10 +94,15 @@ def raised_window(
     most : a twentieth less than half: networks that images were not trained against see the class a little more often.
     """
     information, seen = np.asarray(near_mi, dtype=np.float64), np.asarray(class_seen, dtype=np.bool_)
-    exact, low, high = (Fraction(each).limit_denominator(1_000_000) for each in (step, window.low, window.high))
+    exact, low, high = _exact(step), _exact(window.low), _exact(window.high)
     for number in range(int((np.max(information, initial=0.0) - window.low) / step) + 2):
         raised = Window(float(low + number * exact), float(high + number * exact))
         inside = raised.keeps(information)
         if inside.sum() >= enough and seen[inside].mean() <= most:
             return raised
     return window
+
+
+def _exact(value: float) -> Fraction:
+    """A round number as it was meant: 3 * 0.05 is not 0.15 in floating point, and an image may lie just on an end."""
+    return Fraction(value).limit_denominator(1_000_000)

@@ -72,10 +72,11 @@ def write_set(request: Request, **own: Any) -> None:
     low, high = made.recipe["window"]
     typer.echo(f"window: mutual information from {low:.2f} to {high:.2f} nats")
     typer.echo(f"kept: {told['kept']:,} of {told['images']:,} images, {told['chosen']:,} in the set")
-    share = made.recipe["class seen by the ensemble"]
-    typer.echo(f"the ensemble sees the class that they were made from in {100 * share:.1f} % of them")
-    if plan.kind == "near" and share > 0.5:
-        typer.echo("more than half look like one of the classes after all: raise --pool, or set --window higher")
+    if plan.kind == "near":
+        share = made.recipe["class seen by the ensemble"]
+        typer.echo(f"the ensemble still sees the class that they were made from in {100 * share:.1f} % of them")
+        if share > 0.5:
+            typer.echo("most are odd images of their class and no outliers: raise --pool, or set a higher --window")
     if len(made.files) < wanted:
         typer.echo(f"fewer than the {wanted:,} asked for: raise --pool above {told['images']:,}")
     typer.echo(f"saved: {output} ({page})")
