@@ -84,7 +84,8 @@ def raised_window(
     """The window moved up, in steps, until at most a share ``most`` of the images in it show their class.
 
     Members may contradict each other a little about an image whose class all of them still name first: it is an odd
-    image of that class and no outlier. The window stays where it is if no higher one leaves ``enough`` such images.
+    image of that class and no outlier. Where no window with ``enough`` images has so few, it is the one with the
+    fewest; where none has enough images, it stays where it is.
 
     Parameters
     ----------
@@ -95,12 +96,15 @@ def raised_window(
     """
     information, seen = np.asarray(near_mi, dtype=np.float64), np.asarray(class_seen, dtype=np.bool_)
     exact, low, high = _exact(step), _exact(window.low), _exact(window.high)
+    best, fewest = window, np.inf
     for number in range(int((np.max(information, initial=0.0) - window.low) / step) + 2):
         raised = Window(float(low + number * exact), float(high + number * exact))
         inside = raised.keeps(information)
-        if inside.sum() >= enough and seen[inside].mean() <= most:
-            return raised
-    return window
+        if inside.sum() >= enough and (share := seen[inside].mean()) < fewest:
+            best, fewest = raised, share
+        if fewest <= most:
+            break
+    return best
 
 
 def _exact(value: float) -> Fraction:
