@@ -253,7 +253,7 @@ class Study:
             corrupted.append(made)
             originals[made.name] = source
         bench = oods.Benchmark(
-            name=f"{self.options.dataset} with generated sets",
+            name=self.options.dataset,
             version=f"seed {self.options.seed}",
             transform=self.frame,
             id_train=self.sets.train,
@@ -379,8 +379,8 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--shifted-steps", type=int, default=4_000)
     parser.add_argument("--batch-size", type=int, default=256)
     parser.add_argument("--lambdas", default=",".join(map(str, LAMBDAS)))
-    parser.add_argument("--lambda-perceptual", type=float, default=1.0, help="of near images; the paper: 1")
-    parser.add_argument("--shifted-perceptual", type=float, default=2.0, help="of shifted images; the paper: 2")
+    parser.add_argument("--lambda-perceptual", type=float, default=8.0, help="of near images; the paper: 1")
+    parser.add_argument("--shifted-perceptual", type=float, default=9.0, help="of shifted images; the paper: 2")
     parser.add_argument(
         "--lambda-label", type=float, default=1.0, help="of the label term of shifted images; the paper: 0"
     )

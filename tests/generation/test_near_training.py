@@ -77,7 +77,6 @@ def same(first, second) -> bool:
 
 def test_the_grid_of_the_paper():
     assert LAMBDAS == (0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.25, 2.5, 2.75, 3.0)
-    assert NearRecipe().lambda_perceptual == 1
 
 
 def test_pairs_by_class_need_classes():

@@ -97,7 +97,7 @@ def radar(values: Mapping[str, Numbers], axes: Sequence[str], styles: Mapping[st
     Stretched, because the question is whether sets order detectors alike, not which set is harder.
     """
     angles = np.pi / 2 - 2 * np.pi * np.arange(len(axes)) / len(axes)
-    plot = Plot(340, 300, (-1.7, 1.7), (-1.5, 1.5), left=0, bottom=0, top=0, right=0)
+    plot = Plot(440, 300, (-2.2, 2.2), (-1.5, 1.5), left=0, bottom=0, top=0, right=0)
     across, down = np.cos(angles), np.sin(angles)
     closed = np.arange(len(axes) + 1) % len(axes)
 
@@ -107,7 +107,7 @@ def radar(values: Mapping[str, Numbers], axes: Sequence[str], styles: Mapping[st
     marks = []
     for x, y, name in zip(across.tolist(), down.tolist(), axes):
         marks.append(segment(*place(0, 0), *place(1.1 * x, 1.1 * y), "grid"))
-        anchor = "middle" if abs(x) < 0.2 else "start" if x > 0 else "end"
+        anchor = "middle" if abs(x) < 0.05 else "start" if x > 0 else "end"
         left, top = place(1.18 * x, 1.18 * y)
         marks.append(caption(left, top + 4, name, anchor))
     for radius in (0.1, 0.6, 1.1):
