@@ -30,7 +30,7 @@ class NearRecipe(StrictModel):
     discriminator_steps : for each step of the generator.
     learning_rate : of both networks; Adam(.5, .999).
     lambda_perceptual : λ_p; 1 in the paper, with LPIPS. With the features of a classifier for the same classes, images
-        are as hard as real near sets only from about 8 on: at 1 to 4, CIFAR-100 was harder for the same window.
+        that had lost their class were easier than CIFAR-100 at 1 to 4, and about as hard at 8.
     semantic_ceiling : information above which an image earns no more, such as the upper end of the window that samples
         are filtered by; ``None`` for no ceiling. Information can be driven up by noise without end.
     pairing : which real image x an image is compared with, on which the paper is silent. ``class``: a random one of the

@@ -22,7 +22,7 @@ class ShiftedRecipe(StrictModel):
     batch_size : images of a step.
     learning_rate : of both networks; Adam(.5, .999).
     lambda_perceptual : λ_p; 2 in the paper, with LPIPS. With the features of a classifier for the same classes, images
-        of CIFAR-10 hardly change at 2, and are farther from the originals than most corruptions at 9.
+        of CIFAR-10 hardly change at 2, and are farther from the training images than most corruptions at 9.
     lambda_semantic : λ_s; 1 in the paper.
     lambda_label : λ_y; 0 in the paper, whose loss never sees the label. Low information means that the ensemble is
         sure, not that it is right, and without this term all images may become one class: on CIFAR-10, 93 % frogs.
