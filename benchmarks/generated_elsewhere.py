@@ -13,13 +13,11 @@ import os
 import sys
 from pathlib import Path
 
-import numpy as np
-from scipy.special import softmax
-
 import oodscope as oods
 from generated_study import DETECTORS, NAMES, open_sets
 from oodscope.data.generated import open_generated
-from oodscope.metrics.calibration import reliability
+from oodscope.protocols.generated.calibrating import calibrate
+from oodscope.protocols.generated.opinion import ask
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.realdata.packs import CIFAR10, resnet18
@@ -49,22 +47,18 @@ def main() -> None:
     )
     store = oods.ActivationStore(options.store)
     result = oods.evaluate(network, bench, DETECTORS, store=store, progress=oods.ConsoleProgress())
-    found = {(row.detector, row.set): row for row in result.measurements if row.metric == "auroc"}
-    columns = [images.name for images in (*bench.near, *bench.far)]
-    print(f"\n| AUROC | {' | '.join(columns)} |\n|---|{'---|' * len(columns)}")
-    for detector in DETECTORS:
-        cells = [f"{100 * found[detector, name].value:.1f}" for name in columns]
-        print(f"| {detector} | {' | '.join(cells)} |")
-    for other in columns[1:]:
-        lower = sum(found[detector, near.name].value < found[detector, other].value for detector in DETECTORS)
-        print(f"{near.name} is harder than {other} for {lower} of {len(DETECTORS)} detectors")
+    print(f"\n{result.table(metric='auroc').render('markdown')}")
+    found = {(row.detector, row.set): row.value for row in result.measurements if row.metric == "auroc"}
+    for other in (*sets.near, *sets.far):
+        lower = sum(found[each, near.name] < found[each, other.name] for each in DETECTORS)
+        print(f"- {near.name} is harder than {other.name} for {lower} of {len(DETECTORS)} detectors")
     for images in (near, shifted, sets.test):
-        probabilities = softmax(store.extract(network, images).logits.cpu().numpy().astype(np.float64), axis=1)
-        taken, confidence = probabilities.argmax(axis=1), probabilities.max(axis=1)
-        right = taken == images.labels
+        taken = ask([network], images, store.extract).prediction
         shares = ", ".join(f"{name} {(taken == number).mean():.0%}" for number, name in enumerate(NAMES["cifar10"]))
-        error = f", ECE {100 * reliability(confidence, right, 15).error:.1f} %" if images is not near else ""
-        print(f"{images.name} ({len(images):,}): its class in {100 * right.mean():.1f} %{error}; {shares}")
+        print(f"- {images.name} ({len(images):,}): its class in {(taken == images.labels).mean():.1%}; {shares}")
+    for row in calibrate(result, network, bench, (near.name, shifted.name), store.extract).measurements:
+        if row.metric == "ece15":
+            print(f"- {row.set}: ECE {row.value:.1%}")
 
 
 if __name__ == "__main__":

@@ -302,7 +302,7 @@ class Study:
         """A generated set, checked and decoded once: a dozen networks look at it."""
         made = open_generated(self.work / name)
         pixels = np.stack(made.images(range(len(made))))
-        return oods.ImageSet.from_arrays(f"{name} (generated)", pixels, made.labels, made.class_names)
+        return oods.ImageSet.from_arrays(name, pixels, made.labels, made.class_names)
 
     def _corrupted(self, kind: str) -> tuple[oods.ImageSet, oods.ImageSet]:
         """Some ID test images at the highest severity, computed once, and the images that they were."""

@@ -79,6 +79,10 @@ def test_the_grid_of_the_paper():
     assert LAMBDAS == (0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.25, 2.5, 2.75, 3.0)
 
 
+def test_the_weight_that_made_hard_images():
+    assert NearRecipe().lambda_perceptual == 8
+
+
 def test_pairs_by_class_need_classes():
     assert NearRecipe().paired_by_class and not NearRecipe(network="dcgan").paired_by_class
     assert not NearRecipe(pairing="nearest").paired_by_class

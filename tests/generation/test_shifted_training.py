@@ -64,6 +64,11 @@ def whole(tmp_path_factory):
     return train(folder), folder
 
 
+def test_a_distance_that_shows_and_a_weight_for_the_class():
+    recipe = ShiftedRecipe()
+    assert (recipe.lambda_perceptual, recipe.lambda_semantic, recipe.lambda_label) == (9, 1, 1)
+
+
 def test_the_objective_by_hand():
     given, drawn = torch.full((2, 3, 2, 2), 0.2), torch.full((2, 3, 2, 2), 0.7)
     logits = torch.tensor([[[1.0, 2.0, 0.0], [0.0, 0.0, 4.0]], [[-1.0, 0.0, 0.5], [3.0, 1.0, 1.0]]])

@@ -17,6 +17,7 @@ from oodscope.generation.generated import SetPlan, make_set
 from oodscope.generation.generated.pool import frame_of
 from oodscope.models.device import choose_device
 from oodscope.report.generated_set import write_set_page
+from oodscope.results.generated_claims import RECOGNISED_NEAR
 
 POOLED = 5
 """Images made for each one that is wanted."""
@@ -75,7 +76,7 @@ def write_set(request: Request, **own: Any) -> None:
     if plan.kind == "near":
         share = made.recipe["class seen by the ensemble"]
         typer.echo(f"the ensemble still sees the class that they were made from in {100 * share:.1f} % of them")
-        if share > 0.5:
+        if share > RECOGNISED_NEAR:
             typer.echo("most are odd images of their class and no outliers: raise --pool, or set a higher --window")
     if len(made.files) < wanted:
         typer.echo(f"fewer than the {wanted:,} asked for: raise --pool above {told['images']:,}")
