@@ -8,7 +8,8 @@ import argparse
 import numpy as np
 from numpy.typing import NDArray
 
-from oodscope.metrics import bca_interval, percentile_interval, reliability
+from oodscope.metrics.bootstrap import bca_interval, percentile_interval
+from oodscope.metrics.calibration import reliability
 
 BINS = 15
 KINDS = {

@@ -23,9 +23,9 @@ from tests.realdata.packs import pack
 import oodscope as oods
 from detectors_cifar import PUBLISHED
 from oodscope.data.packaged import row_list
-from oodscope.detectors import DETECTORS, create_detector
-from oodscope.metrics import Ranking
-from oodscope.protocols import applicable, score_benchmark
+from oodscope.detectors.registry import DETECTORS, create_detector
+from oodscope.metrics.ranking import Ranking
+from oodscope.protocols.scoring import applicable, score_benchmark
 from openood_cifar import open_benchmark, open_classifier
 
 TRACKS = ("default", "ood_val")

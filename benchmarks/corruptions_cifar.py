@@ -21,8 +21,8 @@ import torch
 from torch import Tensor
 
 from oodscope.base.files import write_text
-from oodscope.data import corrupt_batch
-from oodscope.data.corruptions import CORRUPTIONS
+from oodscope.data.corruptions.batch import corrupt_batch
+from oodscope.data.corruptions.catalog import CORRUPTIONS
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.realdata.packs import CIFAR10, pack, resnet18

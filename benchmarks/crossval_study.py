@@ -27,15 +27,18 @@ from torch import nn
 
 import oodscope as oods
 from oodscope.data.classnames import overlapping_classes
-from oodscope.data.folds import hierarchical_choice
+from oodscope.data.folds.choice import hierarchical_choice
 from oodscope.data.selection import join, restrict
 from oodscope.execution.console import ConsoleProgress
-from oodscope.metrics import DUAL_METRICS
-from oodscope.protocols.crossval import CrossValidationPlan, FrozenEmbeddings, Pair, cross_validate
+from oodscope.metrics.crossval import DUAL_METRICS
+from oodscope.protocols.crossval.engine import cross_validate
+from oodscope.protocols.crossval.frozen import FrozenEmbeddings
+from oodscope.protocols.crossval.pair import Pair
+from oodscope.protocols.crossval.plan import CrossValidationPlan
 from oodscope.report.crossval import write_crossval
-from oodscope.results import CrossValidationTable
+from oodscope.results.crossval import CrossValidationTable
 from oodscope.results.crossval_study import study_metric
-from oodscope.training.heads import HeadRecipe
+from oodscope.training.heads.recipe import HeadRecipe
 
 BACKBONES = ("efficientnet-lite0", "resnet18-cifar10", "resnet18-cifar100")
 OUTLIERS = {"mnist": "mnist_test", "svhn": "svhn_test_10k", "textures": "dtd10_32", "scenes": "sun_scenes_32"}

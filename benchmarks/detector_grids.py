@@ -15,9 +15,9 @@ from pathlib import Path
 import torch
 
 import oodscope as oods
-from oodscope.data import Validation
-from oodscope.detectors import DETECTORS, create_detector
+from oodscope.data.splits import Validation
 from oodscope.detectors.fitting import fit_detector
+from oodscope.detectors.registry import DETECTORS, create_detector
 from openood_cifar import open_benchmark, open_classifier
 
 LEFT_OUT = ("opengan", "gmm", "openmax")

@@ -19,9 +19,9 @@ import numpy as np
 from scipy.stats import spearmanr
 
 import oodscope as oods
-from oodscope.detectors import DETECTORS, create_detector
-from oodscope.metrics import Ranking
-from oodscope.protocols import applicable, score_benchmark
+from oodscope.detectors.registry import DETECTORS, create_detector
+from oodscope.metrics.ranking import Ranking
+from oodscope.protocols.scoring import applicable, score_benchmark
 from openood_cifar import open_benchmark, open_classifier
 
 TRACKS = ("default", "id_only", "ood_val")

@@ -34,11 +34,13 @@ from scipy.stats import spearmanr
 import oodscope as oods
 from density_models import Autoencoder, autoencoder_scorer, flow_scorer, load_density
 from oodscope.detectors.function_scorer import TensorScorer
-from oodscope.generation.variations import GanVariation, Variation, create_variation
-from oodscope.models.generators import load_generator
-from oodscope.protocols.adversarial import Plan
+from oodscope.generation.variations.base import Variation
+from oodscope.generation.variations.gan import GanVariation
+from oodscope.generation.variations.registry import create_variation
+from oodscope.models.generators.saved import load_generator
 from oodscope.protocols.adversarial.attacked import Attacked, aim
 from oodscope.protocols.adversarial.frame import Frame
+from oodscope.protocols.adversarial.plan import Plan
 from oodscope.results.attack import Attack
 from oodscope.results.attack_table import attack_table
 from openood_cifar import ARTIFACTS, TRANSFORM, open_classifier, pack

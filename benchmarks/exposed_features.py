@@ -15,9 +15,11 @@ import torch
 from tests.realdata.packs import CIFAR100, pack, resnet18
 
 import oodscope as oods
-from oodscope.activations import ActivationStore
-from oodscope.metrics import Ranking
-from oodscope.training.heads import HeadRecipe, HeadTask, train_heads
+from oodscope.activations.store import ActivationStore
+from oodscope.metrics.ranking import Ranking
+from oodscope.training.heads.recipe import HeadRecipe
+from oodscope.training.heads.task import HeadTask
+from oodscope.training.heads.training import train_heads
 
 TRAIN, TEST = 1500, 500
 

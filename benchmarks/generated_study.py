@@ -39,18 +39,24 @@ import torch
 
 import oodscope as oods
 from oodscope.data.corruptions.catalog import members
-from oodscope.data.generated import is_generated, open_generated, read_generated, write_generated
+from oodscope.data.generated.opening import is_generated, open_generated
+from oodscope.data.generated.record import read_generated
+from oodscope.data.generated.writing import write_generated
 from oodscope.execution.memory import PeakMemory
 from oodscope.generation.ensemble import HETEROGENEOUS, train_ensemble
 from oodscope.generation.generated.pool import Pool, frame_of, read_pool
 from oodscope.generation.generated.pooling import draw_near
 from oodscope.generation.generated.selecting import select_near, select_shifted
-from oodscope.generation.near import LAMBDAS, NearRecipe, TrainedNear, fine_tune_grid, train_base, usable
+from oodscope.generation.near.recipe import LAMBDAS, NearRecipe
+from oodscope.generation.near.stages import TrainedNear, usable
+from oodscope.generation.near.trained import fine_tune_grid, train_base
 from oodscope.generation.perceptual import open_perceptual
 from oodscope.generation.semantic import EnsembleInformation
-from oodscope.generation.shifted import ShiftedRecipe, shift, train_shifted
+from oodscope.generation.shifted.recipe import ShiftedRecipe
+from oodscope.generation.shifted.sampling import shift
+from oodscope.generation.shifted.trained import train_shifted
 from oodscope.metrics.window import Window
-from oodscope.models import Classifier
+from oodscope.models.classifier import Classifier
 from oodscope.results.generated_claims import claims
 from oodscope.results.generated_ranks import rank_agreements
 from oodscope.results.generated_table import calibration_table, separation_table
@@ -320,7 +326,7 @@ class Study:
         return oods.ImageSet.from_arrays(kind, pixels, source.labels, source.class_names), source
 
     def _applies(self, name: str, network: Classifier, bench: oods.Benchmark) -> bool:
-        from oodscope.protocols import applicable
+        from oodscope.protocols.scoring import applicable
 
         chosen, refused = applicable([oods.create_detector(name)], network, bench)
         for detector, reason in refused.items():

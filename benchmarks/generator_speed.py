@@ -21,15 +21,19 @@ import oodscope.generation.gan.replay as replay
 from oodscope.generation.ensemble import HETEROGENEOUS
 from oodscope.generation.gan.real import RealImages
 from oodscope.generation.gan.resumable import ResumableLoop
-from oodscope.generation.near import NearObjective, NearRecipe, sample
 from oodscope.generation.near.loop import NearLoop
 from oodscope.generation.near.networks import build_networks, near_shape
+from oodscope.generation.near.objective import NearObjective
+from oodscope.generation.near.recipe import NearRecipe
+from oodscope.generation.near.sampling import sample
 from oodscope.generation.perceptual import FeatureDistance
 from oodscope.generation.semantic import EnsembleInformation
-from oodscope.generation.shifted import ShiftedObjective, ShiftedRecipe, shift
 from oodscope.generation.shifted.loop import ShiftedLoop
+from oodscope.generation.shifted.objective import ShiftedObjective
+from oodscope.generation.shifted.recipe import ShiftedRecipe
+from oodscope.generation.shifted.sampling import shift
 from oodscope.models.device import choose_device
-from oodscope.models.generators import UnetGenerator, UnetShape
+from oodscope.models.generators.pix2pix import UnetGenerator, UnetShape
 
 
 def made_up(side: int, channels: int) -> oods.ImageSet:

@@ -13,8 +13,8 @@ import torch
 from scipy.stats import rankdata
 from torch import Tensor, nn
 
-from oodscope.data.glyphs import SPLITS, render_split
-from oodscope.models.small import small_cnn
+from oodscope.data.glyphs.split import SPLITS, render_split
+from oodscope.models.small.cnn import small_cnn
 
 EPOCHS, BATCH, LEARNING_RATE, WEIGHT_DECAY = 10, 64, 0.1, 1e-3
 TRAIN_PER_CLASS = 500

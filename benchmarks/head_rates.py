@@ -18,7 +18,9 @@ from tests.realdata.packs import pack
 
 import oodscope as oods
 from imagenet_smoke import network
-from oodscope.training import HeadRecipe, HeadTask, train_heads
+from oodscope.training.heads.recipe import HeadRecipe
+from oodscope.training.heads.task import HeadTask
+from oodscope.training.heads.training import train_heads
 
 SPLITS, CLASSES = 3, 10
 

@@ -19,7 +19,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from oodscope.training import HeadRecipe, HeadTask, train_heads
+from oodscope.training.heads.recipe import HeadRecipe
+from oodscope.training.heads.task import HeadTask
+from oodscope.training.heads.training import train_heads
 
 
 def mixture(count: int, width: int, classes: int, device: str) -> tuple[Tensor, Tensor]:

@@ -20,10 +20,10 @@ import torchvision
 from torch import nn
 
 from oodscope.base.errors import OodscopeError
-from oodscope.data import Preprocess
-from oodscope.models import Classifier, create_model
+from oodscope.data.preprocess import Preprocess
+from oodscope.models.classifier import Classifier
 from oodscope.models.structure import final_layer
-from oodscope.models.zoo import MODELS
+from oodscope.models.zoo import MODELS, create_model
 
 DRAWN, SEED, REAL = 100, 0, 60_000_000
 

@@ -17,8 +17,11 @@ from typing import Any
 import numpy as np
 
 import oodscope as oods
-from oodscope.metrics import Rejection, ThresholdSample, percentile_interval, resamples
-from oodscope.protocols.labelled_sets import correct_rows, labelled_sets, rows_of
+from oodscope.metrics.bootstrap import percentile_interval
+from oodscope.metrics.draws import resamples
+from oodscope.metrics.rejection import Rejection
+from oodscope.metrics.threshold import ThresholdSample
+from oodscope.protocols.labelled_sets import labelled_sets, rows_of
 from oodscope.protocols.selective_rows import selective_estimates
 from oodscope.report.paper.human import conventional_twice
 from oodscope.report.paper.style import save_figure
@@ -124,7 +127,7 @@ def show_against_msp(result: oods.Result) -> None:
 def der_replicates(scores: oods.ScoreTable, keep: float, source: str) -> tuple[dict[str, float], dict[str, Any]]:
     """The mean DER over all sets, and the same from resamples that all detectors share."""
     part = rows_of(scores, f"id_{source.split('_')[0]}")
-    part = part[correct_rows(scores)[part]]
+    part = part[scores.correct()[part]]
     sets = labelled_sets(scores)
     points, draws = {}, {detector: np.empty(REPLICATES) for detector in scores.detectors}
     streams = [resamples(len(part), seed=0), *(resamples(len(each), seed=0, ood_set=each.name) for each in sets)]

@@ -18,8 +18,8 @@ import numpy as np
 import torch
 
 import oodscope as oods
-from oodscope.activations import Probe
-from oodscope.detectors import DETECTORS, create_detector
+from oodscope.activations.probe import Probe
+from oodscope.detectors.registry import DETECTORS, create_detector
 
 ROWS, WIDTH, CLASSES, VAL, TEST, BLOCK = 1_281_167, 2048, 1000, 5_000, 45_000, 8192
 PARAMS = {

@@ -20,10 +20,14 @@ import torch
 
 import oodscope as oods
 from oodscope.base.catalog import catalog
-from oodscope.protocols import PROTOCOLS
-from oodscope.results import CrossValidationTable, Measurements, Result, RunRecord, ScoreTable, SetRecord
+from oodscope.protocols.protocol import PROTOCOLS
 from oodscope.results.attack import Attack
+from oodscope.results.crossval import CrossValidationTable
 from oodscope.results.environment import environment
+from oodscope.results.measurements import Measurements
+from oodscope.results.record import RunRecord, SetRecord
+from oodscope.results.result import Result
+from oodscope.results.scoretable import ScoreTable
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.browser import chromium as debian
@@ -150,7 +154,7 @@ def make_runs(folder: Path, images: int) -> None:
 
 def write(runs: Path, page: Path, profile: bool) -> tuple[float, float]:
     """Seconds of `oodscope report` after its imports: by the clock, and of the processor."""
-    from oodscope.report import write_report
+    from oodscope.report.page import write_report
     from oodscope.results.opened import open_runs
 
     watch = cProfile.Profile()

@@ -17,14 +17,15 @@ import numpy as np
 import pandas as pd
 
 from oodscope import __version__
-from oodscope.protocols.leaderboard import verify_each
 from oodscope.protocols.leaderboard.remembered import RememberedExaminer
-from oodscope.report.site import write_site
-from oodscope.results import ScoreTable
-from oodscope.results.leaderboard import BenchmarkUse, DetectorUse, Entry, ModelUse, Publication, Search, SetUse
+from oodscope.protocols.leaderboard.verifying import verify_each
+from oodscope.report.site.render import write_site
+from oodscope.results.leaderboard.entry import Entry
 from oodscope.results.leaderboard.folder import read_entry, score_metadata, write_entry
 from oodscope.results.leaderboard.keeping import Receipt, write_receipt
 from oodscope.results.leaderboard.lists import table_lists
+from oodscope.results.leaderboard.records import BenchmarkUse, DetectorUse, ModelUse, Publication, Search, SetUse
+from oodscope.results.scoretable import ScoreTable
 
 SETS = {
     "id_test": ("id_test", 400),

@@ -16,8 +16,11 @@ import oodscope as oods
 from oodscope.base.errors import OodscopeError
 from oodscope.cli.job import open_benchmark, read_job
 from oodscope.cli.modelspec import make_classifier
-from oodscope.execution import SILENT
-from oodscope.protocols.leaderboard import publish_activations, rerun, submit, verify
+from oodscope.execution.progress import SILENT
+from oodscope.protocols.leaderboard.publishing import publish_activations
+from oodscope.protocols.leaderboard.rerunning import rerun
+from oodscope.protocols.leaderboard.submitting import submit
+from oodscope.protocols.leaderboard.verifying import verify
 from oodscope.results.leaderboard.keeping import write_receipt
 
 

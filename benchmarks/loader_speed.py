@@ -19,11 +19,15 @@ import torch
 from PIL import Image
 from torch import nn
 
-from oodscope import ActivationStore, Classifier, ImageSet, Preprocess
 from oodscope.activations.extract import prepared
-from oodscope.data import open_folder
-from oodscope.data.sources import FileSource
-from oodscope.execution import PeakMemory, threads
+from oodscope.activations.store import ActivationStore
+from oodscope.data.imageset import ImageSet
+from oodscope.data.opening import open_folder
+from oodscope.data.preprocess import Preprocess
+from oodscope.data.sources.files import FileSource
+from oodscope.execution.lookahead import threads
+from oodscope.execution.memory import PeakMemory
+from oodscope.models.classifier import Classifier
 
 TRANSFORM = Preprocess(size=224, resize=256, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
 COUNT, SIZE, BATCH, TURNS = 1000, (500, 375), 64, 4

@@ -11,7 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 
-from oodscope.metrics import Ranking, auroc_interval, bootstrap, point_metrics
+from oodscope.metrics.catalog import point_metrics
+from oodscope.metrics.delong import auroc_interval
+from oodscope.metrics.ranking import Ranking
+from oodscope.metrics.resampling import bootstrap
 
 SIDE = 500_000
 Scores = NDArray[np.float64]

@@ -22,17 +22,21 @@ from torch import Tensor, nn
 from torchvision.models import resnet18
 
 import oodscope as oods
-from oodscope.detectors import Scorer
 from oodscope.detectors.knn import KNN
-from oodscope.generation import Standardised, create_sampler, search
+from oodscope.detectors.scorer import Scorer
 from oodscope.generation.compiling import Compiled
+from oodscope.generation.energy import Standardised
 from oodscope.generation.fast import FastPipeline, quick_products
 from oodscope.generation.noise import Noise
+from oodscope.generation.samplers import create_sampler
+from oodscope.generation.search import search
 from oodscope.generation.target import Target
 from oodscope.generation.trunk import Trunk
-from oodscope.generation.variations import GanVariation, Variation, create_variation
+from oodscope.generation.variations.base import Variation
+from oodscope.generation.variations.gan import GanVariation
+from oodscope.generation.variations.registry import create_variation
 from oodscope.generation.visits import Visits
-from oodscope.models.generators import GeneratorShape, StyleGenerator
+from oodscope.models.generators.stylegan import GeneratorShape, StyleGenerator
 
 SHAPE = (3, 32, 32)
 WIDTH = 512

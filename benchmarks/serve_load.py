@@ -21,8 +21,8 @@ from tests.serve.live import Live
 from tests.serve.load import load
 from tests.serve.world import make_entry, upload
 
-from oodscope.execution import SILENT
-from oodscope.results import ResultStore
+from oodscope.execution.progress import SILENT
+from oodscope.results.store import ResultStore
 from oodscope.results.telling import told
 
 PATHS = [

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import oodscope as oods
-from oodscope.data import corrupt
+from oodscope.data.corruptions.sets import corrupt
 from openood_cifar import TRANSFORM, open_benchmark, pack
 
 

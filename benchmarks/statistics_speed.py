@@ -12,8 +12,13 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 
-from oodscope.metrics import METRICS, Ranking, auroc_interval, bootstrap_each, mean_auroc_interval, place, together
-from oodscope.metrics.comparison import holm, paired_bootstrap, paired_delong
+from oodscope.metrics.catalog import METRICS
+from oodscope.metrics.comparison.multiplicity import holm
+from oodscope.metrics.comparison.paired import paired_bootstrap, paired_delong
+from oodscope.metrics.delong import auroc_interval, mean_auroc_interval
+from oodscope.metrics.placements import place, together
+from oodscope.metrics.ranking import Ranking
+from oodscope.metrics.resampling import bootstrap_each
 
 DETECTORS, SETS, IMAGES, REPLICATES = 30, 6, 10_000, 1000
 Scores = NDArray[np.float64]

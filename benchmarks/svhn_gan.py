@@ -18,9 +18,10 @@ import numpy as np
 import torch
 
 from oodscope.execution.console import ConsoleProgress
-from oodscope.generation.gan import GanRecipe, train_gan, write_grid
-from oodscope.generation.gan.trained import FILE, GRID
-from oodscope.generation.variations import GanVariation
+from oodscope.generation.gan.grid import write_grid
+from oodscope.generation.gan.recipe import GanRecipe
+from oodscope.generation.gan.trained import FILE, GRID, train_gan
+from oodscope.generation.variations.gan import GanVariation
 from oodscope.models.device import choose_device
 from openood_cifar import pack
 

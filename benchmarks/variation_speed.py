@@ -12,7 +12,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from oodscope.generation.variations import Variation, create_variation
+from oodscope.generation.variations.base import Variation
+from oodscope.generation.variations.registry import create_variation
 
 NAMES = (
     "affine",

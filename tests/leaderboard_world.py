@@ -9,11 +9,12 @@ from tempfile import mkdtemp
 import pytest
 
 import oodscope as oods
-from oodscope.metrics import bootstrap_each
+from oodscope.metrics.resampling import bootstrap_each
 from oodscope.protocols import conventional_rows, rejection_rows, selective_rows, separation
-from oodscope.protocols.leaderboard import About, publish_activations, submit
-
-from .tiny import benchmark, classifier
+from oodscope.protocols.leaderboard.about import About
+from oodscope.protocols.leaderboard.publishing import publish_activations
+from oodscope.protocols.leaderboard.submitting import submit
+from tests.tiny import benchmark, classifier
 
 DETECTORS = ["msp", "knn", "react+msp", "klm", "vim"]
 ABOUT = {

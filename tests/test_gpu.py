@@ -5,10 +5,10 @@ import pytest
 import torch
 
 import oodscope as oods
-from oodscope.detectors import DETECTORS, Cost, Needs
-
-from .detectors.worlds import activations, world
-from .tiny import benchmark, classifier, imageset
+from oodscope.detectors.base import Cost, Needs
+from oodscope.detectors.registry import DETECTORS
+from tests.detectors.worlds import activations, world
+from tests.tiny import benchmark, classifier, imageset
 
 pytestmark = [
     pytest.mark.gpu,

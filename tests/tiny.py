@@ -4,7 +4,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from oodscope import Benchmark, Classifier, ImageSet, Preprocess
+from oodscope.data.benchmark import Benchmark
+from oodscope.data.imageset import ImageSet
+from oodscope.data.preprocess import Preprocess
+from oodscope.models.classifier import Classifier
 
 TRANSFORM = Preprocess(size=8)
 

@@ -16,108 +16,108 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from oodscope.activations import Activations as Activations
-    from oodscope.activations import ActivationStore as ActivationStore
+    from oodscope.activations.activations import Activations as Activations
+    from oodscope.activations.store import ActivationStore as ActivationStore
     from oodscope.api import audit as audit
     from oodscope.api import evaluate as evaluate
     from oodscope.base.errors import OodscopeError as OodscopeError
-    from oodscope.data import Benchmark as Benchmark
-    from oodscope.data import FoldPlan as FoldPlan
-    from oodscope.data import ImageSet as ImageSet
-    from oodscope.data import Preprocess as Preprocess
-    from oodscope.data import corrupt as corrupt
-    from oodscope.data import corrupt_batch as corrupt_batch
-    from oodscope.data import fold_sets as fold_sets
-    from oodscope.data import load_benchmark as load_benchmark
-    from oodscope.data import own_benchmark as own_benchmark
-    from oodscope.data.folds import DualKFold as DualKFold
-    from oodscope.data.folds import HierarchicalKFold as HierarchicalKFold
-    from oodscope.detectors import Detector as Detector
-    from oodscope.detectors import FunctionScorer as FunctionScorer
-    from oodscope.detectors import Scorer as Scorer
-    from oodscope.detectors import create_detector as create_detector
-    from oodscope.detectors import fit_scorer as fit_scorer
-    from oodscope.detectors import load as load
-    from oodscope.detectors import load_detector as load_detector
+    from oodscope.data.benchmark import Benchmark as Benchmark
+    from oodscope.data.corruptions.batch import corrupt_batch as corrupt_batch
+    from oodscope.data.corruptions.sets import corrupt as corrupt
+    from oodscope.data.folds.plan import FoldPlan as FoldPlan
+    from oodscope.data.folds.sets import fold_sets as fold_sets
+    from oodscope.data.folds.splitters import DualKFold as DualKFold
+    from oodscope.data.folds.splitters import HierarchicalKFold as HierarchicalKFold
+    from oodscope.data.imageset import ImageSet as ImageSet
+    from oodscope.data.loading import load_benchmark as load_benchmark
+    from oodscope.data.own import own_benchmark as own_benchmark
+    from oodscope.data.preprocess import Preprocess as Preprocess
+    from oodscope.detectors.artefact import load as load
+    from oodscope.detectors.base import Detector as Detector
+    from oodscope.detectors.deploying import fit_scorer as fit_scorer
+    from oodscope.detectors.function_scorer import FunctionScorer as FunctionScorer
+    from oodscope.detectors.registry import create_detector as create_detector
+    from oodscope.detectors.saving import load_detector as load_detector
+    from oodscope.detectors.scorer import Scorer as Scorer
     from oodscope.execution.console import ConsoleProgress as ConsoleProgress
-    from oodscope.models import Classifier as Classifier
-    from oodscope.models import create_model as create_model
-    from oodscope.protocols import HumanCentric as HumanCentric
-    from oodscope.protocols import attack as attack
-    from oodscope.protocols import compare as compare
-    from oodscope.protocols import fit_scorers as fit_scorers
-    from oodscope.protocols.crossval import CrossValidationPlan as CrossValidationPlan
-    from oodscope.protocols.crossval import FineTuning as FineTuning
-    from oodscope.protocols.crossval import FrozenEmbeddings as FrozenEmbeddings
-    from oodscope.protocols.crossval import FullTraining as FullTraining
-    from oodscope.protocols.crossval import Pair as Pair
-    from oodscope.protocols.crossval import cross_validate as cross_validate
-    from oodscope.protocols.generated import GeneratedChecks as GeneratedChecks
-    from oodscope.protocols.generated import judge_generated as judge_generated
-    from oodscope.report import write_attack as write_attack
-    from oodscope.report import write_audit as write_audit
-    from oodscope.report import write_generated_study as write_generated_study
-    from oodscope.report import write_report as write_report
-    from oodscope.results import Result as Result
-    from oodscope.results import ResultStore as ResultStore
-    from oodscope.results import ScoreTable as ScoreTable
-    from oodscope.results import over_seeds as over_seeds
-    from oodscope.training import CrossEntropy as CrossEntropy
-    from oodscope.training import FineTune as FineTune
-    from oodscope.training import OutlierExposure as OutlierExposure
-    from oodscope.training import train as train
+    from oodscope.models.classifier import Classifier as Classifier
+    from oodscope.models.zoo import create_model as create_model
+    from oodscope.protocols.adversarial.attacking import attack as attack
+    from oodscope.protocols.comparing import compare as compare
+    from oodscope.protocols.crossval.engine import cross_validate as cross_validate
+    from oodscope.protocols.crossval.frozen import FrozenEmbeddings as FrozenEmbeddings
+    from oodscope.protocols.crossval.networks import FineTuning as FineTuning
+    from oodscope.protocols.crossval.networks import FullTraining as FullTraining
+    from oodscope.protocols.crossval.pair import Pair as Pair
+    from oodscope.protocols.crossval.plan import CrossValidationPlan as CrossValidationPlan
+    from oodscope.protocols.generated.checking import GeneratedChecks as GeneratedChecks
+    from oodscope.protocols.generated.judging import judge_generated as judge_generated
+    from oodscope.protocols.human_options import HumanCentric as HumanCentric
+    from oodscope.protocols.scoring import fit_scorers as fit_scorers
+    from oodscope.report.attack import write_attack as write_attack
+    from oodscope.report.audit import write_audit as write_audit
+    from oodscope.report.generated import write_generated_study as write_generated_study
+    from oodscope.report.page import write_report as write_report
+    from oodscope.results.result import Result as Result
+    from oodscope.results.scoretable import ScoreTable as ScoreTable
+    from oodscope.results.seeds import over_seeds as over_seeds
+    from oodscope.results.store import ResultStore as ResultStore
+    from oodscope.training.cross_entropy import CrossEntropy as CrossEntropy
+    from oodscope.training.fine_tune import FineTune as FineTune
+    from oodscope.training.outlier_exposure import OutlierExposure as OutlierExposure
+    from oodscope.training.trained import train as train
 
 _HOMES = {
-    "ActivationStore": "activations",
-    "Activations": "activations",
-    "Benchmark": "data",
-    "Classifier": "models",
+    "ActivationStore": "activations.store",
+    "Activations": "activations.activations",
+    "Benchmark": "data.benchmark",
+    "Classifier": "models.classifier",
     "ConsoleProgress": "execution.console",
-    "CrossEntropy": "training",
-    "CrossValidationPlan": "protocols.crossval",
-    "Detector": "detectors",
-    "DualKFold": "data.folds",
-    "FineTune": "training",
-    "FineTuning": "protocols.crossval",
-    "FoldPlan": "data",
-    "FrozenEmbeddings": "protocols.crossval",
-    "FullTraining": "protocols.crossval",
-    "FunctionScorer": "detectors",
-    "GeneratedChecks": "protocols.generated",
-    "HierarchicalKFold": "data.folds",
-    "HumanCentric": "protocols",
-    "ImageSet": "data",
+    "CrossEntropy": "training.cross_entropy",
+    "CrossValidationPlan": "protocols.crossval.plan",
+    "Detector": "detectors.base",
+    "DualKFold": "data.folds.splitters",
+    "FineTune": "training.fine_tune",
+    "FineTuning": "protocols.crossval.networks",
+    "FoldPlan": "data.folds.plan",
+    "FrozenEmbeddings": "protocols.crossval.frozen",
+    "FullTraining": "protocols.crossval.networks",
+    "FunctionScorer": "detectors.function_scorer",
+    "GeneratedChecks": "protocols.generated.checking",
+    "HierarchicalKFold": "data.folds.splitters",
+    "HumanCentric": "protocols.human_options",
+    "ImageSet": "data.imageset",
     "OodscopeError": "base.errors",
-    "OutlierExposure": "training",
-    "Pair": "protocols.crossval",
-    "Preprocess": "data",
-    "Result": "results",
-    "ResultStore": "results",
-    "ScoreTable": "results",
-    "Scorer": "detectors",
-    "attack": "protocols",
+    "OutlierExposure": "training.outlier_exposure",
+    "Pair": "protocols.crossval.pair",
+    "Preprocess": "data.preprocess",
+    "Result": "results.result",
+    "ResultStore": "results.store",
+    "ScoreTable": "results.scoretable",
+    "Scorer": "detectors.scorer",
+    "attack": "protocols.adversarial.attacking",
     "audit": "api",
-    "compare": "protocols",
-    "corrupt": "data",
-    "corrupt_batch": "data",
-    "create_detector": "detectors",
-    "create_model": "models",
-    "cross_validate": "protocols.crossval",
+    "compare": "protocols.comparing",
+    "corrupt": "data.corruptions.sets",
+    "corrupt_batch": "data.corruptions.batch",
+    "create_detector": "detectors.registry",
+    "create_model": "models.zoo",
+    "cross_validate": "protocols.crossval.engine",
     "evaluate": "api",
-    "fit_scorer": "detectors",
-    "fold_sets": "data",
-    "fit_scorers": "protocols",
-    "judge_generated": "protocols.generated",
-    "load": "detectors",
-    "load_benchmark": "data",
-    "load_detector": "detectors",
-    "over_seeds": "results",
-    "own_benchmark": "data",
-    "train": "training",
-    "write_attack": "report",
-    "write_audit": "report",
-    "write_generated_study": "report",
-    "write_report": "report",
+    "fit_scorer": "detectors.deploying",
+    "fold_sets": "data.folds.sets",
+    "fit_scorers": "protocols.scoring",
+    "judge_generated": "protocols.generated.judging",
+    "load": "detectors.artefact",
+    "load_benchmark": "data.loading",
+    "load_detector": "detectors.saving",
+    "over_seeds": "results.seeds",
+    "own_benchmark": "data.own",
+    "train": "training.trained",
+    "write_attack": "report.attack",
+    "write_audit": "report.audit",
+    "write_generated_study": "report.generated",
+    "write_report": "report.page",
 }
 
 __all__ = ["__version__", *sorted(_HOMES)]

@@ -9,19 +9,28 @@ from typing import Any, get_args
 from torch import nn
 
 from oodscope import __version__
-from oodscope.activations import PRECISION, ActivationStore
+from oodscope.activations.store import PRECISION, ActivationStore
 from oodscope.base.errors import DetectorError, OodscopeError, UnknownNameError
-from oodscope.data import Benchmark, find_duplicates
-from oodscope.detectors import DETECTORS, Detector, Needs, create_detector
-from oodscope.execution import SILENT, Progress
-from oodscope.models import Classifier
-from oodscope.protocols import HumanCentric, Protocol, applicable, find_exposure, get_protocol, score_benchmark
+from oodscope.data.benchmark import Benchmark
+from oodscope.data.duplicates import find_duplicates
+from oodscope.detectors.base import Detector, Needs
+from oodscope.detectors.registry import DETECTORS, create_detector
+from oodscope.execution.progress import SILENT, Progress
+from oodscope.models.classifier import Classifier
 from oodscope.protocols.audit import audit_benchmark
+from oodscope.protocols.exposure import find_exposure
+from oodscope.protocols.human_options import HumanCentric
 from oodscope.protocols.networks import network_record
 from oodscope.protocols.picturing import picture_hardest
-from oodscope.results import Measurements, Result, RunRecord, ScoreTable, SetRecord, Tuning
+from oodscope.protocols.protocol import Protocol, get_protocol
+from oodscope.protocols.scoring import applicable, score_benchmark
 from oodscope.results.audit import Audit
 from oodscope.results.environment import environment
+from oodscope.results.measurement import Tuning
+from oodscope.results.measurements import Measurements
+from oodscope.results.record import RunRecord, SetRecord
+from oodscope.results.result import Result
+from oodscope.results.scoretable import ScoreTable
 
 ALL = "all"
 

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oodscope import Activations
+from oodscope.activations.activations import Activations
 from oodscope.base.errors import ActivationError
 
 

@@ -9,14 +9,17 @@ import pytest
 import torch
 from PIL import Image
 
-from oodscope import ActivationStore, Classifier, Preprocess, evaluate
 from oodscope.activations import extract
 from oodscope.activations.extract import prepared
-from oodscope.data import Benchmark, open_folder
+from oodscope.activations.store import ActivationStore
+from oodscope.api import evaluate
+from oodscope.data.benchmark import Benchmark
+from oodscope.data.opening import open_folder
+from oodscope.data.preprocess import Preprocess
 from oodscope.data.sources import encoded
-from oodscope.execution import ahead
-
-from ..tiny import classifier, images, network
+from oodscope.execution.lookahead import ahead
+from oodscope.models.classifier import Classifier
+from tests.tiny import classifier, images, network
 
 
 def write(folder, count, seed, side=8):

@@ -4,13 +4,17 @@ import numpy as np
 import pytest
 import torch
 
-from oodscope import ActivationStore, Classifier, Preprocess, create_detector, create_model
-from oodscope.activations import GramSums, MemberLogits, PerturbedFeatures, PerturbedLogits, PooledMaps
-from oodscope.activations import RankReducedLogits as Rank
 from oodscope.activations.mahalanobis_step import SteppedMaps
-from oodscope.models import Ensemble
-
-from ..tiny import ForwardCounter, imageset, network
+from oodscope.activations.perturbation import PerturbedFeatures, PerturbedLogits
+from oodscope.activations.rank import RankReducedLogits as Rank
+from oodscope.activations.store import ActivationStore
+from oodscope.activations.taps import GramSums, MemberLogits, PooledMaps
+from oodscope.data.preprocess import Preprocess
+from oodscope.detectors.registry import create_detector
+from oodscope.models.classifier import Classifier
+from oodscope.models.ensemble import Ensemble
+from oodscope.models.zoo import create_model
+from tests.tiny import ForwardCounter, imageset, network
 
 TRANSFORM = Preprocess(size=8, std=(0.1, 0.2, 0.4))
 

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from oodscope import ActivationStore, Preprocess
-from oodscope.activations import PerturbedLogits, store
+from oodscope.activations import store
 from oodscope.activations.column import StoredColumn
-from oodscope.models import Classifier
-
-from ..tiny import ForwardCounter, classifier, imageset, network
+from oodscope.activations.perturbation import PerturbedLogits
+from oodscope.activations.store import ActivationStore
+from oodscope.data.preprocess import Preprocess
+from oodscope.models.classifier import Classifier
+from tests.tiny import ForwardCounter, classifier, imageset, network
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from functools import cache
 
 import pytest
 
-from . import chromium as debian
+from tests.browser import chromium as debian
 
 
 @pytest.fixture(scope="package")
@@ -26,7 +26,7 @@ def chromium(pytestconfig):
 @pytest.fixture
 def browser(chromium):
     """A fresh profile; at the end no page may have complained, or asked the network for anything."""
-    from .browser import Browser
+    from tests.browser.browser import Browser
 
     opened = Browser(chromium)
     yield opened
@@ -37,7 +37,7 @@ def browser(chromium):
 @pytest.fixture(scope="package")
 def made(tmp_path_factory):
     """The path of a page by its name; each is made when it is first asked for."""
-    from .made_pages import PAGES
+    from tests.browser.made_pages import PAGES
 
     folder = tmp_path_factory.mktemp("pages")
     return cache(lambda name: PAGES[name](folder / name))

@@ -7,19 +7,26 @@ from pathlib import Path
 import numpy as np
 
 import oodscope as oods
-from oodscope.report import write_attack, write_audit, write_crossval, write_generated_study, write_report
-from oodscope.report.site import write_site
-from oodscope.results import CrossValidationTable, Measurements, OpenedRuns, Result, ScoreTable
+from oodscope.report.attack import write_attack
+from oodscope.report.audit import write_audit
+from oodscope.report.crossval import write_crossval
+from oodscope.report.generated import write_generated_study
+from oodscope.report.page import write_report
+from oodscope.report.site.render import write_site
 from oodscope.results.attack import Attack
+from oodscope.results.crossval import CrossValidationTable
 from oodscope.results.gallery import Gallery
 from oodscope.results.hardest import hardest, shown_sets
-
-from ..generation.toys import Shift
-from ..protocols.generated_world import study
-from ..report.board_factory import make_board
-from ..results.crossval_factory import make_table
-from ..results.factory import CLASSES, make_result
-from ..tiny import benchmark, images
+from oodscope.results.measurements import Measurements
+from oodscope.results.opened import OpenedRuns
+from oodscope.results.result import Result
+from oodscope.results.scoretable import ScoreTable
+from tests.generation.toys import Shift
+from tests.protocols.generated_world import study
+from tests.report.board_factory import make_board
+from tests.results.crossval_factory import make_table
+from tests.results.factory import CLASSES, make_result
+from tests.tiny import benchmark, images
 
 DETECTORS = ("msp", "knn", "vim", "react")
 

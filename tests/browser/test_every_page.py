@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from .made_pages import PAGES
+from tests.browser.made_pages import PAGES
 
 pytestmark = pytest.mark.browser
 

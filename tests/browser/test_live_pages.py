@@ -4,9 +4,9 @@ from time import time
 
 import pytest
 
-from oodscope.report.site import render_pages
-from oodscope.results import ResultStore
+from oodscope.report.site.render import render_pages
 from oodscope.results.running import Running
+from oodscope.results.store import ResultStore
 from oodscope.serve.app import Leaderboard
 from oodscope.serve.board import LiveBoard
 from oodscope.serve.snapshot import Snapshot

@@ -7,7 +7,11 @@ from importlib.resources import files
 
 import pytest
 
-from oodscope.report.plots import PlotlyFigure, bundle, rank_correlations, roc_of_detector, score_histograms
+from oodscope.report.plots import bundle
+from oodscope.report.plots.disagreement import rank_correlations
+from oodscope.report.plots.histograms import score_histograms
+from oodscope.report.plots.plot import PlotlyFigure
+from oodscope.report.plots.roc import roc_of_detector
 from tests.report.test_plot import EVIL
 from tests.results.factory import make_scores
 

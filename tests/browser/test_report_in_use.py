@@ -5,15 +5,15 @@ import re
 
 import pytest
 
-from .made_pages import small_result
-from .tables import rows, values
+from tests.browser.made_pages import small_result
+from tests.browser.tables import rows, values
 
 pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
 def shared(chromium, made):
-    from .browser import Browser
+    from tests.browser.browser import Browser
 
     browser = Browser(chromium)
     yield browser, browser.open(made("report"))

@@ -7,7 +7,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from .tables import rows, values
+from tests.browser.tables import rows, values
 
 pytestmark = pytest.mark.browser
 

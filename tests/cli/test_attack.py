@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from safetensors.torch import save_file
 
-from oodscope import create_model
 from oodscope.cli.attacking import AttackSettings
-from oodscope.models.generators import GeneratorShape, StyleGenerator, save_generator
+from oodscope.models.generators.saved import save_generator
+from oodscope.models.generators.stylegan import GeneratorShape, StyleGenerator
+from oodscope.models.zoo import create_model
 from oodscope.results.attack import Attack
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import safetensors.torch
 
-from oodscope import create_model
-from oodscope.results import CrossValidationTable
+from oodscope.models.zoo import create_model
+from oodscope.results.crossval import CrossValidationTable
 from tests.protocols.crossval_world import known, strange
 
 TRANSFORM = "{size: 8, mean: [0.5, 0.5, 0.5], std: [0.25, 0.25, 0.25]}"

@@ -10,8 +10,8 @@ from PIL import Image
 from safetensors.torch import save_file
 
 import oodscope as oods
-from oodscope import create_model
 from oodscope.data.embedded import open_glyphs
+from oodscope.models.zoo import create_model
 
 TRANSFORM = "{size: 32, mean: [0.5, 0.5, 0.5], std: [0.5, 0.5, 0.5]}"
 

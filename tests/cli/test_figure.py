@@ -10,10 +10,9 @@ import pytest
 from oodscope.base.catalog import catalog
 from oodscope.results.attack_table import attack_table
 from oodscope.results.crossval_study import study_metric
-
-from ..protocols.generated_world import NEAR, study
-from ..report.paper_runs import evaluation
-from ..results import made_studies
+from tests.protocols.generated_world import NEAR, study
+from tests.report.paper_runs import evaluation
+from tests.results import made_studies
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +67,7 @@ class TestFigure:
         assert done.stdout.splitlines()[-1] == "[]"
 
     def test_the_list_names_them_all_with_what_they_need(self, oodscope):
-        from oodscope.report.paper import FIGURES
+        from oodscope.report.paper.figure import FIGURES
 
         assert {name: each["needs"] for name, each in catalog("figures").items()} == {
             name: each.needs for name, each in FIGURES.items()

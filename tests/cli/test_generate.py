@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from oodscope.generation.variations import GanVariation
-from oodscope.models.generators import load_generator
+from oodscope.generation.variations.gan import GanVariation
+from oodscope.models.generators.saved import load_generator
 
 SMALL = ("--steps", 2, "--batch-size", 4, "--width", 3, "--device", "cpu")
 

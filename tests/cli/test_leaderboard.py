@@ -9,9 +9,8 @@ import yaml
 from PIL import Image
 from safetensors.torch import save_file
 
-from oodscope import create_model
-
-from ..leaderboard_world import copied, edit, enter, few_replicates, run  # noqa: F401
+from oodscope.models.zoo import create_model
+from tests.leaderboard_world import copied, edit, enter, few_replicates, run  # noqa: F401
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """``oodscope leaderboard build``: a folder of entries becomes a site."""
 
-from ..leaderboard_world import edit, enter, few_replicates  # noqa: F401
-from ..report.reading import read
+from tests.leaderboard_world import edit, enter, few_replicates  # noqa: F401
+from tests.report.reading import read
 
 
 def test_a_folder_becomes_a_site_and_a_refused_entry_is_named(oodscope, tmp_path):

@@ -8,9 +8,9 @@ import torch
 from PIL import Image
 from safetensors.torch import save_file
 
-from oodscope import create_model
 from oodscope.cli.job import Job, read_job
 from oodscope.models.published import published_classes
+from oodscope.models.zoo import create_model
 
 CLASSES = ["ant", "bee", "cat", "dog"]
 TRANSFORM = "{size: 32}"
@@ -78,7 +78,7 @@ def test_the_whole_road_and_again_without_a_single_pass(evaluate, monkeypatch):
     def gone(content, where):
         raise OSError(where)
 
-    monkeypatch.setattr("oodscope.data.sources.encoded.decode", gone)
+    monkeypatch.setattr("oodscope.data.sources.decoding.decode", gone)
     second = content(evaluate(*words))
     assert second["run"]["forward_images"] == 0
     assert [row["value"] for row in second["measurements"]] == [row["value"] for row in first["measurements"]]
@@ -196,10 +196,10 @@ class TestPublishedClasses:
         ("names", "labels"), [(("n01443537", "n01440764"), [0, 1]), (("tench", "goldfish"), [1, 0])]
     )
     def test_folders_are_matched(self, tmp_path, names, labels):
-        from oodscope import own_benchmark
         from oodscope.base.errors import DataError
         from oodscope.cli.classes import matched
         from oodscope.cli.modelspec import ModelSpec
+        from oodscope.data.own import own_benchmark
 
         for row, name in enumerate((*names, "far")):
             (tmp_path / "i" / name).mkdir(parents=True)

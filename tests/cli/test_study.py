@@ -5,9 +5,8 @@ import json
 import pytest
 from safetensors.torch import save_file
 
-from oodscope import create_model
-
-from .test_run import change, project  # noqa: F401
+from oodscope.models.zoo import create_model
+from tests.cli.test_run import change, project  # noqa: F401
 
 STUDY = """
 benchmark: bench.yaml

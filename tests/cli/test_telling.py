@@ -8,8 +8,9 @@ from oodscope.base.config import parse
 from oodscope.base.errors import StorageError
 from oodscope.cli import attacking, crossval_job, job
 from oodscope.cli.storing import store_of
-from oodscope.execution import SILENT
-from oodscope.results import ResultStore, telling
+from oodscope.execution.progress import SILENT
+from oodscope.results import telling
+from oodscope.results.store import ResultStore
 from tests.results.factory import make_result
 from tests.results.test_telling import until
 

@@ -13,15 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from oodscope import ImageSet, load_benchmark, own_benchmark
 from oodscope.base.errors import DataError, OodscopeError
-from oodscope.data import open_folder, open_list
 from oodscope.data.filehashes import FileHashes
+from oodscope.data.imageset import ImageSet
+from oodscope.data.loading import load_benchmark
+from oodscope.data.opening import open_folder, open_list
+from oodscope.data.own import own_benchmark
 from oodscope.data.readability import readable
-from oodscope.data.sources import FileSource
 from oodscope.data.sources.decoding import UnreadableImageError, decode
-
-from .pictures import pixels, png, save, torn
+from oodscope.data.sources.files import FileSource
+from tests.data.pictures import pixels, png, save, torn
 
 
 def written(picture, suffix, **options):
@@ -289,7 +290,7 @@ def test_hashes_are_kept_as_they_are_made(tmp_path, monkeypatch):
 
 
 def test_class_lists(tmp_path):
-    from oodscope.data import read_class_names
+    from oodscope.data.classlist import read_class_names
 
     path = tmp_path / "c.txt"
     path.write_bytes(b"\xef\xbb\xbftench\r\ngreat white shark\r\n")

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from oodscope import Benchmark, ImageSet, load_benchmark
 from oodscope.base.errors import DataError, OodscopeError, UnknownNameError
-from oodscope.data import find_duplicates
-
-from ..tiny import benchmark, images, imageset, noise
+from oodscope.data.benchmark import Benchmark
+from oodscope.data.duplicates import find_duplicates
+from oodscope.data.imageset import ImageSet
+from oodscope.data.loading import load_benchmark
+from tests.tiny import benchmark, images, imageset, noise
 
 
 def test_roles_and_splits():

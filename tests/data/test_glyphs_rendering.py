@@ -12,9 +12,10 @@ import pytest
 from PIL import Image
 
 from oodscope.base.errors import DataError, UnknownNameError
-from oodscope.data.glyphs import SPLITS, GlyphSplit, alphabet, render_split
+from oodscope.data.glyphs import alphabet
 from oodscope.data.glyphs.corruptions import CORRUPTIONS, corrupt
 from oodscope.data.glyphs.fonts import TRAIN_FONTS, UNSEEN_FONTS, UNSEEN_STIX, glyph_mask, unseen_fonts
+from oodscope.data.glyphs.split import SPLITS, GlyphSplit, render_split
 from oodscope.data.glyphs.textures import KINDS
 
 ROLES = {"id": alphabet.ID, "near": alphabet.NEAR, "ood_val": alphabet.OOD_VAL, "ood_train": alphabet.OOD_TRAIN}

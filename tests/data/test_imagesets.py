@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from oodscope import ImageSet
 from oodscope.base.errors import DataError, StorageError
-from oodscope.data import open_folder, open_list, open_npz
 from oodscope.data.filehashes import FileHashes
+from oodscope.data.imageset import ImageSet
 from oodscope.data.manifest import FolderSpec
+from oodscope.data.opening import open_folder, open_list, open_npz
 from oodscope.data.readability import readable
 
 RNG = np.random.default_rng(0)

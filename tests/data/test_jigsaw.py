@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from oodscope import ImageSet
-from oodscope.data import jigsaw
+from oodscope.data.imageset import ImageSet
+from oodscope.data.jigsaw import jigsaw
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (5, 32, 32, 3), dtype=np.uint8)
 

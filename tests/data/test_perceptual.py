@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from oodscope import ImageSet
 from oodscope.data.hamming import close_pairs
+from oodscope.data.imageset import ImageSet
 from oodscope.data.perceptual import (
     VIEWS,
     is_flat,
@@ -16,8 +16,7 @@ from oodscope.data.rgb import as_rgb, picture_digest
 from oodscope.data.signatures import read_signatures
 from oodscope.protocols.audit.candidates import RADIUS, by_hash
 from oodscope.protocols.audit.pairs import is_alike
-
-from ..pictures import COPIES, clouds
+from tests.pictures import COPIES, clouds
 
 
 def distance(one, two):

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from oodscope import Preprocess
+from oodscope.data.preprocess import Preprocess
 
 
 @settings(max_examples=40, deadline=None)

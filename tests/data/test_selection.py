@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oodscope import ImageSet
 from oodscope.base.errors import DataError
 from oodscope.data.cards import load_card
+from oodscope.data.imageset import ImageSet
 from oodscope.data.selection import DrawnClasses, RandomShare, crop, join, restrict
 
 

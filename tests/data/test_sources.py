@@ -5,15 +5,17 @@ import json
 import numpy as np
 import pytest
 
-from oodscope import own_benchmark
 from oodscope.base.errors import DataError
 from oodscope.base.files import cache_root
-from oodscope.data import open_csv, open_folder, open_hf, open_list, open_npz, open_webdataset, shardindex
+from oodscope.data import shardindex
+from oodscope.data.csvlist import open_csv
+from oodscope.data.huggingface import open_hf
 from oodscope.data.locating import locate, stem_of
+from oodscope.data.opening import open_folder, open_list, open_npz
+from oodscope.data.own import own_benchmark
 from oodscope.data.readability import readable
-from oodscope.data.webdataset import expand
-
-from .pictures import pixels, png, save, tar, torn
+from oodscope.data.webdataset import expand, open_webdataset
+from tests.data.pictures import pixels, png, save, tar, torn
 
 CLASSES = ["ant, red", "bee"]
 NAMES = [CLASSES[row % 2] for row in range(6)]
@@ -312,7 +314,7 @@ class TestHuggingFace:
 
     def test_nothing_is_decoded_before_it_is_read_and_digests_are_kept(self, tmp_path, monkeypatch):
         saved(tmp_path, pixels()).digests()
-        from oodscope.data.sources import RowSource
+        from oodscope.data.sources.rows import RowSource
 
         monkeypatch.setattr(RowSource, "encoded", None)
         assert len(set(open_hf("s", tmp_path / "saved").digests())) == 6

@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 
-from oodscope import create_detector
-from oodscope.detectors import DETECTORS
-
-from .twins import distances, first, language, logits, probed, rectifiers
-from .worlds import activations, world
+from oodscope.detectors.registry import DETECTORS, create_detector
+from tests.detectors.twins import distances, first, language, logits, probed, rectifiers
+from tests.detectors.worlds import activations, world
 
 FAMILIES = [first, logits, rectifiers, distances, probed, language]
 TWINS = {name: (getattr(family, name), cases) for family in FAMILIES for name, cases in family.CASES.items()}

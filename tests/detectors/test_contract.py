@@ -7,13 +7,14 @@ import pytest
 import torch
 from sklearn.base import clone
 
-from oodscope import Activations, create_detector, load_detector
+from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError, UnknownNameError
-from oodscope.data import Validation
-from oodscope.detectors import DETECTORS, Detector, tune
-from oodscope.detectors.base import Needs, Paper
-
-from .worlds import activations, world
+from oodscope.data.splits import Validation
+from oodscope.detectors.base import Detector, Needs, Paper
+from oodscope.detectors.registry import DETECTORS, create_detector
+from oodscope.detectors.saving import load_detector
+from oodscope.detectors.tuning import tune
+from tests.detectors.worlds import activations, world
 
 NAMES = [*DETECTORS.names(), "react+msp"]
 

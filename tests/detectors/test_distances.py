@@ -7,16 +7,16 @@ import pytest
 import torch
 from sklearn.mixture import GaussianMixture
 
-from oodscope import Activations, create_detector
+from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.bank import picked_rows
 from oodscope.detectors.neighbors import largest
 from oodscope.detectors.perceptron import Adam, answer, folded, perceptron
-from oodscope.metrics import Ranking
-
-from .test_against_twins import WORLDS
-from .twins import distances
-from .worlds import activations, world
+from oodscope.detectors.registry import create_detector
+from oodscope.metrics.ranking import Ranking
+from tests.detectors.test_against_twins import WORLDS
+from tests.detectors.twins import distances
+from tests.detectors.worlds import activations, world
 
 FAMILY = ["mds", "rmds", "mahalanobis_pp", "rmds_pp"]
 
@@ -185,7 +185,7 @@ class TestPrincipalSpaces:
     def test_one_decomposition_serves_both(self, monkeypatch):
         train = activations(world()[0])
         create_detector("vim").fit(train)
-        monkeypatch.setattr("oodscope.detectors.principal.eigenbasis", None)
+        monkeypatch.setattr("oodscope.detectors.spectrum.eigenbasis", None)
         create_detector("residual", dim=3).fit(train)
 
 

@@ -8,12 +8,12 @@ import torch
 from scipy.optimize import minimize_scalar
 from scipy.stats import weibull_min
 
-from oodscope import Activations, create_detector
+from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
+from oodscope.detectors.registry import create_detector
 from oodscope.detectors.softmax import average, gaps, powers_
 from oodscope.detectors.weibull import fit_weibull
-
-from .worlds import activations, world
+from tests.detectors.worlds import activations, world
 
 OURS = [
     "msp",

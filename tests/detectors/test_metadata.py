@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 import torch
 
-from oodscope import Activations, create_detector
-from oodscope.activations import MemberLogits, Tap
+from oodscope.activations.activations import Activations
+from oodscope.activations.probe import Tap
+from oodscope.activations.taps import MemberLogits
 from oodscope.base.catalog import catalog
 from oodscope.base.errors import DetectorError
-from oodscope.detectors import DETECTORS, Cost, Needs, Offer
-
-from .worlds import activations, world
+from oodscope.detectors.base import Cost, Needs
+from oodscope.detectors.offer import Offer
+from oodscope.detectors.registry import DETECTORS, create_detector
+from tests.detectors.worlds import activations, world
 
 NAMES = DETECTORS.names()
 EVERYTHING = Offer(head=True, train=True, held_out=True, signed=False, stages=4, members=3, negatives=2)

@@ -11,8 +11,7 @@ import oodscope as oods
 from oodscope.base.errors import DetectorError
 from oodscope.detectors import onnx as exporting
 from oodscope.detectors.onnx import OUTPUTS, ScorerGraph, draw, export_onnx
-
-from ..tiny import classifier, images, imageset
+from tests.tiny import classifier, images, imageset
 
 onnxruntime = pytest.importorskip("onnxruntime")
 

@@ -5,13 +5,13 @@ import pytest
 import torch
 from sklearn.metrics import roc_auc_score
 
-from oodscope import Activations, create_detector
-from oodscope.activations import PooledMaps
+from oodscope.activations.activations import Activations
 from oodscope.activations.mahalanobis_step import SteppedMaps
+from oodscope.activations.taps import PooledMaps
 from oodscope.base.errors import DetectorError
-
-from .twins import probed
-from .worlds import activations, world
+from oodscope.detectors.registry import create_detector
+from tests.detectors.twins import probed
+from tests.detectors.worlds import activations, world
 
 
 class TestMDSEnsemble:

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 import torch
 
-from oodscope import Activations, create_detector
+from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.base import Detector
 from oodscope.detectors.quantiles import percentiles
+from oodscope.detectors.registry import create_detector
 from oodscope.detectors.topshare import kept, top_mask, top_values
-
-from .twins import rectifiers
-from .worlds import activations, world
+from tests.detectors.twins import rectifiers
+from tests.detectors.worlds import activations, world
 
 NAMES = list(rectifiers.CASES)
 

@@ -12,14 +12,15 @@ from PIL import Image
 from safetensors.torch import load_file, save_file
 
 import oodscope as oods
-from oodscope.activations import ActivationStore
+from oodscope.activations.store import ActivationStore
 from oodscope.base.errors import DataError, DetectorError, ModelError, StorageError
-from oodscope.detectors import DETECTORS, Needs
-from oodscope.models import Ensemble, TextHead
+from oodscope.detectors.base import Needs
+from oodscope.detectors.registry import DETECTORS
+from oodscope.models.ensemble import Ensemble
 from oodscope.models.origin import ModelOrigin
+from oodscope.models.texthead import TextHead
 from oodscope.models.zero_shot import zero_shot
-
-from ..tiny import TRANSFORM, ForwardCounter, classifier, images, imageset, network
+from tests.tiny import TRANSFORM, ForwardCounter, classifier, images, imageset, network
 
 SIZE = oods.Preprocess(size=16)
 # those that need negative labels have a network of words below

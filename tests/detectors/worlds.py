@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from oodscope import Activations
+from oodscope.activations.activations import Activations
 
 
 def world(seed=0, n=300, classes=5, width=12, offset=0.0, scale=1.0, ties=False, zeros=False):

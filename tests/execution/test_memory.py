@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from oodscope.execution import PeakMemory
+from oodscope.execution.memory import PeakMemory
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the system does not say")
 

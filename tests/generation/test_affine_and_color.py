@@ -7,9 +7,9 @@ import torch
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms import functional as tv
 
-from oodscope.generation.variations import Affine, Color
-
-from ..realdata.packs import pack
+from oodscope.generation.variations.affine import Affine
+from oodscope.generation.variations.color import Color
+from tests.realdata.packs import pack
 
 DRAW = torch.Generator().manual_seed(0)
 

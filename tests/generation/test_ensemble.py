@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 import torch
 
-from oodscope import Classifier, CrossEntropy
 from oodscope.base.errors import DataError, ModelError
 from oodscope.generation.ensemble import HETEROGENEOUS, check_disjoint, train_ensemble
+from oodscope.models.classifier import Classifier
 from oodscope.models.fingerprint import weights_fingerprint
 from oodscope.models.zoo import MODELS
-from oodscope.training import train
 from oodscope.training.augment import Augment
+from oodscope.training.cross_entropy import CrossEntropy
+from oodscope.training.trained import train
 from tests import tiny
 
 RECIPE = CrossEntropy(epochs=2, batch_size=50, learning_rate=0.05, augment=Augment(pad=0, flip=False))
@@ -32,7 +33,7 @@ def test_members_are_ordinary_trainings_kept_as_safetensors(tmp_path):
     assert [each.name for each in members] == ["small_cnn-seed0", "small_cnn-seed1"]
     files = sorted(path.relative_to(tmp_path).as_posix().split("-")[1] for path in tmp_path.glob("*/model.safetensors"))
     assert files == ["seed0", "seed1"]
-    from oodscope.models.small import small_cnn
+    from oodscope.models.small.cnn import small_cnn
 
     alone = train(
         lambda: small_cnn(num_classes=4),
@@ -51,7 +52,7 @@ def test_a_finished_member_is_read_back(tmp_path, monkeypatch):
     def never(*args, **options):
         raise AssertionError("trained again")
 
-    monkeypatch.setattr("oodscope.training.trained.Loop", never)
+    monkeypatch.setattr("oodscope.training.loop.Loop", never)
     assert [each.fingerprint for each in ensemble(tmp_path)] == [each.fingerprint for each in first]
     with pytest.raises(AssertionError, match="trained again"):
         ensemble(tmp_path, seeds=(0, 2))

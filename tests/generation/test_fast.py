@@ -7,14 +7,17 @@ from torch import nn
 
 import oodscope as oods
 from oodscope.base.errors import DetectorError
-from oodscope.detectors import Scorer
-from oodscope.generation import Standardised, compiling, create_sampler, search
+from oodscope.detectors.scorer import Scorer
+from oodscope.generation import compiling
+from oodscope.generation.energy import Standardised
 from oodscope.generation.fast import FastPipeline
-from oodscope.generation.variations import GanVariation, create_variation
-from oodscope.models import Head
-from oodscope.models.generators import GeneratorShape, StyleGenerator
-
-from ..tiny import imageset
+from oodscope.generation.samplers import create_sampler
+from oodscope.generation.search import search
+from oodscope.generation.variations.gan import GanVariation
+from oodscope.generation.variations.registry import create_variation
+from oodscope.models.generators.stylegan import GeneratorShape, StyleGenerator
+from oodscope.models.head import Head
+from tests.tiny import imageset
 
 SIDE = oods.Preprocess(size=16)
 

@@ -13,13 +13,17 @@ from torch import nn
 
 import oodscope.generation.gan.loop as loop
 import oodscope.generation.gan.resumable as resumable
-from oodscope import ImageSet
 from oodscope.base.errors import DataError, OodscopeError, StorageError
-from oodscope.generation.gan import GanRecipe, Variety, measure_variety, train_gan, write_grid
+from oodscope.data.imageset import ImageSet
 from oodscope.generation.gan.average import Average
+from oodscope.generation.gan.grid import write_grid
 from oodscope.generation.gan.losses import discriminator_loss, generator_loss, gradient_penalty
+from oodscope.generation.gan.recipe import GanRecipe
+from oodscope.generation.gan.trained import train_gan
+from oodscope.generation.gan.variety import Variety, measure_variety
 from oodscope.generation.gan.views import covered, recoloured, shifted, view
-from oodscope.models.generators import GeneratorShape, load_generator, read_record
+from oodscope.models.generators.saved import load_generator, read_record
+from oodscope.models.generators.stylegan import GeneratorShape
 from tests.generation.interrupting import Stopper, save_at_every_step
 
 TINY = GanRecipe(steps=7, batch_size=8, latent=4, width=2, discriminator_width=2, r1=1.0, r1_every=3)

@@ -8,8 +8,8 @@ from torch import nn
 
 from oodscope.base.errors import ModelError
 from oodscope.generation.domains import Box, Sphere
-from oodscope.generation.variations import GanVariation
-from oodscope.models.generators import GeneratorShape, StyleGenerator
+from oodscope.generation.variations.gan import GanVariation
+from oodscope.models.generators.stylegan import GeneratorShape, StyleGenerator
 
 
 class Own(nn.Module):

@@ -7,13 +7,14 @@ import torch
 from torch import nn
 
 from oodscope.base.errors import DataError
-from oodscope.generation import search
 from oodscope.generation.latent_near import NearEnergy, latent_near
-from oodscope.generation.near import LAMBDAS
+from oodscope.generation.near.recipe import LAMBDAS
 from oodscope.generation.perceptual import FeatureDistance
-from oodscope.generation.samplers import MetropolisHastings, ProjectedGradient
+from oodscope.generation.samplers.metropolis_hastings import MetropolisHastings
+from oodscope.generation.samplers.projected_gradient import ProjectedGradient
+from oodscope.generation.search import search
 from oodscope.generation.semantic import EnsembleInformation
-from oodscope.generation.variations import GanVariation
+from oodscope.generation.variations.gan import GanVariation
 from tests import tiny
 from tests.generation.toys import Shift
 

@@ -6,12 +6,16 @@ import torch
 import oodscope.generation.gan.replay as replay
 from oodscope.generation.gan.real import RealImages
 from oodscope.generation.gan.replay import REHEARSALS
-from oodscope.generation.near import NearObjective, NearRecipe, train_base
 from oodscope.generation.near.loop import NearLoop
 from oodscope.generation.near.networks import build_networks, near_shape
-from oodscope.generation.shifted import ShiftedObjective, ShiftedRecipe, train_shifted
+from oodscope.generation.near.objective import NearObjective
+from oodscope.generation.near.recipe import NearRecipe
+from oodscope.generation.near.trained import train_base
 from oodscope.generation.shifted.loop import ShiftedLoop
-from oodscope.models.generators import UnetShape
+from oodscope.generation.shifted.objective import ShiftedObjective
+from oodscope.generation.shifted.recipe import ShiftedRecipe
+from oodscope.generation.shifted.trained import train_shifted
+from oodscope.models.generators.pix2pix import UnetShape
 from tests import tiny
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")]

@@ -13,26 +13,22 @@ from safetensors.torch import load_file
 from torch import nn
 
 import oodscope.generation.gan.resumable as resumable
-from oodscope import ImageSet
 from oodscope.base.errors import DataError, ModelError, OodscopeError, StorageError
+from oodscope.data.imageset import ImageSet
 from oodscope.generation.gan.average import settle
 from oodscope.generation.gan.health import Health, measure_health
 from oodscope.generation.gan.losses import hinge_discriminator_loss, hinge_generator_loss
 from oodscope.generation.gan.real import RealImages
 from oodscope.generation.gan.variety import Variety
-from oodscope.generation.near import (
-    LAMBDAS,
-    NearObjective,
-    NearRecipe,
-    fine_tune,
-    fine_tune_grid,
-    sample,
-    train_base,
-    usable,
-)
 from oodscope.generation.near.loop import NearLoop
-from oodscope.generation.near.objective import nearest
-from oodscope.models.generators import BigGanGenerator, BigGanShape, DcganGenerator, DcganShape, load_generator
+from oodscope.generation.near.objective import NearObjective, nearest
+from oodscope.generation.near.recipe import LAMBDAS, NearRecipe
+from oodscope.generation.near.sampling import sample
+from oodscope.generation.near.stages import usable
+from oodscope.generation.near.trained import fine_tune, fine_tune_grid, train_base
+from oodscope.models.generators.biggan import BigGanGenerator, BigGanShape
+from oodscope.models.generators.dcgan import DcganGenerator, DcganShape
+from oodscope.models.generators.saved import load_generator
 from tests import tiny
 from tests.generation.interrupting import Stopper, save_at_every_step
 

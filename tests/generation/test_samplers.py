@@ -8,10 +8,10 @@ import torch
 from scipy.stats import kstest
 
 from oodscope.base.errors import OodscopeError, UnknownNameError
-from oodscope.generation import RankProbit, Standardised, create_sampler, search
-from oodscope.generation.samplers import SAMPLERS
-
-from .toys import FLAT, SLOPE, Ball, Pixels, energy
+from oodscope.generation.energy import RankProbit, Standardised
+from oodscope.generation.samplers import SAMPLERS, create_sampler
+from oodscope.generation.search import search
+from tests.generation.toys import FLAT, SLOPE, Ball, Pixels, energy
 
 GIBBS = 1 / 3 - math.exp(-3) / (1 - math.exp(-3))
 """The mean of p(z) = exp(-3z) on [0, 1]: 0.28094."""

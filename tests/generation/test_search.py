@@ -15,13 +15,15 @@ from scipy.stats import ks_2samp
 
 import oodscope as oods
 from oodscope.base.errors import DataError, DetectorError, OodscopeError, StorageError
-from oodscope.detectors import FunctionScorer
-from oodscope.generation import Found, Standardised, create_sampler, images_of, search
-from oodscope.generation.variations import create_variation
+from oodscope.detectors.function_scorer import FunctionScorer
+from oodscope.generation.energy import Standardised
+from oodscope.generation.found import Found, images_of
+from oodscope.generation.samplers import create_sampler
+from oodscope.generation.search import search
+from oodscope.generation.variations.registry import create_variation
 from oodscope.metrics.ranking import Ranking
-
-from ..tiny import classifier, imageset, noise
-from .toys import SLOPE, Pixels, Shift, energy
+from tests.generation.toys import SLOPE, Pixels, Shift, energy
+from tests.tiny import classifier, imageset, noise
 
 MH = create_sampler("mh")
 BUMPY = energy(lambda z: 3 * torch.sin(9 * z).sum(dim=1))

@@ -4,16 +4,16 @@ import pytest
 import torch
 
 import oodscope as oods
-from oodscope.detectors import Scorer
-from oodscope.generation import RankProbit, Standardised, create_sampler, search
+from oodscope.detectors.scorer import Scorer
+from oodscope.generation.energy import RankProbit, Standardised
 from oodscope.generation.fast import FastPipeline
 from oodscope.generation.noise import Noise
-from oodscope.generation.samplers import SAMPLERS
+from oodscope.generation.samplers import SAMPLERS, create_sampler
+from oodscope.generation.search import search
 from oodscope.generation.target import Target
-from oodscope.generation.variations import create_variation
+from oodscope.generation.variations.registry import create_variation
 from oodscope.generation.visits import Visits
-
-from .toys import Pixels, energy
+from tests.generation.toys import Pixels, energy
 
 pytestmark = [
     pytest.mark.gpu,

@@ -8,12 +8,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oodscope import Classifier, Preprocess
 from oodscope.base.errors import DataError, ModelError
+from oodscope.data.preprocess import Preprocess
 from oodscope.generation.semantic import EnsembleInformation, information
 from oodscope.metrics.information import mutual_information
-from oodscope.models import Ensemble
-from oodscope.models.small import small_cnn
+from oodscope.models.classifier import Classifier
+from oodscope.models.ensemble import Ensemble
+from oodscope.models.small.cnn import small_cnn
 from tests import tiny
 
 

@@ -14,10 +14,13 @@ from oodscope.base.errors import ModelError, StorageError
 from oodscope.generation.gan.real import RealImages
 from oodscope.generation.gan.resumable import short_memory_adam
 from oodscope.generation.semantic import information
-from oodscope.generation.shifted import ShiftedObjective, ShiftedRecipe, shift, train_shifted
 from oodscope.generation.shifted.loop import ShiftedLoop
-from oodscope.generation.shifted.objective import mean_cross_entropy
-from oodscope.models.generators import UnetGenerator, UnetShape, load_generator
+from oodscope.generation.shifted.objective import ShiftedObjective, mean_cross_entropy
+from oodscope.generation.shifted.recipe import ShiftedRecipe
+from oodscope.generation.shifted.sampling import shift
+from oodscope.generation.shifted.trained import train_shifted
+from oodscope.models.generators.pix2pix import UnetGenerator, UnetShape
+from oodscope.models.generators.saved import load_generator
 from tests import tiny
 from tests.generation.interrupting import Stopper, save_at_every_step
 

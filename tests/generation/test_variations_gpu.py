@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from .test_variations import NAMES, drawn, made, pictures
+from tests.generation.test_variations import NAMES, drawn, made, pictures
 
 pytestmark = [
     pytest.mark.gpu,

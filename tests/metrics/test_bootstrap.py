@@ -8,16 +8,12 @@ from scipy.stats import norm, skew
 from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 
 from oodscope.base.errors import OodscopeError, UnknownNameError
-from oodscope.metrics import (
-    METRICS,
-    Ranking,
-    auroc_interval,
-    bootstrap,
-    bootstrap_each,
-    mean_auroc_interval,
-    percentile_interval,
-    resamples,
-)
+from oodscope.metrics.bootstrap import percentile_interval
+from oodscope.metrics.catalog import METRICS
+from oodscope.metrics.delong import auroc_interval, mean_auroc_interval
+from oodscope.metrics.draws import resamples
+from oodscope.metrics.ranking import Ranking
+from oodscope.metrics.resampling import bootstrap, bootstrap_each
 
 
 def naive_metrics(id_scores, ood_scores):

@@ -11,11 +11,11 @@ from sklearn.calibration import calibration_curve
 from torchmetrics.functional.classification import binary_calibration_error, multiclass_calibration_error
 
 from oodscope.base.errors import DataError
-from oodscope.metrics import (
+from oodscope.metrics.bootstrap import percentile_interval
+from oodscope.metrics.calibration import (
     adaptive_calibration_error,
     equal_mass_reliability,
     expected_calibration_error,
-    percentile_interval,
     reliability,
 )
 from oodscope.metrics.calibration_interval import inverted_interval

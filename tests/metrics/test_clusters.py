@@ -7,17 +7,12 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest, norm, t
 
 from oodscope.base.errors import OodscopeError
-from oodscope.metrics import (
-    Ranking,
-    auroc_interval,
-    class_interval,
-    mean_auroc_interval,
-    place,
-    sampling_noise,
-    t_interval,
-    together,
-    wilson_interval,
-)
+from oodscope.metrics.clusters import class_interval, sampling_noise
+from oodscope.metrics.delong import auroc_interval, mean_auroc_interval
+from oodscope.metrics.placements import place, together
+from oodscope.metrics.proportion import wilson_interval
+from oodscope.metrics.ranking import Ranking
+from oodscope.metrics.repeats import t_interval
 
 scores = st.lists(st.integers(0, 9).map(float), min_size=2, max_size=25).map(np.array)
 

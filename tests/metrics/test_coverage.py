@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from oodscope.metrics import Ranking, auroc_interval, bootstrap_each, percentile_interval
+from oodscope.metrics.bootstrap import percentile_interval
+from oodscope.metrics.delong import auroc_interval
+from oodscope.metrics.ranking import Ranking
+from oodscope.metrics.resampling import bootstrap_each
 
 
 @pytest.mark.parametrize(("auroc", "n"), [(0.6, 50), (0.9, 200), (0.95, 50)])

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from oodscope.metrics import resamples
-from oodscope.metrics.draws import Draws, lanes_for, lanes_of
+from oodscope.metrics.draws import Draws, lanes_for, lanes_of, resamples
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 200, 401, 70_001])

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import sqrtm
 
-from oodscope.activations import Activations
+from oodscope.activations.activations import Activations
 from oodscope.base.errors import DataError
-from oodscope.metrics import Gaussian, frechet_distance
+from oodscope.metrics.frechet import Gaussian, frechet_distance
 
 
 def slow_distance(x, y):

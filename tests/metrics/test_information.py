@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 from scipy.stats import entropy
 from sklearn.metrics import mutual_info_score
 
-from oodscope.activations import Activations, MemberLogits
+from oodscope.activations.activations import Activations
+from oodscope.activations.taps import MemberLogits
 from oodscope.base.errors import DataError
 from oodscope.detectors.mutual_information import MutualInformation
-from oodscope.metrics import most_information, mutual_information
+from oodscope.metrics.information import most_information, mutual_information
 
 
 def one_hot(classes, count):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import friedmanchisquare, mannwhitneyu, rankdata, wilcoxon
 
 from oodscope.base.errors import OodscopeError
-from oodscope.metrics.comparison import critical_difference, friedman, signed_rank
+from oodscope.metrics.comparison.many_sets import critical_difference, friedman, signed_rank
 
 ATOMS = {  # smaller rank sum of 22 signed ranks: two-sided p, as published to four digits
     60: 0.0301,

@@ -7,9 +7,12 @@ from hypothesis import given as given_many
 from hypothesis import strategies as st
 
 from oodscope.base.errors import DataError
-from oodscope.metrics import Rejection, Selection, ThresholdSample, der_over_prevalence, resamples, wilson_interval
-
-from . import slow_rejection as slow
+from oodscope.metrics.draws import resamples
+from oodscope.metrics.proportion import wilson_interval
+from oodscope.metrics.rejection import Rejection, der_over_prevalence
+from oodscope.metrics.selective import Selection
+from oodscope.metrics.threshold import ThresholdSample
+from tests.metrics import slow_rejection as slow
 
 TOY_T = np.array([0.95, 0.9, 0.8, 0.6, 0.55, 0.3, 0.2])
 TOY_CORRECT = np.array([1, 1, 0, 1, 0, 1, 0], dtype=bool)

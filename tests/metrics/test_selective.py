@@ -7,11 +7,11 @@ import pytest
 from hypothesis import assume
 
 from oodscope.base.errors import DataError
-from oodscope.metrics import Ranking, Selection, resamples
-from oodscope.metrics.selective import SELECTIVE, draw_counts
-
-from . import slow_rejection as slow
-from .test_rejection import given, samples
+from oodscope.metrics.draws import resamples
+from oodscope.metrics.ranking import Ranking
+from oodscope.metrics.selective import SELECTIVE, Selection, draw_counts
+from tests.metrics import slow_rejection as slow
+from tests.metrics.test_rejection import given, samples
 
 SLOW = {
     "aurc": slow.aurc,

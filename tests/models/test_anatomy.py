@@ -5,10 +5,12 @@ import pytest
 import torch
 from torch import nn
 
-from oodscope import Classifier, Preprocess, create_model
 from oodscope.base.errors import ModelError
-from oodscope.models import Ensemble
+from oodscope.data.preprocess import Preprocess
+from oodscope.models.classifier import Classifier
+from oodscope.models.ensemble import Ensemble
 from oodscope.models.stages import altered_map, find_stages, watched_maps
+from oodscope.models.zoo import create_model
 
 TRANSFORM = Preprocess(size=32)
 

@@ -8,16 +8,10 @@ import torch
 from safetensors.torch import save_file
 
 from oodscope.base.errors import ModelError, StorageError
-from oodscope.models.generators import (
-    Discriminator,
-    GeneratorShape,
-    StyleGenerator,
-    load_generator,
-    read_record,
-    save_generator,
-)
-from oodscope.models.generators.discriminator import minibatch_deviation
+from oodscope.models.generators.discriminator import Discriminator, minibatch_deviation
 from oodscope.models.generators.modulated import ModulatedConv
+from oodscope.models.generators.saved import load_generator, read_record, save_generator
+from oodscope.models.generators.stylegan import GeneratorShape, StyleGenerator
 
 SMALL = GeneratorShape(size=8, latent=6, width=4)
 

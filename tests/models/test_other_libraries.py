@@ -9,15 +9,16 @@ import pytest
 import timm
 import torch
 from safetensors.torch import load_file, save_file
-from tests.tiny_libraries import clip_architecture, clip_weights, hf_folder
 from torch import nn
 
 from oodscope.base.errors import ModelError, UnknownNameError
 from oodscope.data.preprocess import Preprocess
-from oodscope.models import Classifier, create_backbone, create_model
-from oodscope.models.backbones import read_head
+from oodscope.models.backbones import create_backbone, read_head
+from oodscope.models.classifier import Classifier
 from oodscope.models.dinov2 import BACKBONES, TokenFeatures
 from oodscope.models.texthead import PROMPTS
+from oodscope.models.zoo import create_model
+from tests.tiny_libraries import clip_architecture, clip_weights, hf_folder
 
 
 class Bomb:

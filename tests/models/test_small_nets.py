@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from oodscope.base.errors import ModelError
-from oodscope.models.small import SMALL_NETS, resnet18_32
+from oodscope.models.small import SMALL_NETS
 from oodscope.models.small.densenet import DenseNet
+from oodscope.models.small.resnet import resnet18_32
 from oodscope.models.small.wrn import WideResNet
 
 QUICK = tuple(name for name in SMALL_NETS if name != "wrn_28_10")

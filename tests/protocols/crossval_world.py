@@ -5,9 +5,9 @@ import hashlib
 import numpy as np
 import torch
 
-from oodscope import ImageSet
-from oodscope.activations import Activations
-from oodscope.protocols.crossval import Pair
+from oodscope.activations.activations import Activations
+from oodscope.data.imageset import ImageSet
+from oodscope.protocols.crossval.pair import Pair
 from tests.tiny import images
 
 

@@ -9,8 +9,7 @@ import torch
 import oodscope as oods
 from oodscope.metrics.window import Window
 from oodscope.models.ensemble import Ensemble
-
-from ..tiny import TRANSFORM, benchmark, classifier, imageset, network, noise
+from tests.tiny import TRANSFORM, benchmark, classifier, imageset, network, noise
 
 NEAR, SHIFTED, DIM = "laid", "inverted", "dim"
 DETECTORS = ["msp", "mls", "knn", "mds", "vim", "she"]

@@ -8,15 +8,15 @@ import torch
 
 import oodscope as oods
 from oodscope.base.errors import DataError, DetectorError, OodscopeError, UnknownNameError
-from oodscope.generation.samplers import MetropolisHastings
-from oodscope.generation.variations import GanVariation, create_variation
-from oodscope.protocols.adversarial import Plan
+from oodscope.generation.samplers.metropolis_hastings import MetropolisHastings
+from oodscope.generation.variations.gan import GanVariation
+from oodscope.generation.variations.registry import create_variation
 from oodscope.protocols.adversarial.measuring import measure
+from oodscope.protocols.adversarial.plan import Plan
 from oodscope.results.attack import Attack
 from oodscope.results.attack_table import attack_table
-
-from ..generation.toys import Shift
-from ..tiny import benchmark, classifier, imageset, network, noise
+from tests.generation.toys import Shift
+from tests.tiny import benchmark, classifier, imageset, network, noise
 
 NAMES = ["msp", "knn"]
 VARIED = ["affine", "color"]

@@ -12,13 +12,17 @@ from rich.console import Console
 
 import oodscope as oods
 from oodscope.base.errors import DataError, OodscopeError, UnknownNameError
-from oodscope.metrics import Ranking, place, sampling_noise
-from oodscope.metrics.comparison import holm, paired_delong
-from oodscope.protocols import standard_errors
+from oodscope.metrics.clusters import sampling_noise
+from oodscope.metrics.comparison.multiplicity import holm
+from oodscope.metrics.comparison.paired import paired_delong
+from oodscope.metrics.placements import place
+from oodscope.metrics.ranking import Ranking
+from oodscope.protocols.classes import standard_errors
 from oodscope.protocols.samples import separate
 from oodscope.protocols.separation import measure_separation
-from oodscope.results import Result, ScoreTable
 from oodscope.results.comparison import Comparison, p_value, points
+from oodscope.results.result import Result
+from oodscope.results.scoretable import ScoreTable
 from tests.results.factory import make_record, make_result, make_scores
 
 NEAR, FAR = ["held_out"], ["photographs", "digits", "textures"]

@@ -14,23 +14,24 @@ import pytest
 import torch
 from sklearn.metrics import roc_auc_score
 
-from oodscope import Classifier, ImageSet
 from oodscope.base.errors import DataError, DetectorError, OodscopeError, StorageError, UnknownNameError
-from oodscope.data.folds import FoldPlan, fold_sets
-from oodscope.detectors import create_detector
-from oodscope.protocols.crossval import (
-    PAPER_DETECTORS,
-    CrossValidationPlan,
-    FineTuning,
-    FrozenEmbeddings,
-    FullTraining,
-    Pair,
-    cross_validate,
-)
+from oodscope.data.folds.plan import FoldPlan
+from oodscope.data.folds.sets import fold_sets
+from oodscope.data.imageset import ImageSet
+from oodscope.detectors.registry import create_detector
+from oodscope.models.classifier import Classifier
 from oodscope.protocols.crossval.draws import Draw
-from oodscope.results import CrossValidationTable
-from oodscope.training import CrossEntropy, FineTune
-from oodscope.training.heads import HeadRecipe, HeadTask, train_heads
+from oodscope.protocols.crossval.engine import cross_validate
+from oodscope.protocols.crossval.frozen import FrozenEmbeddings
+from oodscope.protocols.crossval.networks import FineTuning, FullTraining
+from oodscope.protocols.crossval.pair import Pair
+from oodscope.protocols.crossval.plan import PAPER_DETECTORS, CrossValidationPlan
+from oodscope.results.crossval import CrossValidationTable
+from oodscope.training.cross_entropy import CrossEntropy
+from oodscope.training.fine_tune import FineTune
+from oodscope.training.heads.recipe import HeadRecipe
+from oodscope.training.heads.task import HeadTask
+from oodscope.training.heads.training import train_heads
 from tests.protocols.crossval_world import RecordingTrainer, known, pairs, strange
 from tests.tiny import TRANSFORM, classifier, network
 
@@ -429,7 +430,7 @@ def test_detectors_are_checked_first(tmp_path):
 
 def test_relation_without_looking_says_the_same(monkeypatch):
     """What an accelerator computes: whole tiles, no rows picked out."""
-    from oodscope.activations import Activations
+    from oodscope.activations.activations import Activations
     from oodscope.detectors import relation
 
     rng = np.random.default_rng(0)

@@ -8,10 +8,9 @@ from torch import nn
 
 import oodscope as oods
 from oodscope.base.errors import DataError, DetectorError, ModelError, OodscopeError, UnknownNameError
-from oodscope.detectors import DETECTORS
 from oodscope.detectors.base import Needs
-
-from ..tiny import TRANSFORM, ForwardCounter, TinyNet, benchmark, classifier, imageset, network, noise
+from oodscope.detectors.registry import DETECTORS
+from tests.tiny import TRANSFORM, ForwardCounter, TinyNet, benchmark, classifier, imageset, network, noise
 
 PLAIN = ["msp", "mls", "ebo", "knn", "mds", "vim", "react", "react+msp"]
 BOTH = ["standard", "full_spectrum"]
@@ -120,7 +119,7 @@ class TestNumbers:
         assert result.scores.metadata["classes"]["snow"] == ["a", "b", "c"]
 
     def test_numbers_can_be_recomputed_from_the_saved_scores(self, result, tmp_path):
-        from oodscope.protocols import get_protocol
+        from oodscope.protocols.protocol import get_protocol
 
         loaded = oods.Result.load(result.save(tmp_path / "run"))
         again = get_protocol("standard").measure(loaded.scores) + get_protocol("full_spectrum").measure(loaded.scores)

@@ -10,8 +10,7 @@ import oodscope as oods
 from oodscope.base.errors import UnknownNameError
 from oodscope.data.corpora import CORPORA, pretraining_overlap
 from oodscope.results.wording import EXPOSED
-
-from ..tiny import benchmark, classifier, imageset, noise
+from tests.tiny import benchmark, classifier, imageset, noise
 
 
 @pytest.fixture

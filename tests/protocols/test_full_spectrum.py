@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from oodscope.protocols import get_protocol
-from oodscope.results import ScoreTable
+from oodscope.protocols.protocol import get_protocol
+from oodscope.results.scoretable import ScoreTable
 
 SIZES = {
     "id_test": ("id_test", 40), "blur": ("csid", 90), "fog": ("csid", 15),
@@ -114,7 +114,7 @@ def test_accuracy_per_set_pooled_and_balanced(scores, measured):
 
 
 def test_every_form_has_a_table_and_the_first_stays_readable(measured):
-    from oodscope.results import pivot
+    from oodscope.results.tables import pivot
 
     pooled = pivot(measured, "full_spectrum").grid
     assert [c.name for c in pooled.columns] == ["near mean", "a", "b", "far mean", "c", "csid mean", "blur", "fog"]

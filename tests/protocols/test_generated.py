@@ -15,9 +15,20 @@ from oodscope.results.generated import GeneratedStudy
 from oodscope.results.generated_claims import claims
 from oodscope.results.generated_ranks import ALL, INDEPENDENT, WITHIN, rank_agreements
 from oodscope.results.generated_table import calibration_table, separation_table
-
-from ..tiny import classifier, imageset
-from .generated_world import DIM, EVIL, NEAR, SHIFTED, STORE, Length, checks, networks, study, trained, world_benchmark
+from tests.protocols.generated_world import (
+    DIM,
+    EVIL,
+    NEAR,
+    SHIFTED,
+    STORE,
+    Length,
+    checks,
+    networks,
+    study,
+    trained,
+    world_benchmark,
+)
+from tests.tiny import classifier, imageset
 
 
 @pytest.fixture(scope="module")

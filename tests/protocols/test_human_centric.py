@@ -8,12 +8,13 @@ import pytest
 
 import oodscope as oods
 from oodscope.base.errors import DataError
-from oodscope.metrics import bootstrap, percentile_interval
-from oodscope.protocols import HumanCentric, Prices, get_protocol
+from oodscope.metrics.bootstrap import percentile_interval
+from oodscope.metrics.resampling import bootstrap
+from oodscope.protocols.human_options import HumanCentric, Prices
+from oodscope.protocols.protocol import get_protocol
 from oodscope.protocols.training_rows import training_rows
-
-from ..metrics import slow_rejection as slow
-from ..tiny import benchmark, classifier, imageset
+from tests.metrics import slow_rejection as slow
+from tests.tiny import benchmark, classifier, imageset
 
 DETECTORS = ["msp", "knn"]
 FOREIGN, KNOWN = ["static", "snow", "rain"], ["id_test", "dim"]

@@ -8,13 +8,13 @@ import torch
 
 import oodscope as oods
 from oodscope.base.errors import DataError, OodscopeError
-from oodscope.generation.samplers import RandomSearch
-from oodscope.generation.variations import GanVariation, create_variation
+from oodscope.generation.samplers.random_search import RandomSearch
+from oodscope.generation.variations.gan import GanVariation
 from oodscope.generation.variations.plane import Plane
+from oodscope.generation.variations.registry import create_variation
 from oodscope.results.attack import Attack
-
-from ..generation.toys import Pixels, Shift
-from ..tiny import benchmark
+from tests.generation.toys import Pixels, Shift
+from tests.tiny import benchmark
 
 CORNER = oods.FunctionScorer(lambda images: images[:, 0, :4, :4].mean(dim=(1, 2)))
 """How red the upper left quarter is: rotation, shifts and colours all matter."""

@@ -10,24 +10,28 @@ import torch
 from sklearn.metrics import roc_auc_score
 
 import oodscope as oods
-from oodscope.activations import Activations
+from oodscope.activations.activations import Activations
 from oodscope.activations.published import PublishedActivations
 from oodscope.base.errors import ActivationError, DataError, DetectorError, OodscopeError, StorageError
-from oodscope.detectors import Detector, Needs
-from oodscope.detectors.base import Cost, Paper
-from oodscope.generation.variations import create_variation
-from oodscope.protocols.leaderboard import About, pin_lists, rerun, submit, supersede, verify, verify_all, verify_each
+from oodscope.detectors.base import Cost, Detector, Needs, Paper
+from oodscope.generation.variations.registry import create_variation
+from oodscope.protocols.leaderboard.about import About
 from oodscope.protocols.leaderboard.differing import beyond_noise
-from oodscope.protocols.leaderboard.rerunning import TOLERANCE, verdict_of
+from oodscope.protocols.leaderboard.pinning import pin_lists
+from oodscope.protocols.leaderboard.rerunning import TOLERANCE, rerun, verdict_of
+from oodscope.protocols.leaderboard.submitting import submit
 from oodscope.protocols.leaderboard.suspicions import suspicions, tied_pairs
-from oodscope.results import Measurement, Result
-from oodscope.results.leaderboard import NOT_KNOWN, Reported
+from oodscope.protocols.leaderboard.verifying import verify, verify_all, verify_each
 from oodscope.results.leaderboard.board import OVERLAP, PAIRED
 from oodscope.results.leaderboard.folder import read_entry, read_scores
+from oodscope.results.leaderboard.keeping import append_erratum as supersede
 from oodscope.results.leaderboard.keeping import write_receipt
-
-from ..leaderboard_world import ABOUT, activations, edit, enter, few_replicates, run, store  # noqa: F401
-from ..tiny import benchmark, classifier
+from oodscope.results.leaderboard.records import Reported
+from oodscope.results.leaderboard.text import NOT_KNOWN
+from oodscope.results.measurement import Measurement
+from oodscope.results.result import Result
+from tests.leaderboard_world import ABOUT, activations, edit, enter, few_replicates, run, store  # noqa: F401
+from tests.tiny import benchmark, classifier
 
 ALL = ("standard", "full_spectrum", "human_centric")
 
@@ -481,7 +485,7 @@ class TestPublished:
 
     def test_parts_are_put_together(self, tmp_path, monkeypatch):
         from oodscope.activations import published as module
-        from oodscope.protocols.leaderboard import publish_activations
+        from oodscope.protocols.leaderboard.publishing import publish_activations
 
         monkeypatch.setattr(module, "ROWS", 7)
         folder = publish_activations(classifier(), benchmark(), tmp_path / "parts")

@@ -5,13 +5,13 @@ import pytest
 from safetensors.numpy import save_file
 
 from oodscope.base.errors import DataError
-from oodscope.protocols.leaderboard import remembered, verify_each
+from oodscope.protocols.leaderboard import remembered
 from oodscope.protocols.leaderboard.examining import examine
 from oodscope.protocols.leaderboard.remembered import RememberedExaminer
-from oodscope.results import ScoreTable
+from oodscope.protocols.leaderboard.verifying import verify_each
 from oodscope.results.leaderboard.folder import read_entry, read_scores, write_entry
-
-from ..leaderboard_world import edit, enter, few_replicates  # noqa: F401
+from oodscope.results.scoretable import ScoreTable
+from tests.leaderboard_world import edit, enter, few_replicates  # noqa: F401
 
 
 @pytest.fixture

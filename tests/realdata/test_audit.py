@@ -5,15 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from oodscope import ImageSet
+from oodscope.data.imageset import ImageSet
 from oodscope.data.perceptual import resemblance, thumbnails
 from oodscope.data.rgb import picture_digest
 from oodscope.data.signatures import Signatures, read_signatures
 from oodscope.protocols.audit.candidates import by_hash
 from oodscope.protocols.audit.pairs import Member, exact_pairs, is_alike
-
-from ..pictures import COPIES
-from .packs import pack
+from tests.pictures import COPIES
+from tests.realdata.packs import pack
 
 pytestmark = [pytest.mark.realdata, pytest.mark.slow]
 

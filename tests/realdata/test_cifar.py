@@ -9,8 +9,7 @@ import pytest
 import torch
 
 import oodscope as oods
-
-from .packs import CIFAR10, pack, resnet18
+from tests.realdata.packs import CIFAR10, pack, resnet18
 
 pytestmark = [pytest.mark.realdata, pytest.mark.slow]
 

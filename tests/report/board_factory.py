@@ -2,21 +2,20 @@
 
 import random
 
-from oodscope.results import Measurement, Measurements
-from oodscope.results.leaderboard import (
+from oodscope.results.leaderboard.board import Board, Erratum
+from oodscope.results.leaderboard.entry import Entry
+from oodscope.results.leaderboard.records import (
     BenchmarkUse,
-    Board,
     DetectorUse,
-    Difference,
-    Entry,
-    Erratum,
     ModelUse,
     Publication,
     Reported,
     ScoresFile,
     Search,
-    Standing,
 )
+from oodscope.results.leaderboard.standing import Difference, Standing
+from oodscope.results.measurement import Measurement
+from oodscope.results.measurements import Measurements
 
 SETS = {"near": ("cifar100", "tin"), "far": ("mnist", "svhn", "texture", "places365")}
 METRICS = ("auroc", "fpr95_id_positive")

@@ -3,9 +3,11 @@
 import numpy as np
 import pandas as pd
 
-from oodscope.results import Measurement, Measurements, Result, ScoreTable
-
-from ..results.factory import make_record
+from oodscope.results.measurement import Measurement
+from oodscope.results.measurements import Measurements
+from oodscope.results.result import Result
+from oodscope.results.scoretable import ScoreTable
+from tests.results.factory import make_record
 
 DETECTORS = ("msp", "mls", "ebo", "react", "ash", "knn", "mds", "rmds", "vim", "odin", "gradnorm", "gen")
 GROUPS = ("near", "far")

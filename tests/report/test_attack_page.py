@@ -12,9 +12,8 @@ import oodscope as oods
 from oodscope.report.attack import render
 from oodscope.report.attack_figures import budget_curves
 from oodscope.results.attack_table import attack_table
-
-from ..generation.toys import Shift
-from ..tiny import benchmark
+from tests.generation.toys import Shift
+from tests.tiny import benchmark
 
 EVIL = '<b onclick="x">&'
 

@@ -8,13 +8,13 @@ import torch
 
 import oodscope as oods
 from oodscope.base.errors import DataError
-from oodscope.generation.variations import GanVariation, create_variation
+from oodscope.generation.variations.gan import GanVariation
+from oodscope.generation.variations.registry import create_variation
 from oodscope.report.paper.figure import FIGURES
 from oodscope.report.paper.style import house_style, write_figure
 from oodscope.results.opened import OpenedRuns
-
-from ..generation.toys import Shift
-from ..tiny import benchmark
+from tests.generation.toys import Shift
+from tests.tiny import benchmark
 
 EVIL = "$_{$<&"
 SCORERS = {

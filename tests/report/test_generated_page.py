@@ -15,9 +15,8 @@ from oodscope.report.generated_figures import confusion_matrix, information_hist
 from oodscope.results.generated import GeneratedStudy
 from oodscope.results.generated_claims import claims
 from oodscope.results.generated_ranks import rank_agreements
-
-from ..protocols.generated_world import EVIL, NEAR, SHIFTED, study
-from .reading import read
+from tests.protocols.generated_world import EVIL, NEAR, SHIFTED, study
+from tests.report.reading import read
 
 
 @pytest.fixture(scope="module")

@@ -12,15 +12,15 @@ from matplotlib.text import Annotation, Text
 from scipy.stats import linregress, pearsonr
 
 from oodscope.base.errors import DataError, OodscopeError, UnknownNameError
-from oodscope.report.paper import FIGURES, crossval, find_figure, human, openood
+from oodscope.report.paper import crossval, human, openood
+from oodscope.report.paper.figure import FIGURES, find_figure
 from oodscope.report.paper.labels import label_points
 from oodscope.report.paper.style import COLOURS, MARKERS, style_of, write_figure
 from oodscope.results.crossval_study import study_metric
 from oodscope.results.opened import OpenedRuns
 from oodscope.results.study import study_of
-
-from ..results.crossval_factory import make_table
-from .paper_runs import DETECTORS, evaluation
+from tests.report.paper_runs import DETECTORS, evaluation
+from tests.results.crossval_factory import make_table
 
 NAMES = [figure.name for module in (openood, human, crossval) for figure in module.FIGURES]
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oodscope.base.errors import DataError, StorageError
-from oodscope.report.plots import PlotlyFigure, bundle
-from oodscope.report.plots.plot import figure_name, plain, shown
+from oodscope.report.plots import bundle
+from oodscope.report.plots.plot import PlotlyFigure, figure_name, plain, shown
 from oodscope.report.plots.thinning import HEIGHT, WIDTH, thin
 
 EVIL = """</script><script>alert(1)</script><!--'"%{x}<a href="javascript:alert(2)">&lt;"""

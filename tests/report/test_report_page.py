@@ -9,9 +9,11 @@ import re
 
 import pytest
 
-from oodscope.report import write_report
+from oodscope.report.page import write_report
 from oodscope.report.plots import bundle
-from oodscope.results import Measurements, Result, ScoreTable
+from oodscope.results.measurements import Measurements
+from oodscope.results.result import Result
+from oodscope.results.scoretable import ScoreTable
 from oodscope.results.wording import span
 from tests.report.reading import read
 from tests.results.factory import make_record, make_result, make_scores

@@ -12,18 +12,14 @@ from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score, roc_curve
 
 from oodscope.base.errors import UnknownNameError
-from oodscope.report.plots import (
-    cost_against_quality,
-    der_curves,
-    rank_correlations,
-    risk_coverage,
-    roc_of_detector,
-    roc_of_set,
-    score_histograms,
-    verdict_differences,
-)
-from oodscope.report.plots.cost import pareto_front
-from oodscope.results import Measurements, ScoreTable
+from oodscope.report.plots.cost import cost_against_quality, pareto_front
+from oodscope.report.plots.disagreement import rank_correlations, verdict_differences
+from oodscope.report.plots.histograms import score_histograms
+from oodscope.report.plots.rejection import der_curves
+from oodscope.report.plots.risk_coverage import risk_coverage
+from oodscope.report.plots.roc import roc_of_detector, roc_of_set
+from oodscope.results.measurements import Measurements
+from oodscope.results.scoretable import ScoreTable
 from tests.report.test_plot import EVIL
 from tests.results.factory import DETECTORS, SETS, make_result, make_scores
 

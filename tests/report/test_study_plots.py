@@ -7,16 +7,14 @@ import pytest
 
 import oodscope as oods
 from oodscope.base.errors import DataError
-from oodscope.report.plots import (
-    auroc_against_budget,
-    convergence,
-    crossval_matrix,
-    found_parameters,
-    frechet_bars,
-    information_histograms,
-    reliability_diagram,
-    transfer_matrix,
-)
+from oodscope.report.plots.budget import auroc_against_budget
+from oodscope.report.plots.convergence import convergence
+from oodscope.report.plots.crossval_matrix import crossval_matrix
+from oodscope.report.plots.found_parameters import found_parameters
+from oodscope.report.plots.frechet import frechet_bars
+from oodscope.report.plots.information import information_histograms
+from oodscope.report.plots.reliability import reliability_diagram
+from oodscope.report.plots.transfer import transfer_matrix
 from oodscope.results.generated import RELIABILITY, GeneratedStudy
 from tests.generation.toys import Shift
 from tests.protocols.generated_world import NEAR, SHIFTED, study

@@ -5,13 +5,14 @@ import re
 
 import pytest
 
-from oodscope.report import write_report
 from oodscope.report.generated import generated_view
+from oodscope.report.page import write_report
 from oodscope.report.whole import tables
 from oodscope.report.whole.tables import protocol_sections
-from oodscope.results import OpenedRuns, Result
 from oodscope.results.crossval_study import study_metric
 from oodscope.results.generated_ranks import rank_agreements
+from oodscope.results.opened import OpenedRuns
+from oodscope.results.result import Result
 from oodscope.results.wording import headline_metrics
 from tests.report.reading import read
 from tests.report.whole_runs import every_kind, judged, table

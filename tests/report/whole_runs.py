@@ -6,9 +6,12 @@ import numpy as np
 import pandas as pd
 
 import oodscope as oods
-from oodscope.protocols import PROTOCOLS
-from oodscope.results import Measurements, OpenedRuns, Result, ScoreTable
+from oodscope.protocols.protocol import PROTOCOLS
 from oodscope.results.attack import Attack
+from oodscope.results.measurements import Measurements
+from oodscope.results.opened import OpenedRuns
+from oodscope.results.result import Result
+from oodscope.results.scoretable import ScoreTable
 from tests.generation.toys import Shift
 from tests.protocols.generated_world import study
 from tests.results.crossval_factory import make_table

@@ -5,8 +5,15 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
-from oodscope.metrics import METRICS, Ranking, auroc_interval, bootstrap, mean_auroc_interval, point_metrics
-from oodscope.results import Measurement, Measurements, Result, RunRecord, ScoreTable, SetRecord
+from oodscope.metrics.catalog import METRICS, point_metrics
+from oodscope.metrics.delong import auroc_interval, mean_auroc_interval
+from oodscope.metrics.ranking import Ranking
+from oodscope.metrics.resampling import bootstrap
+from oodscope.results.measurement import Measurement
+from oodscope.results.measurements import Measurements
+from oodscope.results.record import RunRecord, SetRecord
+from oodscope.results.result import Result
+from oodscope.results.scoretable import ScoreTable
 
 SETS = {  # name: (role, images)
     "id_test": ("id_test", 700),

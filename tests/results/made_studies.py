@@ -3,12 +3,11 @@
 from functools import cache
 
 import oodscope as oods
-from oodscope.protocols import compare
-
-from ..generation.toys import Shift
-from ..tiny import benchmark
-from .crossval_factory import make_table
-from .factory import make_result
+from oodscope.protocols.comparing import compare
+from tests.generation.toys import Shift
+from tests.results.crossval_factory import make_table
+from tests.results.factory import make_result
+from tests.tiny import benchmark
 
 EVIL = '<b onclick="x">&'
 

@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from oodscope.base.errors import OodscopeError
-from oodscope.results import CrossCell, CrossValidationTable, ScoreTable
+from oodscope.results.crossval import CrossCell, CrossValidationTable
+from oodscope.results.scoretable import ScoreTable
 from tests.results.crossval_factory import make_table
 
 SMALL = {

@@ -5,14 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from oodscope.results import CrossValidationTable
+from oodscope.results.crossval import CrossValidationTable
 from oodscope.results.crossval_study import study_metric
 from oodscope.results.crossval_summary import summary
-
-from ..protocols.generated_world import EVIL, NEAR, study
-from ..report.reading import read
-from . import made_studies
-from .factory import make_result
+from tests.protocols.generated_world import EVIL, NEAR, study
+from tests.report.reading import read
+from tests.results import made_studies
+from tests.results.factory import make_result
 
 SHOWN = {
     "result": make_result,

@@ -13,13 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from oodscope.base.errors import DataError
-from oodscope.protocols.leaderboard import judging, verify, verify_each
+from oodscope.protocols.leaderboard import judging
+from oodscope.protocols.leaderboard.verifying import verify, verify_each
 from oodscope.results.leaderboard import boundedscores
 from oodscope.results.leaderboard.boundedscores import read_bounded_scores
 from oodscope.results.leaderboard.folder import read_entry
 from oodscope.results.leaderboard.text import LINE
-
-from ..leaderboard_world import copied, edit, few_replicates  # noqa: F401
+from tests.leaderboard_world import copied, edit, few_replicates  # noqa: F401
 
 SCRIPT = '<script>alert("x")</script><img src=x onerror=alert(1)>'
 INVISIBLE = "\x1b\x00\x07\u202e\u200b\u2028\x9b"

@@ -12,10 +12,9 @@ from oodscope.results.attack_table import attack_table
 from oodscope.results.crossval_study import study_metric
 from oodscope.results.generated_table import calibration_table, separation_table
 from oodscope.results.sheet import Entry, Sheet
-
-from ..protocols.generated_world import study
-from . import made_studies
-from .factory import make_result
+from tests.protocols.generated_world import study
+from tests.results import made_studies
+from tests.results.factory import make_result
 
 
 @cache

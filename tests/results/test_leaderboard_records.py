@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from oodscope.base.errors import DataError
-from oodscope.results import Measurements
-from oodscope.results.leaderboard import Board, Entry, Reported, Standing
-from oodscope.results.leaderboard.board import OVERLAP
+from oodscope.results.leaderboard.board import OVERLAP, Board
 from oodscope.results.leaderboard.boundedjson import DEEPEST, read_bounded_json
+from oodscope.results.leaderboard.entry import Entry
 from oodscope.results.leaderboard.folder import read_entry, write_entry
+from oodscope.results.leaderboard.records import Reported
+from oodscope.results.leaderboard.standing import Standing
 from oodscope.results.leaderboard.text import https_link, one_line, plain_json, several_lines
+from oodscope.results.measurements import Measurements
 
 ANY = st.text(max_size=40)
 SOME = st.text(alphabet=string.ascii_letters + "<>&'\"é Ω\t\x1b\u202e", min_size=1, max_size=20).filter(one_line)

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oodscope.base.errors import DataError, OodscopeError
-from oodscope.results import Measurement, Measurements
+from oodscope.results.measurement import Measurement
+from oodscope.results.measurements import Measurements
 from tests.results.factory import make_result
 
 PLAIN = {

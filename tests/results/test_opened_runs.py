@@ -10,10 +10,9 @@ from oodscope.results.attack import Attack
 from oodscope.results.generated import GeneratedStudy
 from oodscope.results.opened import OpenedRuns, open_runs
 from oodscope.results.result import Result
-
-from ..protocols.generated_world import study
-from .crossval_factory import make_table
-from .factory import make_record, make_result
+from tests.protocols.generated_world import study
+from tests.results.crossval_factory import make_table
+from tests.results.factory import make_record, make_result
 
 
 def small_table():

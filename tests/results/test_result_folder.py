@@ -7,7 +7,8 @@ import pytest
 from pydantic import ValidationError
 
 from oodscope.base.errors import DataError, OodscopeError, StorageError
-from oodscope.results import Result, ScoreTable
+from oodscope.results.result import Result
+from oodscope.results.scoretable import ScoreTable
 from tests.results.factory import make_record, make_result
 
 FILES = {"run.json", "measurements.parquet", "measurements.csv", "scores.parquet"}

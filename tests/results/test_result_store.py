@@ -13,8 +13,10 @@ import pytest
 from sqlalchemy import event, inspect, text
 
 from oodscope.base.errors import OodscopeError, StorageError
-from oodscope.results import Measurements, Result, ResultStore
+from oodscope.results.measurements import Measurements
+from oodscope.results.result import Result
 from oodscope.results.running import Running
+from oodscope.results.store import ResultStore
 from tests.results.factory import make_record, make_result
 
 

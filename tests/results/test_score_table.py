@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oodscope.base.errors import DataError, OodscopeError, UnknownNameError
-from oodscope.results import ScoreTable
-from oodscope.results.scoretable import COLUMNS
+from oodscope.results.scoretable import COLUMNS, ScoreTable
 from tests.results.factory import SETS, make_scores
 
 

@@ -11,7 +11,9 @@ from oodscope.base.errors import DataError
 from oodscope.report.paper.human import conventional_twice, der_against_accuracy, distillation, strategy_heatmap
 from oodscope.report.paper.style import save_figure
 from oodscope.report.study_figures import write_study_figures
-from oodscope.results import Measurement, Measurements, Study, StudyMember, StudyModel
+from oodscope.results.measurement import Measurement
+from oodscope.results.measurements import Measurements
+from oodscope.results.study import Study, StudyMember, StudyModel
 
 SETS = {"label_shift": ("rain", "snow"), "input_shift": ("id_test", "dim")}
 SHARED = {"run": "r", "benchmark": "b", "benchmark_version": "1", "model": "m", "protocol": "human_centric"}
@@ -134,7 +136,7 @@ class TestFigures:
 
     def test_only_what_the_study_has(self, study, tmp_path, monkeypatch):
         unwritten = (
-            "oodscope.report.study_figures.save_figure",
+            "oodscope.report.paper.style.save_figure",
             lambda figure, stem: [stem.with_name(f"{stem.name}.png")],
         )
         monkeypatch.setattr(*unwritten)

@@ -9,8 +9,9 @@ from time import monotonic, sleep, time
 import pytest
 
 from oodscope.base.errors import StorageError
-from oodscope.execution import SILENT
-from oodscope.results import ResultStore, telling
+from oodscope.execution.progress import SILENT
+from oodscope.results import telling
+from oodscope.results.store import ResultStore
 from oodscope.results.telling import told
 
 

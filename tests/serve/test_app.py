@@ -8,8 +8,8 @@ from time import time
 
 import pytest
 
-from oodscope.results import ResultStore
 from oodscope.results.running import Running
+from oodscope.results.store import ResultStore
 from oodscope.serve.app import Leaderboard
 from oodscope.serve.board import LiveBoard
 from oodscope.serve.runpages import report_policy

@@ -3,16 +3,18 @@
 import numpy as np
 import pytest
 import torch
-from head_reference import Reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from training_toys import Listener
 
 import oodscope.training.heads.grouping as grouping
 from oodscope.base.errors import DataError, OodscopeError
-from oodscope.training import HeadRecipe, HeadTask, train_heads
 from oodscope.training.heads.deck import Deck
 from oodscope.training.heads.draws import keep_share, kept, seeded, uniform
+from oodscope.training.heads.recipe import HeadRecipe
+from oodscope.training.heads.task import HeadTask
+from oodscope.training.heads.training import train_heads
+from tests.training.head_reference import Reference
+from tests.training.training_toys import Listener
 
 CLASSES, WIDTH = 4, 10
 CPU = torch.device("cpu")

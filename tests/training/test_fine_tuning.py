@@ -8,14 +8,22 @@ import timm
 import torch
 import torchvision
 from torch import nn
-from training_toys import PREPROCESS, RECIPE, TinyNet, colours, negatives, same_weights
 
 from oodscope.base.errors import ModelError
 from oodscope.data.imageset import ImageSet
 from oodscope.data.preprocess import Preprocess
-from oodscope.models import Classifier, create_model, replace_head
-from oodscope.training import Augment, Batch, CrossEntropy, FineTune, OutlierExposure, Streams, train
+from oodscope.models.classifier import Classifier
+from oodscope.models.new_head import replace_head
+from oodscope.models.zoo import create_model
+from oodscope.training.augment import Augment
+from oodscope.training.batch import Batch
+from oodscope.training.cross_entropy import CrossEntropy
+from oodscope.training.fine_tune import FineTune
+from oodscope.training.outlier_exposure import OutlierExposure
 from oodscope.training.sets import Sets
+from oodscope.training.streams import Streams
+from oodscope.training.trained import train
+from tests.training.training_toys import PREPROCESS, RECIPE, TinyNet, colours, negatives, same_weights
 
 VIT = {"img_size": 32, "patch_size": 8, "embed_dim": 24, "depth": 1, "num_heads": 2, "num_classes": 11}
 

@@ -6,9 +6,9 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
-from oodscope import Activations
+from oodscope.activations.activations import Activations
 from oodscope.base.errors import OodscopeError
-from oodscope.training import LinearProbe
+from oodscope.training.linear_probe import LinearProbe
 
 CLASSES, WIDTH = 5, 12
 

@@ -3,14 +3,27 @@
 import numpy as np
 import pytest
 import torch
-from training_toys import PREPROCESS, RECIPE, Listener, StoppedError, TinyNet, colours, same_weights, stop_at, weights
 
 import oodscope.training.loop as loop
 from oodscope.base.errors import DataError
 from oodscope.data.imageset import ImageSet
-from oodscope.training import CrossEntropy, FineTune, HeadRecipe, train
+from oodscope.training.cross_entropy import CrossEntropy
+from oodscope.training.fine_tune import FineTune
+from oodscope.training.heads.recipe import HeadRecipe
 from oodscope.training.history import Epoch
 from oodscope.training.patience import Patience
+from oodscope.training.trained import train
+from tests.training.training_toys import (
+    PREPROCESS,
+    RECIPE,
+    Listener,
+    StoppedError,
+    TinyNet,
+    colours,
+    same_weights,
+    stop_at,
+    weights,
+)
 
 STEPS = 6
 PATIENT = RECIPE.model_copy(update={"epochs": 12, "patience": 2})

@@ -8,11 +8,23 @@ import torch
 from pydantic import ValidationError
 from torch import nn
 from torch.nn.functional import cross_entropy, normalize
-from training_toys import PREPROCESS, RECIPE, StoppedError, TinyNet, colours, negatives, same_weights, stop_at
 
 import oodscope.training.loop as loop
 from oodscope.base.errors import DataError
-from oodscope.training import CrossEntropy, OutlierExposure, Recipe, Step, train
+from oodscope.training.cross_entropy import CrossEntropy
+from oodscope.training.outlier_exposure import OutlierExposure
+from oodscope.training.recipe import Recipe, Step
+from oodscope.training.trained import train
+from tests.training.training_toys import (
+    PREPROCESS,
+    RECIPE,
+    StoppedError,
+    TinyNet,
+    colours,
+    negatives,
+    same_weights,
+    stop_at,
+)
 
 SETTINGS = RECIPE.model_dump()
 

@@ -11,7 +11,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from training_toys import (
+
+import oodscope.training.loop as loop
+import oodscope.training.trained as trained
+from oodscope.base.errors import StorageError
+from oodscope.training.trained import train
+from tests.training.training_toys import (
     PREPROCESS,
     RECIPE,
     Listener,
@@ -23,11 +28,6 @@ from training_toys import (
     train_slowly,
     weights,
 )
-
-import oodscope.training.loop as loop
-import oodscope.training.trained as trained
-from oodscope.base.errors import StorageError
-from oodscope.training import train
 
 STEPS = 6  # per epoch: 96 images in batches of 16
 

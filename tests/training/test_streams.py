@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 import torch
-from training_toys import PREPROCESS, RECIPE, colours
 
 import oodscope.training.pixels as pixels
 from oodscope.data.imageset import ImageSet
-from oodscope.training import CrossEntropy, Streams
+from oodscope.training.cross_entropy import CrossEntropy
 from oodscope.training.sets import Sets
+from oodscope.training.streams import Streams
+from tests.training.training_toys import PREPROCESS, RECIPE, colours
 
 CPU = torch.device("cpu")
 

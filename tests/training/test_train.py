@@ -7,12 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from training_toys import PREPROCESS, RECIPE, Listener, TinyNet, colours, same_weights
 
 import oodscope.training.pixels as pixels
 from oodscope.base.errors import DataError, ModelError, OodscopeError
 from oodscope.data.imageset import ImageSet
-from oodscope.training import Augment, CrossEntropy, Step, train
+from oodscope.training.augment import Augment
+from oodscope.training.cross_entropy import CrossEntropy
+from oodscope.training.recipe import Step
+from oodscope.training.trained import train
+from tests.training.training_toys import PREPROCESS, RECIPE, Listener, TinyNet, colours, same_weights
 
 
 def run(recipe=RECIPE, model=TinyNet, images=None, **options):

@@ -11,7 +11,9 @@ from torch import Tensor, nn
 
 from oodscope.data.imageset import ImageSet
 from oodscope.data.preprocess import Preprocess
-from oodscope.training import Augment, CrossEntropy, train
+from oodscope.training.augment import Augment
+from oodscope.training.cross_entropy import CrossEntropy
+from oodscope.training.trained import train
 
 PREPROCESS = Preprocess(size=12, mean=(0.4, 0.5, 0.6), std=(0.2, 0.25, 0.3))
 RECIPE = CrossEntropy(epochs=3, batch_size=16, learning_rate=0.05, augment=Augment(pad=2, flip=True))

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from oodscope.activations.passes import Passes
 from oodscope.activations.probe import Probe, Tap
-from oodscope.data import ImageSet
-from oodscope.execution import ahead, threads
-from oodscope.models import Classifier
+from oodscope.data.imageset import ImageSet
+from oodscope.execution.lookahead import ahead, threads
+from oodscope.models.classifier import Classifier
 
 Rows = NDArray[np.int64]
 

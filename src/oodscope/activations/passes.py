@@ -6,7 +6,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from oodscope.models import Classifier, Outputs
+from oodscope.models.classifier import Classifier
+from oodscope.models.network import Outputs
 
 RECORDED = "recorded forward"
 """The forward pass whose graph all gradients of a batch share."""

@@ -7,7 +7,8 @@ from torch import Tensor
 from oodscope.activations.passes import RECORDED, Passes
 from oodscope.activations.probe import Probe
 from oodscope.base.errors import ActivationError
-from oodscope.models import Classifier, Outputs
+from oodscope.models.classifier import Classifier
+from oodscope.models.network import Outputs
 
 
 class PerturbedLogits(Probe):

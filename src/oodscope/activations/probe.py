@@ -8,7 +8,7 @@ from torch import Tensor
 
 from oodscope.activations.passes import Passes
 from oodscope.base.hashing import fingerprint
-from oodscope.models import Classifier
+from oodscope.models.classifier import Classifier
 
 
 class Probe(ABC):

@@ -14,9 +14,9 @@ from oodscope.activations.extract import run_network
 from oodscope.activations.probe import Probe, Tap
 from oodscope.base.files import cache_root, storage_errors
 from oodscope.base.hashing import fingerprint
-from oodscope.data import ImageSet
-from oodscope.execution import SILENT, Progress
-from oodscope.models import Classifier
+from oodscope.data.imageset import ImageSet
+from oodscope.execution.progress import SILENT, Progress
+from oodscope.models.classifier import Classifier
 
 SCHEMA = 1
 """Raised whenever what a stored column means changes."""

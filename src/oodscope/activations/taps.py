@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from oodscope.activations.probe import Tap
-from oodscope.models import Classifier
 from oodscope.models.anatomy import captured
+from oodscope.models.classifier import Classifier
 from oodscope.models.ensemble import MEMBER_LOGITS
 from oodscope.models.stages import watched_maps
 from oodscope.models.zero_shot import NEGATIVE_COSINES

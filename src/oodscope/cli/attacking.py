@@ -11,16 +11,21 @@ from oodscope.cli.classes import matched
 from oodscope.cli.job import Job, asked_detectors, open_benchmark
 from oodscope.cli.modelspec import make_classifier
 from oodscope.cli.storing import store_of, told_to_store
-from oodscope.data import Benchmark, ImageSet
-from oodscope.detectors import DETECTORS, Detector, create_detector
-from oodscope.execution import Progress
+from oodscope.data.benchmark import Benchmark
+from oodscope.data.imageset import ImageSet
+from oodscope.detectors.base import Detector
+from oodscope.detectors.registry import DETECTORS, create_detector
+from oodscope.execution.progress import Progress
 from oodscope.generation.samplers import create_sampler
-from oodscope.generation.variations import VARIATIONS, GanVariation, Variation
-from oodscope.models import Classifier
-from oodscope.models.generators import load_generator
-from oodscope.protocols import applicable, attack, fit_scorers
+from oodscope.generation.variations.base import Variation
+from oodscope.generation.variations.gan import GanVariation
+from oodscope.generation.variations.registry import VARIATIONS
+from oodscope.models.classifier import Classifier
+from oodscope.models.generators.saved import load_generator
+from oodscope.protocols.adversarial.attacking import attack
 from oodscope.protocols.adversarial.plan import PRESETS, Plan
-from oodscope.report import write_attack
+from oodscope.protocols.scoring import applicable, fit_scorers
+from oodscope.report.attack import write_attack
 from oodscope.results.attack import Attack
 
 GAN = "gan="

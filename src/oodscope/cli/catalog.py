@@ -12,10 +12,12 @@ import oodscope.detectors
 import oodscope.generation.variations
 from oodscope.base.config import read_yaml
 from oodscope.base.files import write_text
-from oodscope.data.corruptions import CORRUPTIONS
+from oodscope.data.corruptions.catalog import CORRUPTIONS
 from oodscope.data.manifest import Manifest
-from oodscope.detectors import Detector, LogitScore, Rectifier
-from oodscope.generation.variations import Variation
+from oodscope.detectors.base import Detector
+from oodscope.detectors.logitscore import LogitScore
+from oodscope.detectors.rectifier import Rectifier
+from oodscope.generation.variations.base import Variation
 from oodscope.models.zoo import MODELS
 from oodscope.report.paper.figure import FIGURES
 

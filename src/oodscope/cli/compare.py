@@ -17,8 +17,8 @@ def compare(
     """Test detectors against each other on the same images: all pairs of one run, or two runs detector by detector."""
     from rich.console import Console
 
-    from oodscope.protocols import compare as compare_results
-    from oodscope.results import Result
+    from oodscope.protocols.comparing import compare as compare_results
+    from oodscope.results.result import Result
 
     names = [name.strip() for name in detectors.split(",") if name.strip()]
     found = compare_results(

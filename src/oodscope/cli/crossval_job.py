@@ -10,25 +10,29 @@ from oodscope.base.config import StrictModel, parse, read_yaml
 from oodscope.base.errors import OodscopeError
 from oodscope.cli.ownsets import Places
 from oodscope.cli.storing import told_to_store
-from oodscope.data import Benchmark, ImageSet, Preprocess, load_benchmark, own_benchmark
+from oodscope.data.benchmark import Benchmark
+from oodscope.data.imageset import ImageSet
+from oodscope.data.loading import load_benchmark
 from oodscope.data.locating import stem_of
+from oodscope.data.own import own_benchmark
+from oodscope.data.preprocess import Preprocess
 from oodscope.data.selection import join
-from oodscope.execution import Progress
-from oodscope.models import Classifier, create_model
+from oodscope.execution.progress import Progress
 from oodscope.models.backbones import create_backbone
+from oodscope.models.classifier import Classifier
 from oodscope.models.python_object import PREFIX, call_python
-from oodscope.protocols.crossval import (
-    CrossValidation,
-    CrossValidationPlan,
-    FineTuning,
-    FrozenEmbeddings,
-    FullTraining,
-    Pair,
-    cross_validate,
-)
+from oodscope.models.zoo import create_model
+from oodscope.protocols.crossval.engine import cross_validate
+from oodscope.protocols.crossval.frozen import FrozenEmbeddings
+from oodscope.protocols.crossval.networks import FineTuning, FullTraining
+from oodscope.protocols.crossval.outcome import CrossValidation
+from oodscope.protocols.crossval.pair import Pair
+from oodscope.protocols.crossval.plan import CrossValidationPlan
 from oodscope.protocols.crossval.trainer import Trainer
 from oodscope.report.crossval import write_crossval
-from oodscope.training import CrossEntropy, FineTune, HeadRecipe
+from oodscope.training.cross_entropy import CrossEntropy
+from oodscope.training.fine_tune import FineTune
+from oodscope.training.heads.recipe import HeadRecipe
 
 
 class CrossvalJob(StrictModel):

@@ -9,7 +9,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from oodscope.protocols.crossval import CrossValidation
+from oodscope.protocols.crossval.outcome import CrossValidation
 from oodscope.results.crossval_study import MetricStudy, study_metric
 from oodscope.results.wording import percent
 

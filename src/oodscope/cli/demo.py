@@ -38,8 +38,8 @@ def demo(
     from oodscope.cli.judging_generated import judge_recombined
     from oodscope.cli.output import show
     from oodscope.execution.console import ConsoleProgress
-    from oodscope.report import write_report
-    from oodscope.results import OpenedRuns
+    from oodscope.report.page import write_report
+    from oodscope.results.opened import OpenedRuns
 
     with as_file(files("oodscope.cli") / "demo.yaml") as packaged:
         job = read_job(packaged)

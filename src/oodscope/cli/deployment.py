@@ -7,13 +7,17 @@ import yaml
 from oodscope.base.config import StrictModel, parse
 from oodscope.base.errors import OodscopeError
 from oodscope.cli.modelspec import PRETRAINED, ModelSpec, name_of
-from oodscope.data import ImageSet, Preprocess, load_benchmark, open_folder
-from oodscope.data.imageset import UNLABELLED
+from oodscope.data.imageset import UNLABELLED, ImageSet
+from oodscope.data.loading import load_benchmark
+from oodscope.data.opening import open_folder
+from oodscope.data.preprocess import Preprocess
 from oodscope.data.readability import usable
-from oodscope.detectors import Scorer, create_detector, fit_scorer
-from oodscope.execution import Progress
+from oodscope.detectors.deploying import fit_scorer
+from oodscope.detectors.registry import create_detector
+from oodscope.detectors.scorer import Scorer
+from oodscope.execution.progress import Progress
 from oodscope.metrics.conformal import Kind
-from oodscope.models import Classifier
+from oodscope.models.classifier import Classifier
 from oodscope.models.origin import ModelOrigin
 
 

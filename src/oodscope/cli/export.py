@@ -16,8 +16,8 @@ def export(
 
     The graph is run against torch before it is handed over, on noise and on --images; one that differs is refused.
     """
-    from oodscope.data import open_folder
-    from oodscope.detectors import load
+    from oodscope.data.opening import open_folder
+    from oodscope.detectors.artefact import load
     from oodscope.detectors.onnx import TOLERANCE, export_onnx
 
     scorer = load(detector, weights=[name.strip() for name in weights.split(",") if name.strip()], device="cpu")

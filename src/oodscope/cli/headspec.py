@@ -2,13 +2,16 @@
 
 import torch
 
-from oodscope.activations import Activations, ActivationStore
+from oodscope.activations.activations import Activations
+from oodscope.activations.store import ActivationStore
 from oodscope.base.errors import OodscopeError
-from oodscope.data import Benchmark, ImageSet
-from oodscope.execution import Progress
-from oodscope.models import Classifier, Head, create_backbone
-from oodscope.models.backbones import read_head
-from oodscope.training import LinearProbe
+from oodscope.data.benchmark import Benchmark
+from oodscope.data.imageset import ImageSet
+from oodscope.execution.progress import Progress
+from oodscope.models.backbones import create_backbone, read_head
+from oodscope.models.classifier import Classifier
+from oodscope.models.head import Head
+from oodscope.training.linear_probe import LinearProbe
 
 
 def classifier_with_head(

@@ -8,8 +8,9 @@ import torch
 from oodscope.base.catalog import catalog
 from oodscope.base.errors import DataError
 from oodscope.cli.oneset import open_one
-from oodscope.data import ImageSet, load_benchmark
-from oodscope.execution import Progress
+from oodscope.data.imageset import ImageSet
+from oodscope.data.loading import load_benchmark
+from oodscope.execution.progress import Progress
 from oodscope.training.randomness import generator as random_numbers
 
 HELD_OUT = 5

@@ -14,12 +14,15 @@ from oodscope.cli.classes import matched
 from oodscope.cli.modelspec import ModelSpec, make_classifier
 from oodscope.cli.ownsets import OwnSets
 from oodscope.cli.storing import store_of, told_to_store
-from oodscope.data import Benchmark, load_benchmark
-from oodscope.detectors import Detector, create_detector
-from oodscope.execution import Progress
-from oodscope.protocols import HumanCentric
-from oodscope.report import write_report
-from oodscope.results import Result, Tuning
+from oodscope.data.benchmark import Benchmark
+from oodscope.data.loading import load_benchmark
+from oodscope.detectors.base import Detector
+from oodscope.detectors.registry import create_detector
+from oodscope.execution.progress import Progress
+from oodscope.protocols.human_options import HumanCentric
+from oodscope.report.page import write_report
+from oodscope.results.measurement import Tuning
+from oodscope.results.result import Result
 
 
 class Job(StrictModel):

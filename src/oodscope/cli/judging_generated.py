@@ -11,18 +11,23 @@ from oodscope.base.files import cache_root
 from oodscope.base.hashing import fingerprint
 from oodscope.cli.job import Job, asked_detectors, open_benchmark
 from oodscope.cli.modelspec import make_classifier
-from oodscope.data import Benchmark, ImageSet
-from oodscope.data.generated import is_generated, open_generated, read_generated
-from oodscope.execution import Progress
+from oodscope.data.benchmark import Benchmark
+from oodscope.data.generated.opening import is_generated, open_generated
+from oodscope.data.generated.record import read_generated
+from oodscope.data.imageset import ImageSet
+from oodscope.execution.progress import Progress
 from oodscope.generation.ensemble import train_ensemble
-from oodscope.generation.generated import SetPlan, make_set
+from oodscope.generation.generated.making import make_set
+from oodscope.generation.generated.plan import SetPlan
 from oodscope.generation.generated.pool import frame_of
 from oodscope.metrics.window import Window
-from oodscope.models import Classifier
-from oodscope.protocols.generated import GeneratedChecks, judge_generated
-from oodscope.report import write_generated_study
+from oodscope.models.classifier import Classifier
+from oodscope.protocols.generated.checking import GeneratedChecks
+from oodscope.protocols.generated.judging import judge_generated
+from oodscope.report.generated import write_generated_study
 from oodscope.results.generated import GeneratedStudy
-from oodscope.training import Augment, CrossEntropy
+from oodscope.training.augment import Augment
+from oodscope.training.cross_entropy import CrossEntropy
 
 NAME = "recombined"
 LEARNT = 2000

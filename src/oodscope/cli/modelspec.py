@@ -11,12 +11,16 @@ from oodscope.base.errors import OodscopeError
 from oodscope.base.files import cache_root
 from oodscope.base.hashing import fingerprint
 from oodscope.cli.headspec import classifier_with_head
-from oodscope.data import Benchmark
-from oodscope.execution import Progress
-from oodscope.models import Classifier, TextHead, create_model
+from oodscope.data.benchmark import Benchmark
+from oodscope.execution.progress import Progress
+from oodscope.models.classifier import Classifier
 from oodscope.models.origin import vote
 from oodscope.models.python_object import PREFIX, call_python
-from oodscope.training import CrossEntropy, LinearProbe, train
+from oodscope.models.texthead import TextHead
+from oodscope.models.zoo import create_model
+from oodscope.training.cross_entropy import CrossEntropy
+from oodscope.training.linear_probe import LinearProbe
+from oodscope.training.trained import train
 
 PRETRAINED = "pretrained"
 

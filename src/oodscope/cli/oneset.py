@@ -4,10 +4,11 @@ from pathlib import Path
 
 from oodscope.base.catalog import catalog
 from oodscope.base.errors import UnknownNameError
-from oodscope.data import ImageSet, load_benchmark
+from oodscope.data.imageset import ImageSet
+from oodscope.data.loading import load_benchmark
 from oodscope.data.locating import locate, stem_of
 from oodscope.data.readability import usable
-from oodscope.execution import Progress
+from oodscope.execution.progress import Progress
 
 
 def open_one(text: str, root: Path | None, progress: Progress) -> ImageSet:

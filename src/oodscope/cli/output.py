@@ -10,8 +10,10 @@ from rich.console import Console
 from rich.table import Table
 
 from oodscope.cli.job import Job, execute
-from oodscope.execution import Progress
-from oodscope.results import Result, Study, over_seeds
+from oodscope.execution.progress import Progress
+from oodscope.results.result import Result
+from oodscope.results.seeds import over_seeds
+from oodscope.results.study import Study
 from oodscope.results.wording import heading, headline_metrics, percent
 
 

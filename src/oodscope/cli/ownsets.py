@@ -5,8 +5,10 @@ from typing import Any
 
 from oodscope.base.config import StrictModel
 from oodscope.base.errors import OodscopeError
-from oodscope.data import Benchmark, Preprocess, own_benchmark
-from oodscope.execution import Progress
+from oodscope.data.benchmark import Benchmark
+from oodscope.data.own import own_benchmark
+from oodscope.data.preprocess import Preprocess
+from oodscope.execution.progress import Progress
 
 Places = list[str] | dict[str, str]
 

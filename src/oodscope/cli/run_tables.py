@@ -6,14 +6,16 @@ from typing import Protocol
 from rich.console import Console, ConsoleOptions, RenderResult
 
 from oodscope.base.errors import OodscopeError
-from oodscope.results import CrossValidationTable, Result, pivot
 from oodscope.results.attack import Attack
 from oodscope.results.attack_table import attack_table
+from oodscope.results.crossval import CrossValidationTable
 from oodscope.results.crossval_study import study_metric
 from oodscope.results.crossval_summary import HEADLINE
 from oodscope.results.generated import PROTOCOL, GeneratedStudy
 from oodscope.results.generated_table import calibration_table, separation_table
 from oodscope.results.opened import open_runs
+from oodscope.results.result import Result
+from oodscope.results.tables import pivot
 
 
 class Printable(Protocol):

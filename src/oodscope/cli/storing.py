@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from oodscope.execution import Progress
-from oodscope.results import ResultStore
+from oodscope.execution.progress import Progress
+from oodscope.results.store import ResultStore
 from oodscope.results.telling import told
 
 VARIABLE = "OODSCOPE_STORE"

@@ -12,8 +12,10 @@ from oodscope.base.errors import OodscopeError
 from oodscope.base.files import file_sha256, write_text
 from oodscope.base.hashing import fingerprint
 from oodscope.cli.job import Job, execute, job_from
-from oodscope.execution import Progress
-from oodscope.results import Measurements, Result, Study, StudyMember, StudyModel
+from oodscope.execution.progress import Progress
+from oodscope.results.measurements import Measurements
+from oodscope.results.result import Result
+from oodscope.results.study import Study, StudyMember, StudyModel
 
 
 @dataclass(frozen=True)

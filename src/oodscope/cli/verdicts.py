@@ -14,7 +14,7 @@ from rich.text import Text
 
 from oodscope.base.errors import OodscopeError
 from oodscope.data.sources.decoding import EXTENSIONS, UnreadableImageError, decode
-from oodscope.detectors import Scorer
+from oodscope.detectors.scorer import Scorer
 from oodscope.execution.console import ConsoleProgress
 
 Rows: TypeAlias = Iterator[dict[str, Any]]

@@ -8,8 +8,7 @@ from oodscope.base.errors import DataError, did_you_mean
 from oodscope.data.imageset import ImageSet
 from oodscope.data.labels import class_names, is_number, read_labels
 from oodscope.data.lines import check_unique, read_list_text
-from oodscope.data.sources import FileSource
-from oodscope.data.sources.files import printable
+from oodscope.data.sources.files import FileSource, printable
 
 _KNOWN = ("path", "label", "class")
 

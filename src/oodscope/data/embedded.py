@@ -8,16 +8,16 @@ import numpy as np
 
 from oodscope.base.files import atomic_path, cache_root
 from oodscope.base.hashing import fingerprint
-from oodscope.data.glyphs import GlyphSplit, count_classes, render_split
+from oodscope.data.glyphs.split import GlyphSplit, count_classes, render_split
 from oodscope.data.imageset import ImageSet
-from oodscope.execution import SILENT, Progress
+from oodscope.execution.progress import SILENT, Progress
 
 RENDERING = 1
 """Raised whenever the same seed draws other pixels, so that no cache serves the old ones."""
 
 
 def open_glyphs(name: str, split: str, *, per_class: int, seed: int = 0, progress: Progress = SILENT) -> ImageSet:
-    """One split of the glyphs benchmark; see ``oodscope.data.glyphs.render_split`` for the parameters."""
+    """One split of the glyphs benchmark; see ``oodscope.data.glyphs.split.render_split`` for the parameters."""
     drawn = _cached(split, per_class, seed, progress)
     return ImageSet.from_arrays(name, drawn.images, drawn.labels, drawn.class_names, drawn.hierarchy)
 

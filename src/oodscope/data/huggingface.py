@@ -8,7 +8,7 @@ import numpy as np
 from oodscope.base.errors import DataError, UnknownNameError
 from oodscope.data.imageset import ImageSet
 from oodscope.data.labels import read_labels
-from oodscope.data.sources import RowSource
+from oodscope.data.sources.rows import RowSource
 
 _USUAL_LABELS = ("label", "labels", "class")
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodscope.data.imageset import ImageSet
-from oodscope.data.sources import ImageSource
+from oodscope.data.sources.base import ImageSource
 
 
 def jigsaw(images: ImageSet, pieces: int = 4, seed: int = 0) -> ImageSet:

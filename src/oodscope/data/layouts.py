@@ -10,7 +10,9 @@ from oodscope.base.errors import DataError
 from oodscope.data.imageset import ImageSet
 from oodscope.data.opening import open_folder, open_list
 from oodscope.data.packaged import class_list
-from oodscope.data.sources import FileSource, ImageSource, PresizedSource
+from oodscope.data.sources.base import ImageSource
+from oodscope.data.sources.files import FileSource
+from oodscope.data.sources.reframed import PresizedSource
 from oodscope.data.walking import images_under
 
 

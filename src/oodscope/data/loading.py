@@ -15,7 +15,7 @@ from oodscope.data.packaged import find
 from oodscope.data.readability import usable
 from oodscope.data.root import data_root
 from oodscope.data.shelf.shelf import Shelf
-from oodscope.execution import SILENT, Progress
+from oodscope.execution.progress import SILENT, Progress
 
 _GROUPS = ("near", "far", "csid")
 

@@ -16,7 +16,7 @@ from oodscope.data.imageset import ImageSet
 from oodscope.data.opening import open_folder, open_list, open_npz
 from oodscope.data.preprocess import Preprocess
 from oodscope.data.specs import CsvSpec, HuggingFaceSpec, WebDatasetSpec
-from oodscope.execution import SILENT, Progress
+from oodscope.execution.progress import SILENT, Progress
 
 
 class FolderSpec(StrictModel):

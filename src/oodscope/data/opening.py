@@ -12,9 +12,8 @@ from oodscope.data.imageset import ImageSet
 from oodscope.data.labels import is_number
 from oodscope.data.levels import class_level, read_levels
 from oodscope.data.lines import check_unique, read_list_text
-from oodscope.data.sources import FileSource
 from oodscope.data.sources.decoding import EXTENSIONS
-from oodscope.data.sources.files import printable
+from oodscope.data.sources.files import FileSource, printable
 from oodscope.data.walking import images_under
 
 

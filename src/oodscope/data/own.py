@@ -11,7 +11,7 @@ from oodscope.data.imageset import ImageSet
 from oodscope.data.locating import locate, stem_of
 from oodscope.data.preprocess import Preprocess
 from oodscope.data.readability import usable
-from oodscope.execution import SILENT, Progress
+from oodscope.execution.progress import SILENT, Progress
 
 Place = str | Path | ImageSet
 """Where a set comes from: a path or name as on the command line, or a set that is already open."""

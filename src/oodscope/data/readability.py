@@ -2,7 +2,8 @@
 
 from oodscope.base.errors import DataError
 from oodscope.data.imageset import ImageSet
-from oodscope.data.sources import EncodedSource, FileSource
+from oodscope.data.sources.encoded import EncodedSource
+from oodscope.data.sources.files import FileSource
 
 
 def usable(images: ImageSet, *, skip_unreadable: bool) -> ImageSet:

@@ -11,7 +11,8 @@ from oodscope.base.errors import DataError
 from oodscope.data.folds.choice import hierarchical_choice
 from oodscope.data.imageset import UNLABELLED, ImageSet
 from oodscope.data.packaged import class_list
-from oodscope.data.sources import CroppedSource, JoinedSource
+from oodscope.data.sources.joined import JoinedSource
+from oodscope.data.sources.reframed import CroppedSource
 
 
 class ListedClasses(StrictModel):

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from oodscope.data.imageset import ImageSet
 from oodscope.data.perceptual import is_flat, perceptual_hashes, thumbnails
 from oodscope.data.rgb import picture_digest
-from oodscope.execution import SILENT, Progress
+from oodscope.execution.progress import SILENT, Progress
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from oodscope.data.csvlist import open_csv
 from oodscope.data.huggingface import open_hf
 from oodscope.data.imageset import ImageSet
 from oodscope.data.webdataset import open_webdataset
-from oodscope.execution import SILENT, Progress
+from oodscope.execution.progress import SILENT, Progress
 
 
 class CsvSpec(StrictModel):

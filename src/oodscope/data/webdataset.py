@@ -10,8 +10,8 @@ from oodscope.base.errors import DataError
 from oodscope.data.imageset import ImageSet
 from oodscope.data.labels import read_labels
 from oodscope.data.shardindex import Sample, index_shard
-from oodscope.data.sources import ShardSource
-from oodscope.execution import SILENT, Progress
+from oodscope.data.sources.shards import ShardSource
+from oodscope.execution.progress import SILENT, Progress
 
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _MOST_SHARDS = 100_000

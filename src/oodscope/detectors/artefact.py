@@ -13,10 +13,11 @@ from oodscope.base.errors import DetectorError
 from oodscope.data.preprocess import Preprocess
 from oodscope.detectors.saving import pack, unpack
 from oodscope.detectors.scorer import Scorer
-from oodscope.metrics import Calibration, Guarantee
-from oodscope.models import Classifier, Head
+from oodscope.metrics.conformal import Calibration, Guarantee
+from oodscope.models.classifier import Classifier
 from oodscope.models.evidence import deviation, uninformative
 from oodscope.models.fingerprint import weights_fingerprint
+from oodscope.models.head import Head
 from oodscope.models.noise import noise_images
 from oodscope.models.origin import ModelOrigin
 from oodscope.models.sealed import SealedFile

@@ -13,7 +13,8 @@ import torch
 from sklearn.base import BaseEstimator, clone
 from torch import Tensor
 
-from oodscope.activations import Activations, Probe
+from oodscope.activations.activations import Activations
+from oodscope.activations.probe import Probe
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.offer import Offer
 from oodscope.detectors.precision import precise

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 from torch import Tensor
 
-from oodscope.activations import Activations
+from oodscope.activations.activations import Activations
 
 
 def column_by_column(

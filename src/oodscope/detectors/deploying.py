@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from oodscope.activations import Activations, ActivationStore
+from oodscope.activations.activations import Activations
+from oodscope.activations.store import ActivationStore
 from oodscope.base.errors import DataError
-from oodscope.data import ImageSet
-from oodscope.data.imageset import UNLABELLED
+from oodscope.data.imageset import UNLABELLED, ImageSet
 from oodscope.detectors.base import Detector, Needs
 from oodscope.detectors.registry import create_detector
 from oodscope.detectors.scorer import Scorer, check_applies
-from oodscope.execution import SILENT, Progress
+from oodscope.execution.progress import SILENT, Progress
 from oodscope.metrics.conformal import Kind, calibrate, check_enough
-from oodscope.models import Classifier
+from oodscope.models.classifier import Classifier
 from oodscope.models.origin import ModelOrigin
 
 _PACKAGES = ("oodscope", "torch", "torchvision", "timm", "numpy", "pillow", "safetensors")
@@ -48,7 +48,7 @@ def fit_scorer(
     ----------
     calibration : held-out in-distribution images; labels are needed only by detectors that learn from held-out labels.
     train : in-distribution training images with labels, for detectors that learn from them.
-    target, guarantee, confidence : see ``oodscope.metrics.calibrate``.
+    target, guarantee, confidence : see ``oodscope.metrics.conformal.calibrate``.
     origin : which architecture of the zoo the network is, so that the saved scorer can make it again.
     store : where the activations of training images are kept; by default in the cache.
     seed : of the halves.

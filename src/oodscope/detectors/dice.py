@@ -4,12 +4,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from oodscope.activations import Activations
+from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.base import Cost, Needs, Paper
 from oodscope.detectors.logitscore import LogitScore
 from oodscope.detectors.rectifier import Rectifier
-from oodscope.models import Head
+from oodscope.models.head import Head
 
 
 class DICE(Rectifier):

@@ -4,13 +4,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from oodscope.activations import Activations
+from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.detectors.looking import may_look
 from oodscope.detectors.precision import precise
 from oodscope.detectors.softmax import average
-from oodscope.models import Head
+from oodscope.models.head import Head
 
 LARGE = 32.0
 """Logits beyond this lose digits that count in float32 products; they are taken again in float64."""

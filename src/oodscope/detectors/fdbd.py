@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from oodscope.activations import Activations
+from oodscope.activations.activations import Activations
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.detectors.precision import precise
 from oodscope.detectors.softmax import gaps

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
-from oodscope.activations import Activations
-from oodscope.data import Validation
+from oodscope.activations.activations import Activations
+from oodscope.data.splits import Validation
 from oodscope.detectors.base import Detector, Needs, parameters_json
 from oodscope.detectors.tuning import Choice, tune
-from oodscope.execution import PeakMemory
+from oodscope.execution.memory import PeakMemory
 from oodscope.results.measurement import Tuning
 
 

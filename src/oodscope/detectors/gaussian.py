@@ -4,7 +4,8 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from oodscope.activations import Activations, Moments
+from oodscope.activations.activations import Activations
+from oodscope.activations.moments import Moments
 from oodscope.detectors.base import Cost, Detector, Needs
 from oodscope.detectors.neighbors import unit
 from oodscope.detectors.precision import precise

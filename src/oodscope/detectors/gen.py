@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from oodscope.activations import Activations
+from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.base import Paper
 from oodscope.detectors.logitscore import LogitScore

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from oodscope.activations import Activations
+from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.bank import picked_rows, remembered
 from oodscope.detectors.base import Cost, Detector, Needs, Paper

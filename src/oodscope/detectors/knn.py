@@ -6,7 +6,7 @@ from typing import Any
 from sklearn.base import clone
 from torch import Tensor
 
-from oodscope.activations import Activations
+from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.bank import picked_rows, remembered
 from oodscope.detectors.base import Cost, Detector, Needs, Paper

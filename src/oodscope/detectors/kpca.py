@@ -8,7 +8,7 @@ import torch
 from sklearn.base import clone
 from torch import Tensor
 
-from oodscope.activations import Activations
+from oodscope.activations.activations import Activations
 from oodscope.activations.moments import gather_moments
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.bank import picked_rows, remembered

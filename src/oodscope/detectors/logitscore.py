@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from oodscope.activations import Activations
+from oodscope.activations.activations import Activations
 from oodscope.detectors.base import Cost, Detector, Needs
 
 

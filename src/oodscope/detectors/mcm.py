@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from oodscope.activations import Activations
+from oodscope.activations.activations import Activations
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.detectors.msp import MSP
 from oodscope.detectors.neighbors import unit

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from oodscope.activations import Activations
+from oodscope.activations.activations import Activations
 from oodscope.detectors.base import Paper
 from oodscope.detectors.gaussian import ClassGaussians
 from oodscope.detectors.precision import precise

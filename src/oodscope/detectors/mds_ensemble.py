@@ -6,9 +6,11 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
-from oodscope.activations import Activations, PooledMaps, Probe
+from oodscope.activations.activations import Activations
 from oodscope.activations.mahalanobis_step import SteppedMaps
 from oodscope.activations.moments import gather_moments
+from oodscope.activations.probe import Probe
+from oodscope.activations.taps import PooledMaps
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.detectors.precision import precise

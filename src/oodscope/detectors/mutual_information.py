@@ -2,7 +2,9 @@
 
 from torch import Tensor
 
-from oodscope.activations import Activations, MemberLogits, Probe
+from oodscope.activations.activations import Activations
+from oodscope.activations.probe import Probe
+from oodscope.activations.taps import MemberLogits
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.detectors.ensemble_entropy import entropy_of_mean
 from oodscope.detectors.entropy import Entropy

@@ -7,7 +7,7 @@ import torch
 from sklearn.base import clone
 from torch import Tensor
 
-from oodscope.activations import Activations
+from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.detectors.columns import column_by_column

@@ -3,7 +3,9 @@
 import torch
 from torch import Tensor
 
-from oodscope.activations import Activations, NegativeSums, Probe
+from oodscope.activations.activations import Activations
+from oodscope.activations.probe import Probe
+from oodscope.activations.taps import NegativeSums
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.detectors.mcm import concept_cosines
 from oodscope.detectors.precision import precise

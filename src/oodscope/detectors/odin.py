@@ -2,7 +2,9 @@
 
 from torch import Tensor
 
-from oodscope.activations import Activations, PerturbedLogits, Probe
+from oodscope.activations.activations import Activations
+from oodscope.activations.perturbation import PerturbedLogits
+from oodscope.activations.probe import Probe
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.detectors.msp import MSP
 from oodscope.detectors.precision import precise

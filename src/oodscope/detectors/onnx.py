@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from oodscope.activations import Tap
+from oodscope.activations.probe import Tap
 from oodscope.base.errors import DetectorError
 from oodscope.base.files import atomic_path
 from oodscope.data.given import Given, GivenImages

@@ -4,13 +4,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from oodscope.activations import Activations
+from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.bank import picked_rows, remembered
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.detectors.perceptron import Adam, Layers, answer, folded, perceptron
 from oodscope.detectors.precision import precise
-from oodscope.metrics import Ranking
+from oodscope.metrics.ranking import Ranking
 
 BATCH, ROUND, NOISE, JUDGED = 128, 25, 64, 1000
 """Images in a batch, batches in a round, width of the generator's noise, images that a discriminator is judged on."""

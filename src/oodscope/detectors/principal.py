@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from oodscope.activations import Activations
+from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.precision import precise
 from oodscope.detectors.spectrum import eigenbasis

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from oodscope.activations import Activations
+from oodscope.activations.activations import Activations
 
 HALF = 2**16
 """How many upper halves, and how many lower ones, a float32 can have."""

@@ -2,7 +2,9 @@
 
 from torch import Tensor
 
-from oodscope.activations import Activations, Probe, RankReducedLogits
+from oodscope.activations.activations import Activations
+from oodscope.activations.probe import Probe
+from oodscope.activations.rank import RankReducedLogits
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.detectors.ebo import EBO
 from oodscope.detectors.precision import precise

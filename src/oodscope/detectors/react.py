@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from oodscope.activations import Activations
+from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.base import Needs, Paper
 from oodscope.detectors.logitscore import LogitScore

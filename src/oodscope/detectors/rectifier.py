@@ -5,11 +5,11 @@ from typing import ClassVar
 from sklearn.base import clone
 from torch import Tensor
 
-from oodscope.activations import Activations
+from oodscope.activations.activations import Activations
 from oodscope.detectors.base import Cost, Detector, Needs
 from oodscope.detectors.ebo import EBO
 from oodscope.detectors.logitscore import LogitScore
-from oodscope.models import Head
+from oodscope.models.head import Head
 
 
 class Rectifier(Detector):

@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from oodscope.activations import Activations, Moments
+from oodscope.activations.activations import Activations
+from oodscope.activations.moments import Moments
 from oodscope.detectors.base import Paper
 from oodscope.detectors.gaussian import ClassGaussians
 from oodscope.detectors.precision import precise

@@ -11,17 +11,19 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from oodscope.activations import Activations, Tap
+from oodscope.activations.activations import Activations
 from oodscope.activations.extract import batch_columns
+from oodscope.activations.probe import Tap
 from oodscope.base.errors import DetectorError
 from oodscope.base.hashing import fingerprint
 from oodscope.data.given import Given, GivenImages
 from oodscope.detectors.base import Detector, Needs
 from oodscope.detectors.offering import offer_to
 from oodscope.detectors.saving import pack
-from oodscope.execution import SILENT, Progress, ahead
-from oodscope.metrics import Calibration
-from oodscope.models import Classifier
+from oodscope.execution.lookahead import ahead
+from oodscope.execution.progress import SILENT, Progress
+from oodscope.metrics.conformal import Calibration
+from oodscope.models.classifier import Classifier
 from oodscope.models.origin import ModelOrigin
 from oodscope.models.pixels import PixelScale, pixel_scale
 

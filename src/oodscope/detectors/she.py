@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
-from oodscope.activations import Activations
+from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.detectors.groups import group_sums, means

@@ -4,7 +4,7 @@ import math
 
 from torch import Tensor
 
-from oodscope.activations import Activations
+from oodscope.activations.activations import Activations
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.detectors.msp import MSP
 from oodscope.detectors.precision import precise

@@ -9,14 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from oodscope.activations import Activations
+from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.columns import column_by_column
 from oodscope.detectors.ebo import EBO
 from oodscope.detectors.looking import may_look
 from oodscope.detectors.precision import precise
 from oodscope.detectors.rectifier import Rectifier
-from oodscope.models import Head
+from oodscope.models.head import Head
 
 LARGE = 1e6
 """Factors from here on may carry a float32 product beyond its range."""

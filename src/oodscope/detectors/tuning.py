@@ -5,11 +5,11 @@ from typing import Any
 
 from sklearn.base import clone
 
-from oodscope.activations import Activations
+from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
-from oodscope.data import Validation
+from oodscope.data.splits import Validation
 from oodscope.detectors.base import Detector
-from oodscope.metrics import Ranking
+from oodscope.metrics.ranking import Ranking
 from oodscope.results.measurement import Tuning
 
 

@@ -7,7 +7,7 @@ import torch
 from sklearn.base import clone
 from torch import Tensor
 
-from oodscope.activations import Activations
+from oodscope.activations.activations import Activations
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.detectors.columns import column_by_column
 from oodscope.detectors.precision import precise

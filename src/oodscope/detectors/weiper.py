@@ -8,7 +8,7 @@ from sklearn.base import clone
 from torch import Tensor
 from torch.nn.functional import linear
 
-from oodscope.activations import Activations
+from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.detectors.msp import MSP

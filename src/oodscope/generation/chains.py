@@ -10,12 +10,12 @@ from torch import Tensor
 from oodscope.detectors.function_scorer import TensorScorer
 from oodscope.detectors.precision import precise
 from oodscope.detectors.scorer import Scorer
-from oodscope.execution import Advance, Progress
+from oodscope.execution.progress import Advance, Progress
 from oodscope.generation.energy import Energy
 from oodscope.generation.fast import FastPipeline
 from oodscope.generation.found import Found
 from oodscope.generation.noise import Noise
-from oodscope.generation.samplers import Sampler, State
+from oodscope.generation.samplers.base import Sampler, State
 from oodscope.generation.scrutiny import check_pipeline
 from oodscope.generation.target import Pipeline, Target
 from oodscope.generation.variations.base import Variation

@@ -9,12 +9,13 @@ from oodscope.base.errors import ModelError
 from oodscope.base.hashing import fingerprint
 from oodscope.data.imageset import ImageSet
 from oodscope.data.preprocess import Preprocess
-from oodscope.execution import SILENT, Progress
-from oodscope.models import Classifier, create_model
+from oodscope.execution.progress import SILENT, Progress
+from oodscope.models.classifier import Classifier
 from oodscope.models.fingerprint import weights_fingerprint
-from oodscope.models.zoo import MODELS
-from oodscope.training import Recipe, train
+from oodscope.models.zoo import MODELS, create_model
+from oodscope.training.recipe import Recipe
 from oodscope.training.sets import Sets, check_sets
+from oodscope.training.trained import train
 
 HETEROGENEOUS = ("resnet18_32", "vgg11_32", "densenet_40_24", "wrn_16_4")
 """Residual, plain, densely connected, wide: four small networks that fail in different places."""

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-from oodscope.activations import Activations
+from oodscope.activations.activations import Activations
 from oodscope.detectors.scorer import Scorer
 from oodscope.generation.compiling import Compiled, kept
 from oodscope.generation.target import Pipeline

@@ -8,10 +8,11 @@ from torch import Tensor
 
 from oodscope.base.errors import DataError
 from oodscope.base.hashing import fingerprint
-from oodscope.execution import SILENT, Progress
+from oodscope.execution.progress import SILENT, Progress
 from oodscope.generation.near.recipe import LAMBDAS
 from oodscope.generation.perceptual import Perceptual
-from oodscope.generation.samplers import MetropolisHastings, Sampler
+from oodscope.generation.samplers.base import Sampler
+from oodscope.generation.samplers.metropolis_hastings import MetropolisHastings
 from oodscope.generation.search import search
 from oodscope.generation.semantic import EnsembleInformation
 from oodscope.generation.variations.base import Variation

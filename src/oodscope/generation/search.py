@@ -9,12 +9,12 @@ from torch import Tensor
 from oodscope.base.errors import DataError, DetectorError, OodscopeError
 from oodscope.base.hashing import canonical_json, fingerprint
 from oodscope.detectors.function_scorer import TensorScorer
-from oodscope.execution import SILENT, Progress
+from oodscope.execution.progress import SILENT, Progress
 from oodscope.generation.blockfolder import BlockFolder
 from oodscope.generation.chains import Chains, name_of
 from oodscope.generation.energy import Energy
 from oodscope.generation.found import Found
-from oodscope.generation.samplers import Sampler
+from oodscope.generation.samplers.base import Sampler
 from oodscope.generation.variations.base import Variation
 
 

@@ -5,7 +5,7 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 
 from oodscope.base.errors import DataError
-from oodscope.models import Classifier
+from oodscope.models.classifier import Classifier
 from oodscope.models.network import Outputs
 from oodscope.models.pixels import pixel_scale
 

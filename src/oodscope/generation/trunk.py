@@ -6,7 +6,7 @@ from contextlib import nullcontext
 import torch
 from torch import Tensor, nn
 
-from oodscope.models import Classifier
+from oodscope.models.classifier import Classifier
 from oodscope.models.network import returned_tensor
 
 TOLERANCE = 1e-3

@@ -24,7 +24,7 @@ def crossed_auroc(
     r"""The mean AUROC of every pair of sets, with its joint interval.
 
     One image errs against all sets of the other side together, so its placements are averaged over them before
-    their variance is taken, as :func:`oodscope.metrics.mean_auroc_interval` does for one ID sample, of which this is
+    their variance is taken, as :func:`mean_auroc_interval` does for one ID sample, of which this is
     the extension to several:
 
     .. math:: \widehat{\mathrm{Var}}(\bar A) =

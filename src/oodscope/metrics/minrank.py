@@ -78,7 +78,7 @@ def source_interval(ranks: OutlierRanks, level: float = 0.95, *, seed: int = 0, 
     """Interval of the AUROC for other source images, the ID test images being held as they are.
 
     A replicate draws source images with replacement, and its AUROC is the mean of their ranks; ends by
-    :func:`oodscope.metrics.bca_interval`. Two detectors are attacked with different images, so their intervals say
+    :func:`bca_interval`. Two detectors are attacked with different images, so their intervals say
     nothing about a paired difference.
     """
     draws = islice(resamples(len(ranks.mid), seed=seed, ood_set=ood_set), REPLICATES)

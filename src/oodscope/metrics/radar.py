@@ -14,7 +14,7 @@ def radar_radii(table: ArrayLike) -> FloatArray:
     """Each column of ``[row, axis]`` mapped to [0.1, 1.1], its smallest value to 0.1 and its largest to 1.1.
 
     What is left is order and relative distance: whether an axis is hard (all its values low) is not to be seen, and a
-    difference of nothing fills the plot like any other. Beside it belongs :func:`~oodscope.metrics.kendall`. The paper
+    difference of nothing fills the plot like any other. Beside it belongs :func:`kendall`. The paper
     does not say whether it stretched each axis or all together; only the former shows orders, which it speaks of. A
     column that does not vary lies half-way.
 

@@ -47,7 +47,7 @@ def bootstrap_each(
     detectors : the scores of each detector, larger = more OOD, in one order of the images. The name of an OOD
         set takes part in the seed, so that sets of equal size are drawn independently and the draws of a set
         do not depend on which others stand beside it.
-    seed : of all draws; see :func:`~oodscope.metrics.draws.resamples`.
+    seed : of all draws; see :func:`resamples`.
     metrics : names of ``METRICS``; all by default.
     replicates : with 1,000 the standard error of an end of a 95 % interval is about 2 % of its width.
     """

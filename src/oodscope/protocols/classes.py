@@ -5,9 +5,9 @@ from typing import Any
 
 import pandas as pd
 
-from oodscope.metrics import class_interval, sampling_noise
+from oodscope.metrics.clusters import class_interval, sampling_noise
 from oodscope.protocols.samples import Separation, separate
-from oodscope.results import ScoreTable
+from oodscope.results.scoretable import ScoreTable
 
 
 def class_ends(separation: Separation, names: Sequence[str], level: float) -> dict[str, Any]:

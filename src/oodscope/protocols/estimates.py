@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oodscope.metrics import Interval, percentile_interval
+from oodscope.metrics.bootstrap import percentile_interval
+from oodscope.metrics.interval import Interval
 from oodscope.protocols.labelled_sets import SHIFTS, LabelledSet
-from oodscope.results import MEAN, Measurement
+from oodscope.results.measurement import MEAN, Measurement
 
 LEVEL = 0.95
 REPLICATES = 1000

@@ -8,10 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from oodscope.base.errors import UnknownNameError
-from oodscope.data import Benchmark, ImageSet
+from oodscope.data.benchmark import Benchmark
 from oodscope.data.corpora import pretraining_overlap
-from oodscope.models import Classifier
-from oodscope.results import MEAN, Measurement, Measurements, ScoreTable
+from oodscope.data.imageset import ImageSet
+from oodscope.models.classifier import Classifier
+from oodscope.results.measurement import MEAN, Measurement
+from oodscope.results.measurements import Measurements
+from oodscope.results.scoretable import ScoreTable
 
 SEEN = "seen_in_training"
 

@@ -19,10 +19,12 @@ from math import sqrt
 from typing import Any
 
 from oodscope.base.errors import DataError
-from oodscope.metrics import crossed_auroc
+from oodscope.metrics.crossed import crossed_auroc
 from oodscope.protocols.samples import GROUPS
 from oodscope.protocols.separation import LEVEL, measure_accuracy, measure_separation
-from oodscope.results import MEAN, Measurement, Measurements, ScoreTable
+from oodscope.results.measurement import MEAN, Measurement
+from oodscope.results.measurements import Measurements
+from oodscope.results.scoretable import ScoreTable
 
 NEGATIVES = ("id_test", "csid")
 POOLED = "full_spectrum"

@@ -20,7 +20,9 @@ from oodscope.protocols.labelled_sets import labelled_sets
 from oodscope.protocols.rejection_rows import baseline_rows, rejection_rows
 from oodscope.protocols.selective_rows import selective_estimates
 from oodscope.protocols.separation import detector_context, measure_accuracy, run_context
-from oodscope.results import Measurement, Measurements, ScoreTable
+from oodscope.results.measurement import Measurement
+from oodscope.results.measurements import Measurements
+from oodscope.results.scoretable import ScoreTable
 
 NAME = "human_centric"
 

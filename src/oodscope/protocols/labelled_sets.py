@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from oodscope.results import ScoreTable
+from oodscope.results.scoretable import ScoreTable
 
 SHIFTS = {"label_shift": ("near", "far"), "input_shift": ("id_test", "csid")}
 """A foreign class shifts the label, so that no prediction is right; a corruption or another style shifts the input

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from oodscope.data import ImageSet, Preprocess
-from oodscope.models import Classifier
+from oodscope.data.imageset import ImageSet
+from oodscope.data.preprocess import Preprocess
+from oodscope.models.classifier import Classifier
 
 
 def network_record(classifier: Classifier) -> dict[str, Any]:

@@ -7,11 +7,12 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from oodscope.base.errors import OodscopeError
-from oodscope.data import Benchmark, ImageSet
+from oodscope.data.benchmark import Benchmark
+from oodscope.data.imageset import ImageSet
 from oodscope.data.rgb import as_rgb
-from oodscope.results import ScoreTable
 from oodscope.results.gallery import SIDE, Gallery
 from oodscope.results.hardest import COUNT, hardest, shown_sets
+from oodscope.results.scoretable import ScoreTable
 
 ROOM = 4 * 2**20
 """Bytes of pixels that a gallery may hold."""

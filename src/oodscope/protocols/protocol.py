@@ -4,10 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from oodscope.base.errors import DataError, UnknownNameError
-from oodscope.data import Benchmark, Role
+from oodscope.data.benchmark import Benchmark, Role
 from oodscope.protocols import full_spectrum, human_centric, standard
 from oodscope.protocols.exposure import flag_exposure, id_test_alone
-from oodscope.results import Measurement, Measurements, ScoreTable
+from oodscope.results.measurement import Measurement
+from oodscope.results.measurements import Measurements
+from oodscope.results.scoretable import ScoreTable
 
 
 @dataclass(frozen=True)

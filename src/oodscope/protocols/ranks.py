@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from oodscope.metrics.comparison import rank_ranges
+from oodscope.metrics.comparison.ranks import rank_ranges
 from oodscope.protocols.samples import Separation
 
 Ranks = dict[str, int]
@@ -12,7 +12,7 @@ Ranks = dict[str, int]
 def group_ranks(separations: Mapping[str, Separation], tracks: Mapping[str, str]) -> dict[str, dict[str, Ranks]]:
     """For each detector and group its range of ranks among the detectors of its tuning track.
 
-    See :func:`~oodscope.metrics.comparison.rank_ranges`. A detector alone in its track has no rank, and none has
+    See :func:`rank_ranges`. A detector alone in its track has no rank, and none has
     one where a sample is a single image.
     """
     found: dict[str, dict[str, Ranks]] = {

@@ -7,11 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodscope.base.errors import DataError
-from oodscope.metrics import KEEPS, SOURCES, Decisions, Rejection, ThresholdSample, percentile_interval, wilson_interval
+from oodscope.metrics.bootstrap import percentile_interval
+from oodscope.metrics.proportion import wilson_interval
+from oodscope.metrics.rejection import Decisions, Rejection
+from oodscope.metrics.rejection_catalog import KEEPS, SOURCES
+from oodscope.metrics.threshold import ThresholdSample
 from oodscope.protocols.estimates import LEVEL, REPLICATES, Estimate, estimate_rows
 from oodscope.protocols.human_options import Prices
 from oodscope.protocols.labelled_sets import LabelledSet, rows_of
-from oodscope.results import Measurement, ScoreTable
+from oodscope.results.measurement import Measurement
+from oodscope.results.scoretable import ScoreTable
 
 
 def rejection_rows(

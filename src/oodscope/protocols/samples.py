@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from oodscope.metrics import Placements, place, together
-from oodscope.results import ScoreTable
+from oodscope.metrics.placements import Placements, place, together
+from oodscope.results.scoretable import ScoreTable
 
 GROUPS = ("near", "far")
 

@@ -11,17 +11,26 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from oodscope.activations import Activations, ActivationStore, Probe
+from oodscope.activations.activations import Activations
+from oodscope.activations.probe import Probe
+from oodscope.activations.store import ActivationStore
 from oodscope.base.errors import DataError, DetectorError
-from oodscope.data import Benchmark, ImageSet, Role, Validation, jigsaw
-from oodscope.detectors import Detector, Needs, Scorer, create_detector
+from oodscope.data.benchmark import Benchmark, Role
+from oodscope.data.imageset import ImageSet
+from oodscope.data.jigsaw import jigsaw
+from oodscope.data.splits import Validation
+from oodscope.detectors.base import Detector, Needs
 from oodscope.detectors.fitting import Fitted, fit_detector
 from oodscope.detectors.offering import offer_to
-from oodscope.execution import SILENT, Advance, PeakMemory, Progress
-from oodscope.models import Classifier
+from oodscope.detectors.registry import create_detector
+from oodscope.detectors.scorer import Scorer
+from oodscope.execution.memory import PeakMemory
+from oodscope.execution.progress import SILENT, Advance, Progress
+from oodscope.models.classifier import Classifier
 from oodscope.protocols.human_options import HumanCentric
 from oodscope.protocols.training_rows import training_rows
-from oodscope.results import ScoreTable, Tuning
+from oodscope.results.measurement import Tuning
+from oodscope.results.scoretable import ScoreTable
 
 TESTED: tuple[Role, ...] = ("id_test", "near", "far", "csid")
 """What every protocol may look at."""

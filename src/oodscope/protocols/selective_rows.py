@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from oodscope.metrics import Selection, resamples
-from oodscope.metrics.selective import SELECTIVE, draw_counts
+from oodscope.metrics.draws import resamples
+from oodscope.metrics.selective import SELECTIVE, Selection, draw_counts
 from oodscope.protocols.estimates import REPLICATES, Estimate
 from oodscope.protocols.labelled_sets import LabelledSet
-from oodscope.results import ScoreTable
+from oodscope.results.scoretable import ScoreTable
 
 
 def selective_estimates(

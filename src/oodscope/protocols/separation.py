@@ -7,20 +7,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodscope.base.errors import DataError
-from oodscope.metrics import (
-    METRICS,
-    Bootstrap,
-    Interval,
-    Ranking,
-    auroc_interval,
-    bootstrap_each,
-    mean_auroc_interval,
-    wilson_interval,
-)
+from oodscope.metrics.bootstrap import Bootstrap
+from oodscope.metrics.catalog import METRICS
+from oodscope.metrics.delong import auroc_interval, mean_auroc_interval
+from oodscope.metrics.interval import Interval
+from oodscope.metrics.proportion import wilson_interval
+from oodscope.metrics.ranking import Ranking
+from oodscope.metrics.resampling import bootstrap_each
 from oodscope.protocols.classes import class_ends
 from oodscope.protocols.ranks import Ranks, group_ranks
 from oodscope.protocols.samples import GROUPS, Separation, separate
-from oodscope.results import MEAN, Measurement, Measurements, ScoreTable
+from oodscope.results.measurement import MEAN, Measurement
+from oodscope.results.measurements import Measurements
+from oodscope.results.scoretable import ScoreTable
 
 LEVEL = 0.95
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from oodscope.data import ImageSet
+from oodscope.data.imageset import ImageSet
 from oodscope.protocols.human_options import HumanCentric
 
 

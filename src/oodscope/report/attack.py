@@ -13,9 +13,11 @@ from oodscope.report.attack_figures import budget_curves, parameter_histogram
 from oodscope.report.pictures import data_uri
 from oodscope.report.svg import style_of
 from oodscope.report.templating import render_page
-from oodscope.results import Measurement, Measurements, RunRecord
 from oodscope.results.attack import BUDGET, CLEAN, PROTOCOL, SEARCH, TRANSFER, Attack, SearchedPair
 from oodscope.results.attack_table import AttackTable, attack_table
+from oodscope.results.measurement import Measurement
+from oodscope.results.measurements import Measurements
+from oodscope.results.record import RunRecord
 
 _BRIEF = 5
 """Images of each search on a page that is about more."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from oodscope.base.files import write_text
-from oodscope.data import Benchmark
+from oodscope.data.benchmark import Benchmark
 from oodscope.report.pictures import data_uri
 from oodscope.report.templating import render_page
 from oodscope.results.audit import VERDICTS, Audit, ImagePair

@@ -10,7 +10,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from oodscope.base.files import atomic_path, write_text
-from oodscope.metrics import DUAL_METRICS, DualMetric
+from oodscope.metrics.crossval import DUAL_METRICS, DualMetric
 from oodscope.report import crossval_sheets as sheets
 from oodscope.report.crossval_figures import (
     SOURCES,
@@ -20,7 +20,7 @@ from oodscope.report.crossval_figures import (
 )
 from oodscope.report.svg import standalone, style_of
 from oodscope.report.templating import render_page
-from oodscope.results import CrossValidationTable
+from oodscope.results.crossval import CrossValidationTable
 from oodscope.results.crossval_study import MetricStudy, study_metric, variance_table
 from oodscope.results.sheet import FORMATS, Sheet
 
@@ -67,7 +67,7 @@ def write_crossval(
 
     Parameters
     ----------
-    test, auto_parametric : how detectors are compared; see :func:`~oodscope.metrics.comparison.cell_tests`.
+    test, auto_parametric : how detectors are compared; see :func:`cell_tests`.
     """
     folder = Path(folder)
     measured = [name for name in DUAL_METRICS if name in table.metrics]

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from oodscope.metrics.comparison import CriticalDifference
+from oodscope.metrics.comparison.many_sets import CriticalDifference
 from oodscope.metrics.convergence import running_mean
 from oodscope.report.svg import Numbers, Plot, band, box, caption, drawing, polyline, segment, style_of, x_axis, y_axis
 
@@ -95,7 +95,7 @@ def variance_bars(components: pd.DataFrame, title: str) -> Markup:
 
     Parameters
     ----------
-    components : a row per detector and cell, as :func:`~oodscope.results.crossval_study.variance_table` makes it.
+    components : a row per detector and cell, as :func:`variance_table` makes it.
     """
     means = components.groupby("detector", sort=False, observed=True)[list(SOURCES)].mean().clip(lower=0.0)
     side = max(100, _room(means.index))

@@ -14,7 +14,8 @@ from oodscope.report.attack import AttackView, attack_view
 from oodscope.report.crossval import CrossvalView, crossval_view, metric_part, overall_sheets
 from oodscope.report.gallery import picture_rules, render_gallery
 from oodscope.report.generated import GeneratedView, generated_view
-from oodscope.report.plots import PlotlyFigure, bundle
+from oodscope.report.plots import bundle
+from oodscope.report.plots.plot import PlotlyFigure
 from oodscope.report.templating import own_scripts, render_page
 from oodscope.report.whole.figures import (
     FEW,
@@ -29,12 +30,14 @@ from oodscope.report.whole.scorecard import scorecard
 from oodscope.report.whole.tables import protocol_sections
 from oodscope.report.whole.trials import CROSSVAL_METRIC, finished_study, section, trials
 from oodscope.report.whole.verdict import verdicts
-from oodscope.results import CrossValidationTable, OpenedRuns, Result, RunRecord
 from oodscope.results.attack import PROTOCOL as ATTACK
 from oodscope.results.attack import Attack
+from oodscope.results.crossval import CrossValidationTable
 from oodscope.results.crossval_study import variance_table
 from oodscope.results.generated import PROTOCOL as GENERATED
-from oodscope.results.opened import CROSS_VALIDATION
+from oodscope.results.opened import CROSS_VALIDATION, OpenedRuns
+from oodscope.results.record import RunRecord
+from oodscope.results.result import Result
 
 
 @dataclass(frozen=True)

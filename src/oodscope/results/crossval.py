@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from oodscope.base.errors import DataError, UnknownNameError
-from oodscope.metrics import DUAL_METRICS
+from oodscope.metrics.crossval import DUAL_METRICS
 from oodscope.results import scorefile
 
 TEXT = ("kind", "training", "pair", "detector", "metric")
@@ -44,7 +44,7 @@ class CrossValidationTable:
         truth, or ``"crossed"``: one run of a crossed design that tells the sources of variance apart;
         ``repetition``, ``fold``: which one (``fold`` is 0 unless the kind is ``"fold"``);
         ``training``: ``"plain"`` or ``"outlier_exposure"``; ``pair``: ``"ID/OOD"``; ``detector``;
-        ``metric``: one of :data:`~oodscope.metrics.DUAL_METRICS`; ``value``; ``n_id``, ``n_ood``: test images;
+        ``metric``: one of :data:`DUAL_METRICS`; ``value``; ``n_id``, ``n_ood``: test images;
         ``id_draw``, ``ood_draw``, ``training_seed``: which ID split, which OOD classes and which seed a run of the
         crossed design used, runs with equal numbers sharing them. They may be left out, and are then 0.
     metadata : JSON values, free; what produced the table.

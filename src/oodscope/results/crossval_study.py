@@ -10,24 +10,18 @@ from numpy.typing import NDArray
 
 from oodscope.base.errors import DataError, UnknownNameError
 from oodscope.metrics.class_groups import class_group_intervals
-from oodscope.metrics.comparison import (
-    FEWEST_SETS,
-    CellTests,
-    CriticalDifference,
+from oodscope.metrics.comparison.agreement import (
     Directions,
     HitsAndErrors,
-    PairedTest,
-    PairTests,
-    cell_tests,
-    corrected_t,
-    critical_difference,
     directions,
-    friedman,
     hits_and_errors,
-    holm,
-    pair_tests,
     significance_counts,
 )
+from oodscope.metrics.comparison.cells import CellTests, PairTests, cell_tests, pair_tests
+from oodscope.metrics.comparison.folds import corrected_t
+from oodscope.metrics.comparison.many_sets import FEWEST_SETS, CriticalDifference, critical_difference, friedman
+from oodscope.metrics.comparison.multiplicity import holm
+from oodscope.metrics.comparison.paired import PairedTest
 from oodscope.metrics.convergence import RunningMean, running_mean
 from oodscope.metrics.variance import VarianceShares, variance_components
 from oodscope.results.crossval import CrossCell, CrossValidationTable
@@ -44,7 +38,7 @@ class MetricStudy:
     hold_outs : ``[repetition, detector, cell]``: the repeated hold-out; empty where none was made.
     folds : ``[repetition, fold, detector, cell]``: the dual cross-validations; empty where none was made.
     numbers : which repetitions of the table the cross-validations are.
-    test, auto_parametric : how detectors are compared over cells; see :func:`~oodscope.metrics.comparison.cell_tests`.
+    test, auto_parametric : how detectors are compared over cells; see :func:`cell_tests`.
     """
 
     metric: str

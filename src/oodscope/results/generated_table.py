@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderResult
 
-from oodscope.metrics import METRICS
+from oodscope.metrics.catalog import METRICS
 from oodscope.results.generated import WORST, GeneratedStudy
 from oodscope.results.measurement import Measurement, overlap
 from oodscope.results.sheet import Entry, Sheet

@@ -9,7 +9,7 @@ from threading import Event, Thread
 from time import time
 
 from oodscope.base.errors import OodscopeError
-from oodscope.execution import Advance, Progress
+from oodscope.execution.progress import Advance, Progress
 from oodscope.results.running import STALE_SECONDS, Running
 from oodscope.results.store import ResultStore
 

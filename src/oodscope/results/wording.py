@@ -3,8 +3,9 @@
 from math import ceil, floor
 
 from oodscope.base.errors import UnknownNameError
-from oodscope.metrics import ATTACK_METRICS, METRICS, REJECTION_METRICS, AttackMetric, MetricInfo, Unit
-from oodscope.metrics.rejection_catalog import RejectionMetric
+from oodscope.metrics.attack_catalog import ATTACK_METRICS, AttackMetric, Unit
+from oodscope.metrics.catalog import METRICS, MetricInfo
+from oodscope.metrics.rejection_catalog import REJECTION_METRICS, RejectionMetric
 from oodscope.results.measurement import Tuning
 
 LABELS = {

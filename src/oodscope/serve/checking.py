@@ -29,7 +29,7 @@ def check(upload: Path, ready: Path, board: Path, unpacked: int) -> str:
     board : folder of the entries, whose pinned lists count.
     unpacked : most bytes of the files in an archive.
     """
-    from oodscope.protocols.leaderboard import verify
+    from oodscope.protocols.leaderboard.verifying import verify
 
     found = _files(upload, unpacked)
     name = _name(read_bounded_json(found / ENTRY).get("id"))

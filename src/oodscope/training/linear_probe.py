@@ -10,7 +10,7 @@ from pydantic import Field
 from scipy.optimize import minimize
 from torch.nn.functional import cross_entropy
 
-from oodscope.activations import Activations
+from oodscope.activations.activations import Activations
 from oodscope.base.config import StrictModel
 from oodscope.base.errors import OodscopeError
 from oodscope.models.head import Head

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from oodscope.data.preprocess import Preprocess
-from oodscope.execution import Advance
+from oodscope.execution.progress import Advance
 from oodscope.training.batch import Batch
 from oodscope.training.checkpoint import Checkpoints
 from oodscope.training.fabric import open_fabric, quiet

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from oodscope.data.imageset import ImageSet
 from oodscope.data.preprocess import Preprocess
-from oodscope.execution import ahead
+from oodscope.execution.lookahead import ahead
 
 RESIDENT_BYTES = 2 * 1024**3
 """Sets up to this size after preprocessing are kept in memory."""

@@ -11,7 +11,7 @@ from torch import nn
 from oodscope.base.hashing import fingerprint
 from oodscope.data.imageset import ImageSet
 from oodscope.data.preprocess import Preprocess
-from oodscope.execution import SILENT, Progress
+from oodscope.execution.progress import SILENT, Progress
 from oodscope.training.checkpoint import Checkpoints
 from oodscope.training.fabric import resolve_device
 from oodscope.training.finished import read_finished, write_finished

@@ -11,9 +11,9 @@ from PIL import Image
 from scipy import ndimage, stats
 
 from oodscope.data.addressed import Draws
-from oodscope.data.corruptions import CORRUPTIONS, corrupt_batch
-
-from . import references
+from oodscope.data.corruptions.batch import corrupt_batch
+from oodscope.data.corruptions.catalog import CORRUPTIONS
+from tests.data.corruptions import references
 
 DRAWN = [name for name in CORRUPTIONS if name != "frost"]
 SIDES = {"cifar": 32, "imagenet": 128}
@@ -86,7 +86,7 @@ class TestJpeg:
 
     @pytest.mark.realdata
     def test_photographs(self, real_data):
-        from ...realdata.packs import pack
+        from tests.realdata.packs import pack
 
         levels = np.stack(pack(real_data, "cifar10_test").images(range(100)))
         ours = corrupt_batch(torch.from_numpy(levels).permute(0, 3, 1, 2), "jpeg_compression", 5)

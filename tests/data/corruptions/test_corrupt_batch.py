@@ -8,11 +8,10 @@ import pytest
 import torch
 
 from oodscope.base.errors import DataError, UnknownNameError
-from oodscope.data.corruptions import CORRUPTIONS, corrupt_batch
-from oodscope.data.corruptions.batch import _VALUES
+from oodscope.data.corruptions.batch import _VALUES, corrupt_batch
+from oodscope.data.corruptions.catalog import CORRUPTIONS
 from oodscope.data.corruptions.severities import LADDERS, scale_for
-
-from .test_against_references import scene
+from tests.data.corruptions.test_against_references import scene
 
 NAMES = list(CORRUPTIONS)
 IMAGES = torch.from_numpy(np.stack([scene(32, seed) for seed in range(6)])).permute(0, 3, 1, 2).contiguous()

@@ -7,12 +7,15 @@ import pytest
 import torch
 from PIL import Image
 
-from oodscope import ImageSet, load_benchmark
 from oodscope.base.errors import DataError, OodscopeError, UnknownNameError
-from oodscope.data import corrupt, corrupt_batch, find_duplicates, open_folder
-
-from ...tiny import benchmark
-from .test_against_references import scene
+from oodscope.data.corruptions.batch import corrupt_batch
+from oodscope.data.corruptions.sets import corrupt
+from oodscope.data.duplicates import find_duplicates
+from oodscope.data.imageset import ImageSet
+from oodscope.data.loading import load_benchmark
+from oodscope.data.opening import open_folder
+from tests.data.corruptions.test_against_references import scene
+from tests.tiny import benchmark
 
 PIXELS = np.stack([scene(16, seed) for seed in range(8)])
 PARENT = ImageSet.from_arrays("a", PIXELS, [0, 1] * 4, ["x", "y"], {"group": list("ppppqqqq")})
@@ -69,7 +72,7 @@ def test_a_subset_is_corrupted_as_the_whole_is():
 
 def test_the_key_follows_parent_and_recipe(monkeypatch):
     base = corrupt(PARENT, count=80)
-    monkeypatch.setattr("oodscope.data.corruptions.source.corrupt_batch", None)  # no pixel is computed for a key
+    monkeypatch.setattr("oodscope.data.corruptions.batch.corrupt_batch", None)  # no pixel is computed for a key
     same = corrupt(ImageSet.from_arrays("b", PIXELS.copy(), [0, 1] * 4), count=80)
     assert base.source.key == same.source.key
     other = PIXELS.copy()
@@ -102,7 +105,7 @@ def test_what_is_not_comparable_says_so():
 
 
 def test_large_files_are_cropped_as_imagenet_c_was(tmp_path):
-    from oodscope.data import Preprocess
+    from oodscope.data.preprocess import Preprocess
 
     rng = np.random.default_rng(0)
     for name, shape in (("large", (300, 400, 3)), ("grey", (260, 300)), ("small", (64, 64, 3)), ("wide", (40, 60, 3))):
@@ -188,8 +191,7 @@ class TestManifest:
 
 def test_the_road_takes_a_corrupted_set(tmp_path):
     import oodscope as oods
-
-    from ...tiny import classifier
+    from tests.tiny import classifier
 
     bench = benchmark()
     shifted = corrupt(bench.id_test, count=75)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from oodscope.data.corruptions import corrupt_batch
+from oodscope.data.corruptions.batch import corrupt_batch
 from oodscope.data.corruptions.blur import disk
 
 CIFAR = {

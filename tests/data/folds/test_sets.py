@@ -3,12 +3,16 @@
 import numpy as np
 import pytest
 
-from oodscope import FoldPlan, ImageSet, fold_sets
 from oodscope.base.config import parse
 from oodscope.base.errors import DataError, OodscopeError
-from oodscope.data import dual_folds, hierarchical_choice, hierarchical_folds, open_csv
 from oodscope.data.cards import load_card
-from oodscope.data.folds import dual_hold_out, hierarchical_hold_out
+from oodscope.data.csvlist import open_csv
+from oodscope.data.folds.choice import hierarchical_choice
+from oodscope.data.folds.dual import dual_folds, dual_hold_out
+from oodscope.data.folds.hierarchical import hierarchical_folds, hierarchical_hold_out
+from oodscope.data.folds.plan import FoldPlan
+from oodscope.data.folds.sets import fold_sets
+from oodscope.data.imageset import ImageSet
 from oodscope.data.selection import restrict
 from tests.data.folds.test_dual import content
 from tests.data.test_imagesets import picture

@@ -12,9 +12,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold, check_cv, cross_val_score
 
-from oodscope import DualKFold, HierarchicalKFold
 from oodscope.base.errors import DataError
-from oodscope.data import dual_folds, hierarchical_folds
+from oodscope.data.folds.dual import dual_folds
+from oodscope.data.folds.hierarchical import hierarchical_folds
+from oodscope.data.folds.splitters import DualKFold, HierarchicalKFold
 from tests.data.folds.problems import dual_problems
 
 few = settings(max_examples=40, deadline=None)

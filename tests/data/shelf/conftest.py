@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from .miniature import Miniature
+from tests.data.shelf.miniature import Miniature
 
 
 @pytest.fixture(scope="package")

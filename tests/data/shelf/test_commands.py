@@ -9,8 +9,7 @@ import pytest
 
 from oodscope.data.shelf.needs import needs_of
 from oodscope.data.shelf.prepare import prepare
-
-from ...cli.conftest import oodscope  # noqa: F401
+from tests.cli.conftest import oodscope  # noqa: F401
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ import pytest
 
 from oodscope.base.errors import DataError, StorageError
 from oodscope.data.shelf.download import download
-
-from .server import serve
+from tests.data.shelf.server import serve
 
 DATA = bytes(range(256)) * 40
 MD5 = hashlib.md5(DATA).hexdigest()

@@ -14,8 +14,7 @@ from oodscope.data.shelf.check import check_split
 from oodscope.data.shelf.needs import needs_of
 from oodscope.data.shelf.prepare import prepare
 from oodscope.data.shelf.state import State, list_files, state_of
-
-from ...tiny import network
+from tests.tiny import network
 
 NAMES = sorted(path.stem for path in (TRUE_HOME / "benchmarks").glob("*.yaml") if path.stem != "glyphs")
 

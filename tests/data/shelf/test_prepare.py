@@ -11,9 +11,8 @@ from oodscope.data.shelf.check import check_split
 from oodscope.data.shelf.needs import dataset_needs, needs_of, overall, states
 from oodscope.data.shelf.prepare import Wanted, prepare
 from oodscope.data.shelf.state import State, list_files, state_of
-
-from .miniature import md5
-from .server import serve
+from tests.data.shelf.miniature import md5
+from tests.data.shelf.server import serve
 
 DOWNLOADABLE = [
     "cifar10", "cifar100", "mnist", "fashion_mnist", "kmnist", "emnist", "svhn", "dtd", "tiny_imagenet", "sun_mos",
@@ -154,7 +153,7 @@ def test_what_a_person_must_fetch_and_what_becomes_of_it(pristine, offered, tmp_
 
 
 def pack_celeba(pristine):
-    from .miniature import pack
+    from tests.data.shelf.miniature import pack
 
     files = sorted((pristine.root / "celeba" / "img_align_celeba").iterdir())
     return pack("x.zip", {f"img_align_celeba/{path.name}": path.read_bytes() for path in files})

@@ -3,8 +3,8 @@
 import numpy as np
 import torch
 
-from .arithmetic import energy, softmax, unit
-from .first import mds
+from tests.detectors.twins.arithmetic import energy, softmax, unit
+from tests.detectors.twins.first import mds
 
 CASES = {
     "rmds": [{}],

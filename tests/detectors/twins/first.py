@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .arithmetic import energy, softmax, unit
+from tests.detectors.twins.arithmetic import energy, softmax, unit
 
 CASES = {
     "msp": [{}],

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from .arithmetic import unit
-from .first import msp
+from tests.detectors.twins.arithmetic import unit
+from tests.detectors.twins.first import msp
 
 CASES = {
     "mcm": [{}, {"temperature": 0.1}],

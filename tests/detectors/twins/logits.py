@@ -7,7 +7,7 @@ import torch
 from scipy.optimize import minimize_scalar
 from scipy.stats import weibull_min
 
-from .arithmetic import softmax
+from tests.detectors.twins.arithmetic import softmax
 
 CASES = {
     "gen": [{}, {"gamma": 0.01, "top": 3}, {"gamma": 2.0, "top": 1}],

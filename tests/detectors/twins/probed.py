@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from .arithmetic import energy, softmax
-from .first import mds, odin
+from tests.detectors.twins.arithmetic import energy, softmax
+from tests.detectors.twins.first import mds, odin
 
 CASES = {
     "iodin": [{}, {"temperature": 10.0}],

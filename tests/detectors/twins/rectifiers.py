@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from .arithmetic import energy, softmax
+from tests.detectors.twins.arithmetic import energy, softmax
 
 CASES = {
     "ash": [{}, {"percentile": 65}, {"percentile": 0}],

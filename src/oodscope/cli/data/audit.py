@@ -30,9 +30,9 @@ def audit(
     from oodscope.base.config import parse
     from oodscope.base.errors import OodscopeError
     from oodscope.cli.modelspec import ModelSpec, make_classifier
-    from oodscope.data import load_benchmark
+    from oodscope.data.loading import load_benchmark
     from oodscope.execution.console import ConsoleProgress
-    from oodscope.report import write_audit
+    from oodscope.report.audit import write_audit
 
     if bool(model) != bool(weights):
         raise OodscopeError("--model and --weights belong together")

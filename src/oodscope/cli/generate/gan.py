@@ -36,7 +36,8 @@ def gan(
     from oodscope.base.config import parse
     from oodscope.cli.oneset import open_one
     from oodscope.execution.console import ConsoleProgress
-    from oodscope.generation.gan import GanRecipe, train_gan
+    from oodscope.generation.gan.recipe import GanRecipe
+    from oodscope.generation.gan.trained import train_gan
     from oodscope.models.device import choose_device
 
     declared = {

@@ -11,9 +11,10 @@ from oodscope.base.errors import OodscopeError
 from oodscope.base.files import cache_root
 from oodscope.cli.commas import separated
 from oodscope.cli.idsets import open_id
-from oodscope.data.generated import check_free
+from oodscope.data.generated.writing import check_free
 from oodscope.execution.console import ConsoleProgress
-from oodscope.generation.generated import SetPlan, make_set
+from oodscope.generation.generated.making import make_set
+from oodscope.generation.generated.plan import SetPlan
 from oodscope.generation.generated.pool import frame_of
 from oodscope.models.device import choose_device
 from oodscope.report.generated_set import write_set_page

@@ -17,9 +17,9 @@ def build(
     """
     from dataclasses import replace
 
-    from oodscope.protocols.leaderboard import verify_each
     from oodscope.protocols.leaderboard.remembered import RememberedExaminer
-    from oodscope.report.site import write_site
+    from oodscope.protocols.leaderboard.verifying import verify_each
+    from oodscope.report.site.render import write_site
     from oodscope.results.leaderboard.published import published_standings
     from oodscope.results.leaderboard.text import one_line
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from oodscope.protocols.leaderboard import Verification
-    from oodscope.results.leaderboard import Standing
+    from oodscope.protocols.leaderboard.verifying import Verification
+    from oodscope.results.leaderboard.standing import Standing
 
 
 def verify(
@@ -50,9 +50,9 @@ def content(standing: "Standing") -> dict[str, Any]:
 
 def _verified(folder: Path) -> "Verification":
     from oodscope.base.errors import OodscopeError
-    from oodscope.protocols.leaderboard import Verification, verify_each
-    from oodscope.protocols.leaderboard import verify as verify_one
-    from oodscope.results.leaderboard import Board
+    from oodscope.protocols.leaderboard.verifying import Verification, verify_each
+    from oodscope.protocols.leaderboard.verifying import verify as verify_one
+    from oodscope.results.leaderboard.board import Board
     from oodscope.results.leaderboard.folder import ENTRY
 
     if not (folder / ENTRY).exists():

@@ -11,7 +11,9 @@ from oodscope.data.corruptions.batch import corrupt_batch
 from oodscope.data.corruptions.catalog import CORRUPTIONS
 from oodscope.data.imageset import ImageSet
 from oodscope.data.preprocess import Preprocess
-from oodscope.data.sources import ArraySource, ImageSource, Presized
+from oodscope.data.sources.arrays import ArraySource
+from oodscope.data.sources.base import ImageSource
+from oodscope.data.sources.reframed import Presized
 
 ARITHMETIC = 1
 """Raised whenever the same recipe gives other pixels, so that nothing stored under the old ones is served."""

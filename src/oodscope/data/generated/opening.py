@@ -9,8 +9,8 @@ from oodscope.base.errors import DataError
 from oodscope.data.generated.record import FOLDER, RECIPE, read_generated
 from oodscope.data.generated.writing import digest_of
 from oodscope.data.imageset import UNLABELLED, ImageSet
-from oodscope.data.sources import FileSource
-from oodscope.execution import SILENT, Progress
+from oodscope.data.sources.files import FileSource
+from oodscope.execution.progress import SILENT, Progress
 
 
 class GeneratedSource(FileSource):

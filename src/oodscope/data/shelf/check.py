@@ -17,7 +17,7 @@ from oodscope.data.layouts import AnyLayout
 from oodscope.data.shelf.download import md5_of
 from oodscope.data.shelf.idx import idx_fault
 from oodscope.data.shelf.state import forget, list_files, mark_verified
-from oodscope.execution import SILENT, Progress
+from oodscope.execution.progress import SILENT, Progress
 
 _BLOCK = 10_000
 

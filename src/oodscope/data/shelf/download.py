@@ -9,7 +9,7 @@ from pathlib import Path
 
 from oodscope.base.errors import DataError, StorageError
 from oodscope.base.files import storage_errors
-from oodscope.execution import SILENT, Progress
+from oodscope.execution.progress import SILENT, Progress
 
 _CHUNK = 1 << 20
 _SECONDS = 60

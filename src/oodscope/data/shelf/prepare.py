@@ -13,7 +13,7 @@ from oodscope.data.shelf.check import SplitReport, check_split
 from oodscope.data.shelf.download import download, md5_of
 from oodscope.data.shelf.state import State, state_of
 from oodscope.data.shelf.unpack import ARCHIVES, unpack
-from oodscope.execution import SILENT, Progress
+from oodscope.execution.progress import SILENT, Progress
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import IO
 
 from oodscope.base.errors import DataError, StorageError
 from oodscope.base.files import atomic_path, storage_errors
-from oodscope.execution import SILENT, Progress
+from oodscope.execution.progress import SILENT, Progress
 
 ARCHIVES = (".zip", ".tar", ".tgz", ".gz")
 """Endings of the names of files that are unpacked; others are taken as they are."""

@@ -12,7 +12,7 @@ from PIL import Image
 from oodscope.data.filehashes import FileHashes
 from oodscope.data.sources.base import ImageSource
 from oodscope.data.sources.decoding import UnreadableImageError, decode
-from oodscope.execution import ahead
+from oodscope.execution.lookahead import ahead
 
 
 class EncodedSource(ImageSource):

@@ -11,7 +11,7 @@ from torch.optim import Adam
 
 from oodscope.base.config import StrictModel
 from oodscope.base.errors import OodscopeError
-from oodscope.execution import Advance
+from oodscope.execution.progress import Advance
 from oodscope.training.checkpoint import Checkpoints
 from oodscope.training.loop import CHECKPOINT_SECONDS, SAVING_SHARE
 

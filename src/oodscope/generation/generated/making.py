@@ -8,9 +8,10 @@ import numpy as np
 from PIL import __version__ as pillow_version
 
 from oodscope.base.errors import DataError
-from oodscope.data.generated import GeneratedRecord, check_free, write_generated
+from oodscope.data.generated.record import GeneratedRecord
+from oodscope.data.generated.writing import check_free, write_generated
 from oodscope.data.imageset import UNLABELLED, ImageSet
-from oodscope.execution import SILENT, Progress
+from oodscope.execution.progress import SILENT, Progress
 from oodscope.generation.ensemble import train_ensemble
 from oodscope.generation.generated.plan import SetPlan
 from oodscope.generation.generated.pool import Pool, frame_of, read_pool
@@ -18,7 +19,7 @@ from oodscope.generation.generated.pooling import Place, fill_pool
 from oodscope.generation.generated.selecting import Selected, select_near, select_shifted
 from oodscope.generation.semantic import EnsembleInformation
 from oodscope.metrics.window import Window
-from oodscope.models import Classifier
+from oodscope.models.classifier import Classifier
 from oodscope.training.finished import versions
 
 

@@ -6,9 +6,9 @@ from pydantic import Field, model_validator
 
 from oodscope.base.config import StrictModel
 from oodscope.generation.ensemble import HETEROGENEOUS
-from oodscope.generation.near import LAMBDAS, NearRecipe
-from oodscope.generation.shifted import ShiftedRecipe
-from oodscope.training import CrossEntropy
+from oodscope.generation.near.recipe import LAMBDAS, NearRecipe
+from oodscope.generation.shifted.recipe import ShiftedRecipe
+from oodscope.training.cross_entropy import CrossEntropy
 
 Kind = Literal["near", "shifted"]
 Method = Literal["gan", "latent", "recombination"]

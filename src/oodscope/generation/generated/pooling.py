@@ -11,18 +11,21 @@ from oodscope.base.errors import ModelError, OodscopeError
 from oodscope.base.hashing import fingerprint
 from oodscope.data.imageset import ImageSet
 from oodscope.data.preprocess import Preprocess
-from oodscope.execution import Progress
+from oodscope.execution.progress import Progress
 from oodscope.generation.generated.plan import SetPlan
 from oodscope.generation.generated.pool import Pool, read_pool
 from oodscope.generation.latent_near import latent_near
-from oodscope.generation.near import TrainedNear, fine_tune_grid, sample, train_base, usable
+from oodscope.generation.near.sampling import sample
+from oodscope.generation.near.stages import TrainedNear, usable
+from oodscope.generation.near.trained import fine_tune_grid, train_base
 from oodscope.generation.perceptual import FeatureDistance, Lpips, open_perceptual
 from oodscope.generation.recombination import recombine
 from oodscope.generation.semantic import EnsembleInformation
-from oodscope.generation.shifted import shift, train_shifted
-from oodscope.generation.variations import GanVariation
+from oodscope.generation.shifted.sampling import shift
+from oodscope.generation.shifted.trained import train_shifted
+from oodscope.generation.variations.gan import GanVariation
 from oodscope.models.fingerprint import weights_fingerprint
-from oodscope.models.generators import load_generator
+from oodscope.models.generators.saved import load_generator
 
 
 @dataclass(frozen=True)

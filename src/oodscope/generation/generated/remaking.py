@@ -5,7 +5,7 @@ from typing import Any
 
 from oodscope.base.config import parse
 from oodscope.base.errors import DataError
-from oodscope.data.generated import RECIPE, GeneratedRecord, read_generated
+from oodscope.data.generated.record import RECIPE, GeneratedRecord, read_generated
 from oodscope.data.imageset import ImageSet
 from oodscope.generation.generated.making import make_set
 from oodscope.generation.generated.plan import SetPlan

@@ -10,7 +10,7 @@ from torch import nn
 
 from oodscope.base.files import atomic_path
 from oodscope.data.imageset import ImageSet
-from oodscope.execution import Progress
+from oodscope.execution.progress import Progress
 from oodscope.generation.gan.grid import write_grid
 from oodscope.generation.gan.health import Features, Health, measure_health
 from oodscope.generation.gan.real import RealImages, unit_range
@@ -21,7 +21,7 @@ from oodscope.generation.near.objective import NearObjective
 from oodscope.generation.near.recipe import NearRecipe
 from oodscope.generation.near.sampling import sample
 from oodscope.models.checkpoint import load_weights, read_checkpoint
-from oodscope.models.generators import LatentGenerator
+from oodscope.models.generators.building import LatentGenerator
 from oodscope.training.fabric import resolve_device
 from oodscope.training.randomness import generator as random_numbers
 

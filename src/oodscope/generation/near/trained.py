@@ -9,7 +9,7 @@ import torch
 
 from oodscope.base.errors import ModelError
 from oodscope.data.imageset import ImageSet
-from oodscope.execution import SILENT, Progress
+from oodscope.execution.progress import SILENT, Progress
 from oodscope.generation.gan.health import Features
 from oodscope.generation.gan.stage import StageFolder, described
 from oodscope.generation.near.networks import build_networks, near_shape

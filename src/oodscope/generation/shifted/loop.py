@@ -13,7 +13,7 @@ from oodscope.generation.gan.replay import Replay
 from oodscope.generation.gan.resumable import ResumableLoop, mixed, short_memory_adam
 from oodscope.generation.shifted.objective import ShiftedObjective
 from oodscope.generation.shifted.recipe import ShiftedRecipe
-from oodscope.models.generators import PatchDiscriminator, UnetGenerator, UnetShape
+from oodscope.models.generators.pix2pix import PatchDiscriminator, UnetGenerator, UnetShape
 from oodscope.training.checkpoint import Checkpoints
 from oodscope.training.randomness import seed_of
 

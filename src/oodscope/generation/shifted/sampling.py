@@ -5,7 +5,7 @@ from torch import Tensor
 
 from oodscope.base.errors import ModelError
 from oodscope.generation.gan.real import unit_range
-from oodscope.models.generators import UnetGenerator
+from oodscope.models.generators.pix2pix import UnetGenerator
 from oodscope.training.randomness import generator as random_numbers
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from oodscope.data.imageset import ImageSet
-from oodscope.execution import SILENT, Progress
+from oodscope.execution.progress import SILENT, Progress
 from oodscope.generation.gan.frame import frame_of
 from oodscope.generation.gan.grid import write_grid
 from oodscope.generation.gan.health import Health, measure_health
@@ -20,7 +20,7 @@ from oodscope.generation.shifted.loop import ShiftedLoop
 from oodscope.generation.shifted.objective import Members, ShiftedObjective
 from oodscope.generation.shifted.recipe import ShiftedRecipe
 from oodscope.generation.shifted.sampling import shift
-from oodscope.models.generators import UnetGenerator, UnetShape
+from oodscope.models.generators.pix2pix import UnetGenerator, UnetShape
 from oodscope.training.fabric import resolve_device
 from oodscope.training.randomness import generator as random_numbers
 

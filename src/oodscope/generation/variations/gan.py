@@ -12,7 +12,7 @@ from oodscope.base.errors import ModelError
 from oodscope.generation.domains import Box, Domain, Sphere
 from oodscope.generation.variations.base import Variation
 from oodscope.models.fingerprint import weights_fingerprint
-from oodscope.models.generators import StyleGenerator
+from oodscope.models.generators.stylegan import StyleGenerator
 
 _LOG = logging.getLogger(__name__)
 _LOOKS = 8

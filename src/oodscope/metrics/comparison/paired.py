@@ -53,7 +53,7 @@ def paired_delong(first: Placements, second: Placements, level: float = 0.95) ->
     standard error is that of a mean of :math:`V^A_i - V^B_i`, so an image that is hard for both cancels. Two
     detectors that rank alike have no noise at all, difference 0 and p = 1. A difference without noise (one
     separates perfectly, the other scores all alike) gets that of half a failure in m + 1 trials, m the smaller
-    sample, like a perfectly separated set in :func:`~oodscope.metrics.delong.mean_auroc_interval`.
+    sample, like a perfectly separated set in :func:`mean_auroc_interval`.
     """
     check_level(level)
     between = first - second
@@ -82,7 +82,7 @@ def paired_bootstrap(
 ) -> PairedTest:
     r"""The difference of two detectors in any metric, averaged over ``ood_sets``, replicate by replicate.
 
-    Both bootstraps must come from the same draws: one call of :func:`~oodscope.metrics.bootstrap_each`, or the
+    Both bootstraps must come from the same draws: one call of :func:`bootstrap_each`, or the
     same seed and images. The interval is the percentile interval of the differences; p inverts it,
     :math:`p = 2 \min(\#\{d^* \le 0\} + 1, \#\{d^* \ge 0\} + 1) / (R + 1)`, at most 1, so with 1,000 replicates
     no p lies below 0.002.

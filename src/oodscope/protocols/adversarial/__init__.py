@@ -4,8 +4,3 @@ Evaluation via generation (Yoon et al., "Evaluating Out-of-Distribution Detector
 Outliers", NeurIPS 2022). Every chain starts at a source image as it is, so attacked scores never lie above clean ones;
 the budget is told with every number, because the minimum over a search depends on how long it was allowed to look.
 """
-
-from oodscope.protocols.adversarial.attacking import attack
-from oodscope.protocols.adversarial.plan import EnergyName, Plan
-
-__all__ = ["EnergyName", "Plan", "attack"]

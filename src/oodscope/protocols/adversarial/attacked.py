@@ -13,9 +13,9 @@ from torch import Tensor
 
 from oodscope.base.errors import StorageError
 from oodscope.base.files import atomic_path
-from oodscope.data import ImageSet
+from oodscope.data.imageset import ImageSet
 from oodscope.detectors.function_scorer import TensorScorer
-from oodscope.execution import SILENT, Progress
+from oodscope.execution.progress import SILENT, Progress
 from oodscope.metrics.scores import FloatArray, check_scores
 from oodscope.models.borrowing import full_precision
 from oodscope.protocols.adversarial.frame import Frame

@@ -9,12 +9,13 @@ import numpy as np
 from torch import Tensor
 
 from oodscope.base.errors import DataError, DetectorError, OodscopeError
-from oodscope.data import ImageSet
+from oodscope.data.imageset import ImageSet
 from oodscope.detectors.function_scorer import TensorScorer
-from oodscope.execution import SILENT, Progress
+from oodscope.execution.progress import SILENT, Progress
 from oodscope.generation.domains import Boundary
-from oodscope.generation.samplers import Sampler
-from oodscope.generation.variations import Variation, create_variation
+from oodscope.generation.samplers.base import Sampler
+from oodscope.generation.variations.base import Variation
+from oodscope.generation.variations.registry import create_variation
 from oodscope.protocols.adversarial.attacked import Attacked, aim
 from oodscope.protocols.adversarial.course import Course, judged
 from oodscope.protocols.adversarial.frame import Frame
@@ -24,8 +25,11 @@ from oodscope.protocols.adversarial.plan import POOL, EnergyName, Plan
 from oodscope.protocols.adversarial.recording import record, score_table
 from oodscope.protocols.adversarial.transfer import transfer
 from oodscope.protocols.adversarial.views import budget_rows, search_rows, transfer_rows
-from oodscope.results import Measurement, Measurements, Result, ScoreTable
 from oodscope.results.attack import ANY, CLEAN, Attack
+from oodscope.results.measurement import Measurement
+from oodscope.results.measurements import Measurements
+from oodscope.results.result import Result
+from oodscope.results.scoretable import ScoreTable
 
 PARTNERS = 256
 """In-distribution images that a variation may blend outliers with."""

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from oodscope.base.errors import DataError, DetectorError
-from oodscope.data import ImageSet
-from oodscope.detectors import Scorer
+from oodscope.data.imageset import ImageSet
 from oodscope.detectors.function_scorer import TensorScorer
+from oodscope.detectors.scorer import Scorer
 
 BATCH = 500
 

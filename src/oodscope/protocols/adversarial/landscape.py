@@ -8,10 +8,13 @@ from torch import Tensor
 
 from oodscope.base.errors import OodscopeError
 from oodscope.generation.noise import Noise
-from oodscope.generation.samplers import CoordinateDescent, MetropolisHastings, RandomSearch, Sampler
+from oodscope.generation.samplers.base import Sampler
+from oodscope.generation.samplers.coordinate_descent import CoordinateDescent
+from oodscope.generation.samplers.metropolis_hastings import MetropolisHastings
+from oodscope.generation.samplers.random_search import RandomSearch
 from oodscope.generation.search import search
 from oodscope.generation.target import Target
-from oodscope.generation.variations import Variation
+from oodscope.generation.variations.base import Variation
 from oodscope.generation.variations.plane import Plane
 from oodscope.generation.visits import Visits
 from oodscope.metrics.scores import FloatArray

@@ -5,12 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from oodscope.metrics import Interval, OutlierRanks, min_rank_interval, outlier_ranks, source_interval, t_interval
-from oodscope.metrics.minrank import standard_error
+from oodscope.metrics.interval import Interval
+from oodscope.metrics.minrank import OutlierRanks, min_rank_interval, outlier_ranks, source_interval, standard_error
+from oodscope.metrics.repeats import t_interval
 from oodscope.metrics.scores import FloatArray
 from oodscope.protocols.separation import LEVEL, detector_context, run_context
-from oodscope.results import Measurement, Measurements, ScoreTable
 from oodscope.results.attack import ANY, CLEAN, PROTOCOL
+from oodscope.results.measurement import Measurement
+from oodscope.results.measurements import Measurements
+from oodscope.results.scoretable import ScoreTable
 
 
 def measure(scores: ScoreTable) -> Measurements:

@@ -10,14 +10,18 @@ from torch import Tensor
 
 from oodscope.base.errors import DetectorError, OodscopeError, UnknownNameError
 from oodscope.base.hashing import fingerprint
-from oodscope.execution import SILENT, Progress
 from oodscope.execution.prefixed import Prefixed
+from oodscope.execution.progress import SILENT, Progress
 from oodscope.generation.domains import Boundary
 from oodscope.generation.energy import Energy, RankProbit, Standardised
 from oodscope.generation.found import Found
-from oodscope.generation.samplers import MetropolisHastings, ProjectedGradient, Sampler, ZerothOrder
+from oodscope.generation.samplers.base import Sampler
+from oodscope.generation.samplers.metropolis_hastings import MetropolisHastings
+from oodscope.generation.samplers.projected_gradient import ProjectedGradient
+from oodscope.generation.samplers.zeroth_order import ZerothOrder
 from oodscope.generation.search import search
-from oodscope.generation.variations import LInf, Variation
+from oodscope.generation.variations.base import Variation
+from oodscope.generation.variations.linf import LInf
 from oodscope.protocols.adversarial.attacked import Attacked
 
 PRESETS = {"quick": (200, 200), "paper": (2000, 5000)}

@@ -10,17 +10,18 @@ import numpy as np
 import pandas as pd
 
 from oodscope.base.hashing import fingerprint
-from oodscope.data import ImageSet
-from oodscope.detectors import Scorer
+from oodscope.data.imageset import ImageSet
 from oodscope.detectors.base import parameters_json
 from oodscope.detectors.function_scorer import TensorScorer
-from oodscope.generation.variations import Variation
+from oodscope.detectors.scorer import Scorer
+from oodscope.generation.variations.base import Variation
 from oodscope.protocols.adversarial.course import Course
 from oodscope.protocols.adversarial.plan import Plan
 from oodscope.protocols.networks import network_record
-from oodscope.results import RunRecord, ScoreTable, SetRecord
 from oodscope.results.attack import CLEAN, PROTOCOL
 from oodscope.results.environment import environment
+from oodscope.results.record import RunRecord, SetRecord
+from oodscope.results.scoretable import ScoreTable
 
 Named = tuple[str, str]
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import torch
 from torch import Tensor
 
-from oodscope.generation.variations import Variation
+from oodscope.generation.variations.base import Variation
 from oodscope.metrics.scores import FloatArray
 from oodscope.protocols.adversarial.attacked import Attacked
 from oodscope.protocols.adversarial.frame import BATCH

@@ -5,13 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from oodscope.metrics import outlier_ranks, source_interval
+from oodscope.metrics.minrank import outlier_ranks, source_interval
 from oodscope.metrics.scores import FloatArray
 from oodscope.protocols.adversarial.course import Course
 from oodscope.protocols.adversarial.measuring import ends
 from oodscope.protocols.separation import LEVEL, detector_context, run_context
-from oodscope.results import Measurement, Measurements, ScoreTable
 from oodscope.results.attack import BUDGET, SEARCH, TRANSFER
+from oodscope.results.measurement import Measurement
+from oodscope.results.measurements import Measurements
+from oodscope.results.scoretable import ScoreTable
 
 
 def budget_rows(scores: ScoreTable, courses: Sequence[Course]) -> Measurements:

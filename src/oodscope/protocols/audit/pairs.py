@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from oodscope.data import ImageSet
+from oodscope.data.imageset import ImageSet
 from oodscope.data.perceptual import Resemblance, resemblance, thumbnails
 from oodscope.data.signatures import Signatures
 from oodscope.protocols.audit.verdicts import verdict_of

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodscope.base.hashing import fingerprint
-from oodscope.data.folds import DualFold, fold_sets
+from oodscope.data.folds.fold import DualFold
+from oodscope.data.folds.sets import fold_sets
 from oodscope.protocols.crossval.pair import Pair
 from oodscope.protocols.crossval.plan import CrossValidationPlan
 

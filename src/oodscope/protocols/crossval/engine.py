@@ -8,9 +8,9 @@ from typing import Any
 
 from oodscope.base.errors import DataError
 from oodscope.base.files import write_text
-from oodscope.detectors import Detector
-from oodscope.detectors.base import parameters_json
-from oodscope.execution import SILENT, Progress, ahead
+from oodscope.detectors.base import Detector, parameters_json
+from oodscope.execution.lookahead import ahead
+from oodscope.execution.progress import SILENT, Progress
 from oodscope.protocols.crossval.draws import Divisions
 from oodscope.protocols.crossval.journal import Journal
 from oodscope.protocols.crossval.judging import FoldScores

@@ -7,13 +7,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from oodscope.activations import Activations, ActivationStore
+from oodscope.activations.activations import Activations
+from oodscope.activations.store import ActivationStore
 from oodscope.data.imageset import ImageSet
-from oodscope.execution import SILENT, Progress
-from oodscope.models import Classifier
+from oodscope.execution.progress import SILENT, Progress
+from oodscope.models.classifier import Classifier
 from oodscope.protocols.crossval.draws import Rows, TrainingRows
 from oodscope.protocols.crossval.trainer import FoldModel
-from oodscope.training.heads import HeadRecipe, HeadTask, TrainedHead, train_heads
+from oodscope.training.heads.recipe import HeadRecipe
+from oodscope.training.heads.task import HeadTask
+from oodscope.training.heads.trained import TrainedHead
+from oodscope.training.heads.training import train_heads
 
 TOGETHER = 25
 """Heads in one batched training: enough to keep an accelerator busy, few enough for a small memory."""

@@ -9,8 +9,8 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from oodscope.activations import Activations
-from oodscope.detectors import Detector
+from oodscope.activations.activations import Activations
+from oodscope.detectors.base import Detector
 from oodscope.metrics.crossval import dual_metrics
 
 Scores = NDArray[np.float64]

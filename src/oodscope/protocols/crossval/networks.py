@@ -9,17 +9,21 @@ from typing import Any
 import torch
 from torch import nn
 
-from oodscope.activations import Activations
+from oodscope.activations.activations import Activations
 from oodscope.activations.extract import run_network
 from oodscope.base.errors import ModelError
 from oodscope.data.imageset import ImageSet
 from oodscope.data.preprocess import Preprocess
-from oodscope.execution import SILENT, Progress
-from oodscope.models import Classifier, create_model
+from oodscope.execution.progress import SILENT, Progress
+from oodscope.models.classifier import Classifier
 from oodscope.models.device import choose_device
+from oodscope.models.zoo import create_model
 from oodscope.protocols.crossval.draws import Rows, TrainingRows
 from oodscope.protocols.crossval.trainer import FoldModel
-from oodscope.training import FineTune, OutlierExposure, Recipe, train
+from oodscope.training.fine_tune import FineTune
+from oodscope.training.outlier_exposure import OutlierExposure
+from oodscope.training.recipe import Recipe
+from oodscope.training.trained import train
 
 EXPOSED = 5
 """Epochs with outliers, as in the paper; fewer where the training itself has fewer."""

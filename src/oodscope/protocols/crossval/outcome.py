@@ -8,11 +8,10 @@ from typing import Any
 
 import pandas as pd
 
-from oodscope.activations import PRECISION
+from oodscope.activations.store import PRECISION
 from oodscope.base.errors import DataError
 from oodscope.base.hashing import fingerprint
-from oodscope.detectors import Detector
-from oodscope.detectors.base import parameters_json
+from oodscope.detectors.base import Detector, parameters_json
 from oodscope.protocols.crossval.journal import Cells
 from oodscope.protocols.crossval.leaks import find_pair_exposure
 from oodscope.protocols.crossval.pair import Pair, distinct_sets

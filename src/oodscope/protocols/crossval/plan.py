@@ -6,8 +6,9 @@ from pydantic import Field
 
 from oodscope.base.config import StrictModel
 from oodscope.base.errors import DetectorError
-from oodscope.data.folds import FoldPlan
-from oodscope.detectors import Detector, create_detector
+from oodscope.data.folds.plan import FoldPlan
+from oodscope.detectors.base import Detector
+from oodscope.detectors.registry import create_detector
 
 PAPER_DETECTORS = ("ebo", "fdbd", "gen", "klm", "knn", "mds", "nnguide", "relation")
 """The eight of the paper. Its parameters (GEN: gamma .1, M 100; KNN: 50; NNGuide: k 100, 1 %; Relation: pow 1) are

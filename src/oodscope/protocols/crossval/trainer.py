@@ -5,10 +5,10 @@ from typing import Any, Protocol
 
 import torch
 
-from oodscope.activations import Activations
+from oodscope.activations.activations import Activations
 from oodscope.data.imageset import ImageSet
-from oodscope.execution import Progress
-from oodscope.models import Classifier
+from oodscope.execution.progress import Progress
+from oodscope.models.classifier import Classifier
 from oodscope.protocols.crossval.draws import Rows, TrainingRows
 
 

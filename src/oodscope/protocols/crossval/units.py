@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
 
-from oodscope.data.folds import DualFold
+from oodscope.data.folds.fold import DualFold
 from oodscope.data.imageset import ImageSet
-from oodscope.detectors import Detector
-from oodscope.execution import SILENT
+from oodscope.detectors.base import Detector
+from oodscope.execution.progress import SILENT
 from oodscope.protocols.crossval.draws import Divisions, Draw, TrainingRows, all_draws
 from oodscope.protocols.crossval.judging import FoldScores, Judges
 from oodscope.protocols.crossval.pair import Pair

@@ -8,15 +8,16 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from oodscope.base.errors import DataError
-from oodscope.data import Benchmark, Role
-from oodscope.metrics import wilson_interval
+from oodscope.data.benchmark import Benchmark, Role
 from oodscope.metrics.calibration import Reliability, equal_mass_reliability, reliability
 from oodscope.metrics.classwise_calibration import classwise_calibration_error, classwise_interval
-from oodscope.models import Classifier
+from oodscope.metrics.proportion import wilson_interval
+from oodscope.models.classifier import Classifier
 from oodscope.models.ensemble import Ensemble
 from oodscope.protocols.generated.opinion import Extract
-from oodscope.results import Measurement, Result
 from oodscope.results.generated import NETWORKS, PROTOCOL, RELIABILITY, WORST, with_calibration
+from oodscope.results.measurement import Measurement
+from oodscope.results.result import Result
 
 BINS = 15
 JUDGED: tuple[Role, ...] = ("id_test", "csid")

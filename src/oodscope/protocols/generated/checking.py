@@ -7,12 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodscope.base.errors import DataError, UnknownNameError
-from oodscope.data import Benchmark, ImageSet
+from oodscope.data.benchmark import Benchmark
+from oodscope.data.imageset import ImageSet
 from oodscope.data.rgb import as_rgb
 from oodscope.generation.ensemble import check_disjoint
 from oodscope.generation.perceptual import Perceptual
 from oodscope.metrics.window import Window
-from oodscope.models import Classifier
+from oodscope.models.classifier import Classifier
 from oodscope.protocols.generated.nearness import equal_count, frechet_distances
 from oodscope.protocols.generated.opinion import Extract, Opinion, ask
 from oodscope.protocols.generated.perceived import perceived

@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 
-from oodscope.activations import Activations, ActivationStore
+from oodscope.activations.activations import Activations
+from oodscope.activations.store import ActivationStore
 from oodscope.base.errors import DataError
-from oodscope.data import Benchmark, ImageSet
-from oodscope.execution import SILENT, Progress
-from oodscope.models import Classifier
+from oodscope.data.benchmark import Benchmark
+from oodscope.data.imageset import ImageSet
+from oodscope.execution.progress import SILENT, Progress
+from oodscope.models.classifier import Classifier
 from oodscope.protocols.generated.calibrating import calibrate
 from oodscope.protocols.generated.checking import GeneratedChecks, check_sets
-from oodscope.results import Result
 from oodscope.results.generated import GeneratedStudy
+from oodscope.results.result import Result
 
 
 def judge_generated(

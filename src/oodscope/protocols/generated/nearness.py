@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from oodscope.data import ImageSet
+from oodscope.data.imageset import ImageSet
 from oodscope.metrics.frechet import Gaussian, frechet_distance
-from oodscope.models import Classifier
+from oodscope.models.classifier import Classifier
 from oodscope.protocols.generated.opinion import Extract
 
 MOST = 10_000

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from oodscope.activations import Activations
-from oodscope.data import ImageSet
+from oodscope.activations.activations import Activations
+from oodscope.data.imageset import ImageSet
 from oodscope.metrics.information import mutual_information
-from oodscope.models import Classifier
+from oodscope.models.classifier import Classifier
 
 Extract = Callable[[Classifier, ImageSet], Activations]
 """Reads what a network makes of a set from the store."""

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from oodscope.base.errors import DataError
-from oodscope.data import ImageSet
+from oodscope.data.imageset import ImageSet
 from oodscope.generation.perceptual import Perceptual
 
 PER_PIXEL = 50 / (3 * 224 * 224) ** 0.5

@@ -7,14 +7,15 @@ import numpy as np
 
 from oodscope.base.errors import OodscopeError
 from oodscope.base.hashing import fingerprint
-from oodscope.detectors import DETECTORS
-from oodscope.metrics import KEEPS, SOURCES
+from oodscope.detectors.registry import DETECTORS
+from oodscope.metrics.rejection_catalog import KEEPS, SOURCES
 from oodscope.protocols.leaderboard.about import About
-from oodscope.results import Measurements, RunRecord, ScoreTable
 from oodscope.results.attack import SearchedPair
-from oodscope.results.leaderboard import NOT_KNOWN
 from oodscope.results.leaderboard.lists import table_lists
-from oodscope.results.leaderboard.text import LINE, one_line
+from oodscope.results.leaderboard.text import LINE, NOT_KNOWN, one_line
+from oodscope.results.measurements import Measurements
+from oodscope.results.record import RunRecord
+from oodscope.results.scoretable import ScoreTable
 from oodscope.results.wording import headline_metrics
 
 Part = dict[str, Any]

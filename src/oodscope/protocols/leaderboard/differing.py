@@ -4,8 +4,11 @@ from collections.abc import Iterator
 from math import isclose
 
 from oodscope.base.errors import DataError
-from oodscope.results import Measurement, Measurements
-from oodscope.results.leaderboard import Claim, Difference, Entry, Reported
+from oodscope.results.leaderboard.entry import Entry
+from oodscope.results.leaderboard.records import Claim, Reported
+from oodscope.results.leaderboard.standing import Difference
+from oodscope.results.measurement import Measurement
+from oodscope.results.measurements import Measurements
 
 CLAIM_TOLERANCE = 1e-6
 """Of a number that was computed from the same scores by the same arithmetic, on another machine."""

@@ -5,14 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from oodscope.base.errors import DataError
-from oodscope.metrics import Placements
+from oodscope.metrics.placements import Placements
 from oodscope.protocols.leaderboard.judging import judge
 from oodscope.protocols.leaderboard.suspicions import suspicions
 from oodscope.protocols.protocol import PROTOCOLS
 from oodscope.protocols.samples import separate
-from oodscope.results import Measurements, ScoreTable
-from oodscope.results.leaderboard import Entry
+from oodscope.results.leaderboard.entry import Entry
 from oodscope.results.leaderboard.folder import read_scores
+from oodscope.results.measurements import Measurements
+from oodscope.results.scoretable import ScoreTable
 
 Placed = dict[tuple[str, str], Placements]
 """By protocol and group: what each image contributes to the mean AUROC."""
@@ -26,7 +27,7 @@ class Examined:
     ----------
     measurements : by the protocols that the entry names.
     placed : for paired tests between entries.
-    flags : what the scores say against the entry; see :func:`~oodscope.protocols.leaderboard.suspicions.suspicions`.
+    flags : what the scores say against the entry; see :func:`suspicions`.
     """
 
     measurements: Measurements

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable, Mapping
 from oodscope.base.errors import DataError, UnknownNameError
 from oodscope.protocols.adversarial.measuring import measure as measure_attack
 from oodscope.protocols.protocol import PROTOCOLS
-from oodscope.results import Measurements, ScoreTable
 from oodscope.results.attack import PROTOCOL as ADVERSARIAL
+from oodscope.results.measurements import Measurements
+from oodscope.results.scoretable import ScoreTable
 
 _VERSIONS = {**{name: each.version for name, each in PROTOCOLS.items()}, ADVERSARIAL: 1}
 _JUDGES: Mapping[str, Callable[[ScoreTable], Measurements]] = {

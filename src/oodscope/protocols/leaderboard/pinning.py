@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from oodscope.results import Result
 from oodscope.results.leaderboard.keeping import PinnedLists, write_lists
 from oodscope.results.leaderboard.lists import table_lists
+from oodscope.results.result import Result
 
 
 def pin_lists(board: Path | str, run: Path | str) -> Path:

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from oodscope.activations import PRECISION, Activations, ActivationStore
+from oodscope.activations.activations import Activations
 from oodscope.activations.published import write_published
-from oodscope.data import Benchmark
-from oodscope.execution import SILENT, Progress
-from oodscope.models import Classifier
+from oodscope.activations.store import PRECISION, ActivationStore
+from oodscope.data.benchmark import Benchmark
+from oodscope.execution.progress import SILENT, Progress
+from oodscope.models.classifier import Classifier
 
 PUBLISHED = ("id_train", "id_val", "id_test", "near", "far", "csid", "ood_val")
 

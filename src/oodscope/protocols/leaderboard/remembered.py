@@ -14,11 +14,11 @@ from safetensors.numpy import save_file
 from oodscope.base.errors import OodscopeError
 from oodscope.base.files import atomic_path, cache_root
 from oodscope.base.hashing import fingerprint
-from oodscope.metrics import Placements
+from oodscope.metrics.placements import Placements
 from oodscope.protocols.leaderboard.examining import Examined, Placed, examine
-from oodscope.results import Measurements
-from oodscope.results.leaderboard import Entry
+from oodscope.results.leaderboard.entry import Entry
 from oodscope.results.leaderboard.folder import check_score_file
+from oodscope.results.measurements import Measurements
 
 _STATIONS = ("base", "metrics", "protocols", "results")
 """Where the numbers come from: a change in any file of these folders is another examiner."""

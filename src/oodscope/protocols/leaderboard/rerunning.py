@@ -16,16 +16,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from oodscope.activations import Activations
+from oodscope.activations.activations import Activations
 from oodscope.activations.published import PublishedActivations
 from oodscope.base.errors import DataError, DetectorError
-from oodscope.detectors import Detector
+from oodscope.detectors.base import Detector
 from oodscope.detectors.saving import restored
-from oodscope.results import ScoreTable
-from oodscope.results.leaderboard import Entry
+from oodscope.results.leaderboard.entry import Entry
 from oodscope.results.leaderboard.folder import read_entry, read_scores
 from oodscope.results.leaderboard.keeping import Receipt
 from oodscope.results.leaderboard.lists import list_hash
+from oodscope.results.scoretable import ScoreTable
 
 TOLERANCE = 1e-4
 """Deviations of a score up to here, in units of the spread of the scores, are rounding: other libraries and devices

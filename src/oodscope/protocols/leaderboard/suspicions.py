@@ -6,8 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodscope.protocols.samples import GROUPS
-from oodscope.results import Measurements, ScoreTable
-from oodscope.results.leaderboard import NOT_KNOWN, Entry
+from oodscope.results.leaderboard.entry import Entry
+from oodscope.results.leaderboard.text import NOT_KNOWN
+from oodscope.results.measurements import Measurements
+from oodscope.results.scoretable import ScoreTable
 
 TIED = 0.01
 """Share of tied pairs of ID and OOD images from which an AUROC is called unreliable: ties count half, and where they

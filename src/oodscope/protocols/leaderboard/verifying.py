@@ -8,8 +8,8 @@ from re import fullmatch
 from oodscope.base.errors import DataError, OodscopeError
 from oodscope.protocols.leaderboard.differing import check_claims, differences, unmeasured
 from oodscope.protocols.leaderboard.examining import Examiner, Placed, examine
-from oodscope.results.leaderboard import Board, Entry, Erratum, Standing
-from oodscope.results.leaderboard.board import SEEDS
+from oodscope.results.leaderboard.board import SEEDS, Board, Erratum
+from oodscope.results.leaderboard.entry import Entry
 from oodscope.results.leaderboard.folder import read_entry
 from oodscope.results.leaderboard.keeping import (
     PinnedLists,
@@ -19,6 +19,7 @@ from oodscope.results.leaderboard.keeping import (
     read_lists,
     read_receipt,
 )
+from oodscope.results.leaderboard.standing import Standing
 from oodscope.results.scoretable import JUDGED
 
 Pinned = Mapping[tuple[str, str], PinnedLists]

@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from oodscope.base.errors import DataError
-from oodscope.metrics import DUAL_METRICS
-from oodscope.metrics.comparison import FEWEST_SETS
+from oodscope.metrics.comparison.many_sets import FEWEST_SETS
 from oodscope.metrics.convergence import running_mean
+from oodscope.metrics.crossval import DUAL_METRICS
 from oodscope.report.crossval_sheets import ALPHAS
 from oodscope.report.paper.figure import PaperFigure
 from oodscope.report.paper.heatmap import heatmap

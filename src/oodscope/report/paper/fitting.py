@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from oodscope.base.errors import DataError
-from oodscope.results import MEAN, Measurement, Result
+from oodscope.results.measurement import MEAN, Measurement
 from oodscope.results.opened import OpenedRuns
+from oodscope.results.result import Result
 
 
 def results_with(runs: OpenedRuns, *protocols: str, at_least: int = 1) -> tuple[Result, ...]:

@@ -20,9 +20,10 @@ from oodscope.report.paper.style import (
     same_scale,
     style_of,
 )
-from oodscope.results import MEAN, Measurements, Study
+from oodscope.results.measurement import MEAN
+from oodscope.results.measurements import Measurements
 from oodscope.results.opened import OpenedRuns
-from oodscope.results.study import study_of
+from oodscope.results.study import Study, study_of
 from oodscope.results.wording import LABELS
 
 METRIC = "der99_val_correct"

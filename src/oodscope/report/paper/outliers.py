@@ -6,9 +6,9 @@ from functools import cached_property
 from typing import Any
 
 from oodscope.base.errors import DataError
-from oodscope.results import SetRecord
 from oodscope.results.attack import CLEAN, PROTOCOL, TRANSFER, Attack, SearchedPair
 from oodscope.results.opened import OpenedRuns
+from oodscope.results.record import SetRecord
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from typing import Any
 from oodscope.report.plots.marks import axis, layout, line
 from oodscope.report.plots.plot import PlotlyFigure, figure_name, plain, shown
 from oodscope.report.plots.positions import detector_positions
-from oodscope.results import Measurement, Result
-from oodscope.results.measurement import MEAN
+from oodscope.results.measurement import MEAN, Measurement
+from oodscope.results.result import Result
 from oodscope.results.wording import LABELS, headline_metrics, higher_is_better
 
 LABELLED = 14

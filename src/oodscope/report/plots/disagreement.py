@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from oodscope.metrics import ThresholdSample
+from oodscope.metrics.threshold import ThresholdSample
 from oodscope.report.plots.marks import heat, layout, names, square
 from oodscope.report.plots.plot import PlotlyFigure, shown
-from oodscope.results import ScoreTable
+from oodscope.results.scoretable import ScoreTable
 
 KEEP = 0.95
 """The share of ID test images that a verdict keeps."""

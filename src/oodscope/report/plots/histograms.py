@@ -7,7 +7,7 @@ from oodscope.report.plots.bins import Numbers, outline, shared_edges, shares
 from oodscope.report.plots.marks import Colour, axis, layout, line, percents
 from oodscope.report.plots.plot import PlotlyFigure, figure_name
 from oodscope.report.plots.positions import COMPARED, set_positions
-from oodscope.results import ScoreTable
+from oodscope.results.scoretable import ScoreTable
 
 _HOVER = "%{fullData.name}: %{y:.2%} of its images"
 

@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodscope.base.errors import UnknownNameError
-from oodscope.results import ScoreTable
-from oodscope.results.scoretable import JUDGED
+from oodscope.results.scoretable import JUDGED, ScoreTable
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from oodscope.results import ScoreTable
+from oodscope.results.scoretable import ScoreTable
 
 COMPARED = ("near", "far", "csid")
 """Roles of the sets that are compared with ID, in the order in which they take their colours."""

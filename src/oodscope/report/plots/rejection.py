@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from oodscope.metrics import Rejection
+from oodscope.metrics.rejection import Rejection
 from oodscope.report.plots.marks import guide, layout, line, percents
 from oodscope.report.plots.plot import PlotlyFigure, figure_name, shown
 from oodscope.report.plots.population import Population, population
 from oodscope.report.plots.positions import detector_positions
 from oodscope.report.plots.thinning import thin
-from oodscope.results import ScoreTable
+from oodscope.results.scoretable import ScoreTable
 
 _HOVER = (
     "<b>%{fullData.name}</b><br>threshold %{customdata:.4~g}: keeps %{x:.1%} of the images<br>"

@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from oodscope.metrics import Selection
+from oodscope.metrics.selective import Selection
 from oodscope.report.plots.marks import guide, layout, line, percents
 from oodscope.report.plots.plot import PlotlyFigure, figure_name
 from oodscope.report.plots.population import Population, population
 from oodscope.report.plots.positions import detector_positions
 from oodscope.report.plots.thinning import thin
-from oodscope.results import ScoreTable
+from oodscope.results.scoretable import ScoreTable
 
 _HOVER = "<b>%{fullData.name}</b><br>accepts %{x:.1%} of the images<br>%{y:.2%} of those are failures"
 

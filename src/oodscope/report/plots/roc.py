@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oodscope.metrics import Ranking
+from oodscope.metrics.ranking import Ranking
 from oodscope.report.plots.marks import guide, layout, line, percents
 from oodscope.report.plots.plot import PlotlyFigure, figure_name, shown
 from oodscope.report.plots.positions import detector_positions, set_positions
 from oodscope.report.plots.thinning import thin
-from oodscope.results import ScoreTable
+from oodscope.results.scoretable import ScoreTable
 
 Numbers = NDArray[np.float64]
 

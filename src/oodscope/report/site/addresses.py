@@ -4,7 +4,7 @@ import re
 from hashlib import sha256
 from unicodedata import normalize
 
-from oodscope.results.leaderboard import Entry
+from oodscope.results.leaderboard.entry import Entry
 from oodscope.results.leaderboard.folder import ENTRY, SCORES
 
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9_@+.-]{0,79}")

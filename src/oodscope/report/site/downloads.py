@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from oodscope.report.site.sheets import Ranks
-from oodscope.results.leaderboard import Board, Standing
+from oodscope.results.leaderboard.board import Board
+from oodscope.results.leaderboard.standing import Standing
 
 FIELDS = (
     *("entry", "method", "group", "tier", "ranked", "track", "tuning", "benchmark", "protocol", "model"),

@@ -9,8 +9,8 @@ from oodscope.report.site.addresses import method_key
 from oodscope.report.site.lines import Ranking
 from oodscope.report.site.tables import TablePages, benchmark_summary
 from oodscope.report.site.words import TIERS, TRACKS, TUNED, protocol_title
-from oodscope.results.leaderboard import Board
-from oodscope.results.leaderboard.published import published_tables
+from oodscope.results.leaderboard.board import Board
+from oodscope.results.leaderboard.published.table import published_tables
 
 
 def front_page(environment: Environment, board: Board, found: Sequence[TablePages]) -> str:

@@ -6,10 +6,11 @@ from statistics import fmean, stdev
 
 from oodscope.report.site.addresses import anchor
 from oodscope.report.site.words import TRACKS, TUNINGS
-from oodscope.results import Cell, Column
 from oodscope.results.arrange import UNRANKED, ordered
-from oodscope.results.grid import spans
-from oodscope.results.leaderboard import Board, BoardRow, Entry, Standing, Track
+from oodscope.results.grid import Cell, Column, spans
+from oodscope.results.leaderboard.board import Board, BoardRow
+from oodscope.results.leaderboard.entry import Entry, Track
+from oodscope.results.leaderboard.standing import Standing
 from oodscope.results.measurement import MEAN, Tuning
 from oodscope.results.wording import higher_is_better, places, unit_of
 

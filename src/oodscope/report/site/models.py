@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 
 from oodscope.report.site.sheets import Ranks, Sheet, sheets
-from oodscope.results.leaderboard import NOT_KNOWN, Board, Standing
+from oodscope.results.leaderboard.board import Board
+from oodscope.results.leaderboard.standing import Standing
+from oodscope.results.leaderboard.text import NOT_KNOWN
 
 
 @dataclass(frozen=True)

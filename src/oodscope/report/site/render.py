@@ -29,7 +29,7 @@ from oodscope.report.site.tables import TablePages, table_pages
 from oodscope.report.site.templating import site_environment
 from oodscope.report.site.words import TRACKS
 from oodscope.report.templating import THEME, own_scripts
-from oodscope.results.leaderboard import Board
+from oodscope.results.leaderboard.board import Board
 from oodscope.results.leaderboard.folder import SCORES
 
 Page = tuple[str, str]

@@ -15,8 +15,9 @@ from oodscope.report.site.lines import TableView, table_view
 from oodscope.report.site.strip import Rail
 from oodscope.report.site.words import TIERS, TRACKS, TUNED, TUNINGS, protocol_summary, protocol_title
 from oodscope.results.arrange import WITHOUT_DETECTOR
-from oodscope.results.leaderboard import NOT_KNOWN, Board
-from oodscope.results.leaderboard.published import published_tables
+from oodscope.results.leaderboard.board import Board
+from oodscope.results.leaderboard.published.table import published_tables
+from oodscope.results.leaderboard.text import NOT_KNOWN
 from oodscope.results.wording import LABELS, explanation, heading, headline_metrics, higher_is_better, shown, unit_of
 
 _MORE = ("auroc", "fpr95_id_positive", "fpr95_ood_positive", "aupr_out", "aupr_in")

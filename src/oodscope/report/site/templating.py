@@ -9,8 +9,9 @@ from jinja2 import Environment
 from oodscope.report.site.addresses import method_page, model_page
 from oodscope.report.site.words import GRAVE, PROTOCOLS, TIERS, TRACKS, TUNINGS
 from oodscope.report.templating import page_environment
-from oodscope.results import Cell
-from oodscope.results.leaderboard import Entry, Tier
+from oodscope.results.grid import Cell
+from oodscope.results.leaderboard.entry import Entry
+from oodscope.results.leaderboard.standing import Tier
 from oodscope.results.wording import shown
 
 

@@ -1,7 +1,8 @@
 """What the site says about tiers, tracks and protocols: in one place, the same on every page."""
 
 from oodscope.results import wording
-from oodscope.results.leaderboard import Tier, Track
+from oodscope.results.leaderboard.entry import Track
+from oodscope.results.leaderboard.standing import Tier
 from oodscope.results.measurement import Tuning
 
 TIERS: dict[Tier, str] = {

@@ -4,11 +4,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from oodscope.report import plots
-from oodscope.report.plots import PlotlyFigure
-from oodscope.results import CrossValidationTable, Result
+from oodscope.report.plots.plot import PlotlyFigure
 from oodscope.results.attack import TRANSFER, Attack
+from oodscope.results.crossval import CrossValidationTable
 from oodscope.results.generated import GeneratedStudy
 from oodscope.results.measurement import MEAN
+from oodscope.results.result import Result
 from oodscope.results.wording import headline_metrics
 
 FEW = 10

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from oodscope.report.whole.trial import Entry, Trial
-from oodscope.results import Tuning
 from oodscope.results.grid import spans
+from oodscope.results.measurement import Tuning
 from oodscope.results.wording import TRACKS
 
 

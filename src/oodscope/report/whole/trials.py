@@ -6,15 +6,18 @@ import numpy as np
 
 from oodscope.base.errors import DataError
 from oodscope.metrics.class_groups import class_group_intervals
-from oodscope.metrics.comparison import critical_difference
+from oodscope.metrics.comparison.many_sets import critical_difference
 from oodscope.report.whole.trial import APART, BY_VALUE, NEMENYI, PAIRED, Entry, Trial, in_order
-from oodscope.results import Cell, CrossValidationTable, Grid, Measurement, OpenedRuns, Result
 from oodscope.results import attack as attacks
 from oodscope.results import generated as generated_studies
 from oodscope.results.attack import Attack
+from oodscope.results.crossval import CrossValidationTable
 from oodscope.results.crossval_study import MetricStudy, study_metric
 from oodscope.results.generated import GeneratedStudy
-from oodscope.results.opened import CROSS_VALIDATION
+from oodscope.results.grid import Cell, Grid
+from oodscope.results.measurement import Measurement
+from oodscope.results.opened import CROSS_VALIDATION, OpenedRuns
+from oodscope.results.result import Result
 from oodscope.results.wording import LABELS, headline_metrics, higher_is_better
 
 CROSSVAL_METRIC = "auroc"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from oodscope.report.whole.trial import BY_VALUE, Entry, Trial
 from oodscope.report.whole.weakness import Weakness, weaknesses
-from oodscope.results import OpenedRuns
+from oodscope.results.opened import OpenedRuns
 from oodscope.results.wording import TRACKS, shown
 
 _NAMED = 3

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 from oodscope.report.whole.trial import Entry, Trial
 from oodscope.report.whole.trials import finished_study, section
-from oodscope.results import MEAN, Measurement, OpenedRuns, Result, Tuning
 from oodscope.results import attack as attacks
 from oodscope.results import generated as generated_studies
 from oodscope.results.arrange import UNRANKED
-from oodscope.results.opened import CROSS_VALIDATION
+from oodscope.results.measurement import MEAN, Measurement, Tuning
+from oodscope.results.opened import CROSS_VALIDATION, OpenedRuns
+from oodscope.results.result import Result
 from oodscope.results.wording import headline_metrics, percent
 
 _DER = "human_centric"

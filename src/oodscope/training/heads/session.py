@@ -9,7 +9,7 @@ from torch import Tensor
 
 from oodscope.base.errors import OodscopeError
 from oodscope.data.addressed import Draws
-from oodscope.execution import Advance
+from oodscope.execution.progress import Advance
 from oodscope.training.heads.adam import Adam
 from oodscope.training.heads.best import Best
 from oodscope.training.heads.deck import Deck

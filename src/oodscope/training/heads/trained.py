@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.nn.functional import linear
 
-from oodscope.activations import Activations
+from oodscope.activations.activations import Activations
 from oodscope.models.head import Head
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from oodscope.execution import SILENT, Progress
+from oodscope.execution.progress import SILENT, Progress
 from oodscope.models.device import choose_device
 from oodscope.training.heads.grouping import group_tasks
 from oodscope.training.heads.recipe import HeadRecipe
