@@ -8,8 +8,8 @@ import argparse
 import numpy as np
 from numpy.typing import NDArray
 
-from oodscope.metrics.bootstrap import bca_interval, percentile_interval
-from oodscope.metrics.calibration import reliability
+from oodscope.metrics.calibration.calibration import reliability
+from oodscope.metrics.resampling.bootstrap import bca_interval, percentile_interval
 
 BINS = 15
 KINDS = {

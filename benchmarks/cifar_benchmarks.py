@@ -24,7 +24,7 @@ import oodscope as oods
 from detectors_cifar import PUBLISHED
 from oodscope.data.packaged import row_list
 from oodscope.detectors.registry import DETECTORS, create_detector
-from oodscope.metrics.ranking import Ranking
+from oodscope.metrics.ranking.ranking import Ranking
 from oodscope.protocols.scoring import applicable, score_benchmark
 from openood_cifar import open_benchmark, open_classifier
 

@@ -30,7 +30,7 @@ from oodscope.data.classnames import overlapping_classes
 from oodscope.data.folds.choice import hierarchical_choice
 from oodscope.data.selection import join, restrict
 from oodscope.execution.console import ConsoleProgress
-from oodscope.metrics.crossval import DUAL_METRICS
+from oodscope.metrics.crossval.metrics import DUAL_METRICS
 from oodscope.protocols.crossval.engine import cross_validate
 from oodscope.protocols.crossval.frozen import FrozenEmbeddings
 from oodscope.protocols.crossval.pair import Pair

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn.functional import conv2d, pixel_unshuffle, softplus
 
 from oodscope.detectors.function_scorer import FunctionScorer
-from oodscope.metrics.ranking import Ranking
+from oodscope.metrics.ranking.ranking import Ranking
 from oodscope.models.device import choose_device
 from openood_cifar import pack
 

@@ -20,7 +20,7 @@ import torch
 from scipy.stats import betabinom
 
 import oodscope as oods
-from oodscope.metrics.conformal import calibrate, most_above
+from oodscope.metrics.rejection.conformal import calibrate, most_above
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.realdata.packs import CIFAR10, pack, resnet18

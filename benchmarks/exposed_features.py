@@ -16,7 +16,7 @@ from tests.realdata.packs import CIFAR100, pack, resnet18
 
 import oodscope as oods
 from oodscope.activations.store import ActivationStore
-from oodscope.metrics.ranking import Ranking
+from oodscope.metrics.ranking.ranking import Ranking
 from oodscope.training.heads.recipe import HeadRecipe
 from oodscope.training.heads.task import HeadTask
 from oodscope.training.heads.training import train_heads

@@ -21,8 +21,8 @@ from generated_study import JUDGES, TESTED, UNDER_TEST, Study, read_options
 from oodscope.generation.generated.pool import read_pool
 from oodscope.generation.generated.pooling import draw_near
 from oodscope.generation.semantic import EnsembleInformation
-from oodscope.metrics.ranking import Ranking
-from oodscope.metrics.window import Window
+from oodscope.metrics.generated.information import Window
+from oodscope.metrics.ranking.ranking import Ranking
 
 DRAWN = 2000
 WINDOWS = ((0, 0.1), (0.1, 0.2), (0.2, 0.3), (0.3, 0.4), (0.4, 0.5), (0.5, 0.6), (0.6, 0.8), (0.8, 1.4))

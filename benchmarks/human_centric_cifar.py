@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 import oodscope as oods
-from oodscope.metrics.bootstrap import percentile_interval
-from oodscope.metrics.draws import resamples
-from oodscope.metrics.rejection import Rejection
-from oodscope.metrics.threshold import ThresholdSample
+from oodscope.metrics.rejection.rejection import Rejection
+from oodscope.metrics.rejection.threshold import ThresholdSample
+from oodscope.metrics.resampling.bootstrap import percentile_interval
+from oodscope.metrics.resampling.draws import resamples
 from oodscope.protocols.labelled_sets import labelled_sets, rows_of
 from oodscope.protocols.selective_rows import selective_estimates
 from oodscope.report.paper.human import conventional_twice

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.stats import norm
 
-from oodscope.metrics.bootstrap import Bootstrap, percentile_interval
-from oodscope.metrics.delong import auroc_interval
-from oodscope.metrics.ranking import Ranking
-from oodscope.metrics.resampling import bootstrap_each
+from oodscope.metrics.ranking.delong import auroc_interval
+from oodscope.metrics.ranking.ranking import Ranking
+from oodscope.metrics.resampling.bootstrap import Bootstrap, percentile_interval
+from oodscope.metrics.resampling.resampling import bootstrap_each
 
 AUROCS = (0.6, 0.8, 0.9, 0.95, 0.98, 0.99)
 SIZES = (50, 200, 1000, 5000)

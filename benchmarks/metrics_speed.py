@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 
 from oodscope.metrics.catalog import point_metrics
-from oodscope.metrics.delong import auroc_interval
-from oodscope.metrics.ranking import Ranking
-from oodscope.metrics.resampling import bootstrap
+from oodscope.metrics.ranking.delong import auroc_interval
+from oodscope.metrics.ranking.ranking import Ranking
+from oodscope.metrics.resampling.resampling import bootstrap
 
 SIDE = 500_000
 Scores = NDArray[np.float64]

@@ -15,10 +15,10 @@ from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 from oodscope.metrics.catalog import METRICS
 from oodscope.metrics.comparison.multiplicity import holm
 from oodscope.metrics.comparison.paired import paired_bootstrap, paired_delong
-from oodscope.metrics.delong import auroc_interval, mean_auroc_interval
-from oodscope.metrics.placements import place, together
-from oodscope.metrics.ranking import Ranking
-from oodscope.metrics.resampling import bootstrap_each
+from oodscope.metrics.ranking.delong import auroc_interval, mean_auroc_interval
+from oodscope.metrics.ranking.placements import place, together
+from oodscope.metrics.ranking.ranking import Ranking
+from oodscope.metrics.resampling.resampling import bootstrap_each
 
 DETECTORS, SETS, IMAGES, REPLICATES = 30, 6, 10_000, 1000
 Scores = NDArray[np.float64]

@@ -9,7 +9,7 @@ from tempfile import mkdtemp
 import pytest
 
 import oodscope as oods
-from oodscope.metrics.resampling import bootstrap_each
+from oodscope.metrics.resampling.resampling import bootstrap_each
 from oodscope.protocols import conventional_rows, rejection_rows, selective_rows, separation
 from oodscope.protocols.leaderboard.about import About
 from oodscope.protocols.leaderboard.publishing import publish_activations

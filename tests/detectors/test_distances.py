@@ -13,7 +13,7 @@ from oodscope.detectors.bank import picked_rows
 from oodscope.detectors.neighbors import largest
 from oodscope.detectors.perceptron import Adam, answer, folded, perceptron
 from oodscope.detectors.registry import create_detector
-from oodscope.metrics.ranking import Ranking
+from oodscope.metrics.ranking.ranking import Ranking
 from tests.detectors.test_against_twins import WORLDS
 from tests.detectors.twins import distances
 from tests.detectors.worlds import activations, world

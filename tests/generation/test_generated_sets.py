@@ -15,7 +15,7 @@ from oodscope.generation.generated.remaking import difference, plan_of, remake_s
 from oodscope.generation.generated.selecting import select_near, select_shifted
 from oodscope.generation.near.sampling import sample
 from oodscope.generation.semantic import EnsembleInformation
-from oodscope.metrics.window import Window, overlap_window
+from oodscope.metrics.generated.information import Window, overlap_window
 from oodscope.models.generators.saved import save_generator
 from oodscope.models.generators.stylegan import GeneratorShape, StyleGenerator
 from oodscope.training.augment import Augment

@@ -21,7 +21,7 @@ from oodscope.generation.found import Found, images_of
 from oodscope.generation.samplers import create_sampler
 from oodscope.generation.search import search
 from oodscope.generation.variations.registry import create_variation
-from oodscope.metrics.ranking import Ranking
+from oodscope.metrics.ranking.ranking import Ranking
 from tests.generation.toys import SLOPE, Pixels, Shift, energy
 from tests.tiny import classifier, imageset, noise
 

@@ -8,12 +8,12 @@ from scipy.stats import norm, skew
 from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 
 from oodscope.base.errors import OodscopeError, UnknownNameError
-from oodscope.metrics.bootstrap import percentile_interval
 from oodscope.metrics.catalog import METRICS
-from oodscope.metrics.delong import auroc_interval, mean_auroc_interval
-from oodscope.metrics.draws import resamples
-from oodscope.metrics.ranking import Ranking
-from oodscope.metrics.resampling import bootstrap, bootstrap_each
+from oodscope.metrics.ranking.delong import auroc_interval, mean_auroc_interval
+from oodscope.metrics.ranking.ranking import Ranking
+from oodscope.metrics.resampling.bootstrap import percentile_interval
+from oodscope.metrics.resampling.draws import resamples
+from oodscope.metrics.resampling.resampling import bootstrap, bootstrap_each
 
 
 def naive_metrics(id_scores, ood_scores):
@@ -59,8 +59,8 @@ def made_scores(kind, n_id, sizes):
 )
 @pytest.mark.parametrize(("lanes", "block"), [(2, 2**13), (4, 2**13), (4, 1), (2, 100)])
 def test_replicates_are_those_of_naive_resampling(kind, n_id, sizes, lanes, block, monkeypatch):
-    monkeypatch.setattr("oodscope.metrics.resampling._BLOCK", block)
-    monkeypatch.setattr("oodscope.metrics.draws._SHORT", 2**16 if lanes == 4 else 0)
+    monkeypatch.setattr("oodscope.metrics.resampling.resampling._BLOCK", block)
+    monkeypatch.setattr("oodscope.metrics.resampling.draws._SHORT", 2**16 if lanes == 4 else 0)
     id_scores, ood_sets = made_scores(kind, n_id, sizes)
     replicates = 11
     values = bootstrap(id_scores, ood_sets, seed=9, replicates=replicates).values

@@ -11,14 +11,14 @@ from sklearn.calibration import calibration_curve
 from torchmetrics.functional.classification import binary_calibration_error, multiclass_calibration_error
 
 from oodscope.base.errors import DataError
-from oodscope.metrics.bootstrap import percentile_interval
-from oodscope.metrics.calibration import (
+from oodscope.metrics.calibration.calibration import (
     adaptive_calibration_error,
     equal_mass_reliability,
     expected_calibration_error,
+    inverted_interval,
     reliability,
 )
-from oodscope.metrics.calibration_interval import inverted_interval
+from oodscope.metrics.resampling.bootstrap import percentile_interval
 
 SIXTIETHS = st.integers(0, 60).map(lambda k: k / 60)
 """Confidences, many of them exactly at edges of 15 bins."""

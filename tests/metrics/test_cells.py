@@ -11,9 +11,9 @@ from scipy.stats import mannwhitneyu, norm, shapiro, ttest_rel
 from oodscope.base.errors import OodscopeError
 from oodscope.metrics.comparison.agreement import directions, hits_and_errors, significance_counts
 from oodscope.metrics.comparison.cells import PairTests, cell_tests, pair_tests
-from oodscope.metrics.comparison.folds import corrected_t
 from oodscope.metrics.comparison.many_sets import signed_rank, signed_ranks
 from oodscope.metrics.comparison.multiplicity import benjamini_hochberg, holm
+from oodscope.metrics.comparison.paired import corrected_t
 from tests.results.dcv_paper import COUNTS, DETECTORS, RATES, STARS, TRUTH, P
 
 PAIRS = np.triu_indices(8, 1)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from torchmetrics.functional.classification import binary_calibration_error
 
 from oodscope.base.errors import DataError
-from oodscope.metrics.calibration import expected_calibration_error
-from oodscope.metrics.classwise_calibration import classwise_calibration_error, classwise_interval
+from oodscope.metrics.calibration.calibration import expected_calibration_error
+from oodscope.metrics.calibration.classwise import classwise_calibration_error, classwise_interval
 
 
 def world(n, seed, power=1.0, classes=5):

@@ -7,12 +7,11 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest, norm, t
 
 from oodscope.base.errors import OodscopeError
-from oodscope.metrics.clusters import class_interval, sampling_noise
-from oodscope.metrics.delong import auroc_interval, mean_auroc_interval
-from oodscope.metrics.placements import place, together
-from oodscope.metrics.proportion import wilson_interval
-from oodscope.metrics.ranking import Ranking
-from oodscope.metrics.repeats import t_interval
+from oodscope.metrics.interval import t_interval, wilson_interval
+from oodscope.metrics.ranking.clusters import class_interval, sampling_noise
+from oodscope.metrics.ranking.delong import auroc_interval, mean_auroc_interval
+from oodscope.metrics.ranking.placements import place, together
+from oodscope.metrics.ranking.ranking import Ranking
 
 scores = st.lists(st.integers(0, 9).map(float), min_size=2, max_size=25).map(np.array)
 

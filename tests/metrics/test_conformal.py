@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from oodscope.base.errors import DataError, OodscopeError
-from oodscope.metrics.conformal import calibrate, least_images, most_above
+from oodscope.metrics.rejection.conformal import calibrate, least_images, most_above
 
 DRAWS = 1000
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from oodscope.metrics.bootstrap import percentile_interval
-from oodscope.metrics.delong import auroc_interval
-from oodscope.metrics.ranking import Ranking
-from oodscope.metrics.resampling import bootstrap_each
+from oodscope.metrics.ranking.delong import auroc_interval
+from oodscope.metrics.ranking.ranking import Ranking
+from oodscope.metrics.resampling.bootstrap import percentile_interval
+from oodscope.metrics.resampling.resampling import bootstrap_each
 
 
 @pytest.mark.parametrize(("auroc", "n"), [(0.6, 50), (0.9, 200), (0.95, 50)])

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from oodscope.base.errors import DataError
-from oodscope.metrics.crossed import crossed_auroc
-from oodscope.metrics.delong import mean_auroc_interval
-from oodscope.metrics.ranking import Ranking
+from oodscope.metrics.ranking.crossed import crossed_auroc
+from oodscope.metrics.ranking.delong import mean_auroc_interval
+from oodscope.metrics.ranking.ranking import Ranking
 
 side = st.lists(st.lists(st.integers(0, 6).map(float), min_size=1, max_size=12), min_size=1, max_size=3)
 

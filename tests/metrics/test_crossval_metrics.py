@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from sklearn.metrics import auc, average_precision_score, precision_recall_curve, roc_auc_score, roc_curve
 
 from oodscope.base.errors import OodscopeError
-from oodscope.metrics.crossval import DUAL_METRICS, dual_metrics
-from oodscope.metrics.ranking import Ranking
+from oodscope.metrics.crossval.metrics import DUAL_METRICS, dual_metrics
+from oodscope.metrics.ranking.ranking import Ranking
 
 side = st.one_of(
     st.lists(st.integers(0, 5).map(float), min_size=1, max_size=40),

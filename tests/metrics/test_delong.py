@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from oodscope.base.errors import OodscopeError
-from oodscope.metrics.delong import auroc_interval, mean_auroc_interval
-from oodscope.metrics.ranking import Ranking
+from oodscope.metrics.ranking.delong import auroc_interval, mean_auroc_interval
+from oodscope.metrics.ranking.ranking import Ranking
 
 Z = norm.ppf(0.975)
 

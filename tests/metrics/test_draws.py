@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from oodscope.metrics.draws import Draws, lanes_for, lanes_of, resamples
+from oodscope.metrics.resampling.draws import Draws, lanes_for, lanes_of, resamples
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 200, 401, 70_001])

@@ -8,7 +8,7 @@ from scipy.linalg import sqrtm
 
 from oodscope.activations.activations import Activations
 from oodscope.base.errors import DataError
-from oodscope.metrics.frechet import Gaussian, frechet_distance
+from oodscope.metrics.generated.frechet import Gaussian, frechet_distance
 
 
 def slow_distance(x, y):

@@ -12,7 +12,7 @@ from oodscope.activations.activations import Activations
 from oodscope.activations.taps import MemberLogits
 from oodscope.base.errors import DataError
 from oodscope.detectors.mutual_information import MutualInformation
-from oodscope.metrics.information import most_information, mutual_information
+from oodscope.metrics.generated.information import most_information, mutual_information
 
 
 def one_hot(classes, count):

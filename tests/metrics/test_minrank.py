@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
 from oodscope.base.errors import DataError
-from oodscope.metrics.minrank import min_rank_interval, outlier_ranks, source_interval, standard_error
-from oodscope.metrics.ranking import Ranking
+from oodscope.metrics.ranking.minrank import min_rank_interval, outlier_ranks, source_interval, standard_error
+from oodscope.metrics.ranking.ranking import Ranking
 
 scores = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=12)
 

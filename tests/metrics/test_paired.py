@@ -9,13 +9,16 @@ from statsmodels.stats.contingency_tables import mcnemar as peer_mcnemar
 from statsmodels.stats.multitest import multipletests
 
 from oodscope.base.errors import OodscopeError
-from oodscope.metrics.comparison.folds import corrected_t
-from oodscope.metrics.comparison.mcnemar import mcnemar
-from oodscope.metrics.comparison.multiplicity import benjamini_hochberg, holm
-from oodscope.metrics.comparison.paired import detectable_difference, paired_bootstrap, paired_delong
-from oodscope.metrics.comparison.ranks import rank_ranges
-from oodscope.metrics.placements import place
-from oodscope.metrics.resampling import bootstrap_each
+from oodscope.metrics.comparison.multiplicity import benjamini_hochberg, holm, rank_ranges
+from oodscope.metrics.comparison.paired import (
+    corrected_t,
+    detectable_difference,
+    mcnemar,
+    paired_bootstrap,
+    paired_delong,
+)
+from oodscope.metrics.ranking.placements import place
+from oodscope.metrics.resampling.resampling import bootstrap_each
 
 few = st.integers(0, 6).map(float)
 images = st.integers(2, 15).flatmap(lambda n: st.tuples(*[st.lists(few, min_size=n, max_size=n).map(np.array)] * 2))

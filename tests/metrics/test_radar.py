@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from oodscope.base.errors import DataError
-from oodscope.metrics.radar import radar_radii
-from oodscope.metrics.rank_agreement import kendall
+from oodscope.metrics.generated.radar import radar_radii
+from oodscope.metrics.generated.rank_agreement import kendall
 from tests.metrics.raising_the_bar import SETS, TABLE_1
 
 

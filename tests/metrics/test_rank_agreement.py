@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
 from oodscope.base.errors import DataError
-from oodscope.metrics.rank_agreement import kendall, kendall_interval, kendall_within
+from oodscope.metrics.generated.rank_agreement import kendall, kendall_interval, kendall_within
 from tests.metrics.raising_the_bar import ARCHITECTURES, AUROC, ECE, SETS, SHIFTS, TABLE_1, VITS, column
 
 tied = st.integers(2, 20).flatmap(

@@ -9,8 +9,8 @@ from sklearn.metrics import auc, average_precision_score, precision_recall_curve
 
 from oodscope.base.errors import OodscopeError, UnknownNameError
 from oodscope.metrics.catalog import METRICS, point_metrics
-from oodscope.metrics.ranking import Ranking
-from oodscope.metrics.walk import least_count, most_count
+from oodscope.metrics.ranking.ranking import Ranking
+from oodscope.metrics.ranking.walk import least_count, most_count
 
 SHARES = (0.95, 0.05, 0.07, 0.29, 0.5, 0.9, 1 / 3, 1.0)  # 0.07 * 100 > 7 and 0.29 * 100 < 29 in float64
 

@@ -7,11 +7,11 @@ from hypothesis import given as given_many
 from hypothesis import strategies as st
 
 from oodscope.base.errors import DataError
-from oodscope.metrics.draws import resamples
-from oodscope.metrics.proportion import wilson_interval
-from oodscope.metrics.rejection import Rejection, der_over_prevalence
-from oodscope.metrics.selective import Selection
-from oodscope.metrics.threshold import ThresholdSample
+from oodscope.metrics.interval import wilson_interval
+from oodscope.metrics.rejection.rejection import Rejection, der_over_prevalence
+from oodscope.metrics.rejection.selective import Selection
+from oodscope.metrics.rejection.threshold import ThresholdSample
+from oodscope.metrics.resampling.draws import resamples
 from tests.metrics import slow_rejection as slow
 
 TOY_T = np.array([0.95, 0.9, 0.8, 0.6, 0.55, 0.3, 0.2])

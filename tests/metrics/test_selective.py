@@ -7,9 +7,9 @@ import pytest
 from hypothesis import assume
 
 from oodscope.base.errors import DataError
-from oodscope.metrics.draws import resamples
-from oodscope.metrics.ranking import Ranking
-from oodscope.metrics.selective import SELECTIVE, Selection, draw_counts
+from oodscope.metrics.ranking.ranking import Ranking
+from oodscope.metrics.rejection.selective import SELECTIVE, Selection, draw_counts
+from oodscope.metrics.resampling.draws import resamples
 from tests.metrics import slow_rejection as slow
 from tests.metrics.test_rejection import given, samples
 
@@ -96,7 +96,7 @@ def test_blocks_do_not_show(monkeypatch):
     selection = Selection(rng.normal(size=50), rng.random(50) < 0.6)
     counts = draw_counts(resamples(50, seed=0), 50, 30)
     whole = selection.replicates(counts)
-    monkeypatch.setattr("oodscope.metrics.selective._BLOCK", 350)
+    monkeypatch.setattr("oodscope.metrics.rejection.selective._BLOCK", 350)
     assert all((whole[name] == values).all() for name, values in selection.replicates(counts).items())
 
 

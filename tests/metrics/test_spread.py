@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oodscope.base.errors import OodscopeError
-from oodscope.metrics.class_groups import class_group_interval, class_group_intervals
-from oodscope.metrics.convergence import running_mean
-from oodscope.metrics.variance import VarianceShares, variance_components
+from oodscope.metrics.crossval.class_groups import class_group_interval, class_group_intervals
+from oodscope.metrics.crossval.convergence import running_mean
+from oodscope.metrics.crossval.variance import VarianceShares, variance_components
 from oodscope.results.crossval_study import variance_shares
 
 

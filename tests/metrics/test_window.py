@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from oodscope.base.errors import DataError
-from oodscope.metrics.window import Window, overlap, overlap_window, raised_window
+from oodscope.metrics.generated.information import Window, overlap, overlap_window, raised_window
 
 fortieths = st.lists(st.integers(0, 60), min_size=1, max_size=25)
 """Every other one lies exactly on the grid of ends."""

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 import oodscope as oods
-from oodscope.metrics.window import Window
+from oodscope.metrics.generated.information import Window
 from oodscope.models.ensemble import Ensemble
 from tests.tiny import TRANSFORM, benchmark, classifier, imageset, network, noise
 

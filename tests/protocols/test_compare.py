@@ -12,11 +12,11 @@ from rich.console import Console
 
 import oodscope as oods
 from oodscope.base.errors import DataError, OodscopeError, UnknownNameError
-from oodscope.metrics.clusters import sampling_noise
 from oodscope.metrics.comparison.multiplicity import holm
 from oodscope.metrics.comparison.paired import paired_delong
-from oodscope.metrics.placements import place
-from oodscope.metrics.ranking import Ranking
+from oodscope.metrics.ranking.clusters import sampling_noise
+from oodscope.metrics.ranking.placements import place
+from oodscope.metrics.ranking.ranking import Ranking
 from oodscope.protocols.classes import standard_errors
 from oodscope.protocols.samples import separate
 from oodscope.protocols.separation import measure_separation

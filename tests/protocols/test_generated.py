@@ -9,7 +9,7 @@ import pytest
 import scipy.stats
 
 import oodscope as oods
-from oodscope.metrics.window import Window
+from oodscope.metrics.generated.information import Window
 from oodscope.protocols.generated.perceived import PER_PIXEL, perceived
 from oodscope.results.generated import GeneratedStudy
 from oodscope.results.generated_claims import claims

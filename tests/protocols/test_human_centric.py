@@ -8,8 +8,8 @@ import pytest
 
 import oodscope as oods
 from oodscope.base.errors import DataError
-from oodscope.metrics.bootstrap import percentile_interval
-from oodscope.metrics.resampling import bootstrap
+from oodscope.metrics.resampling.bootstrap import percentile_interval
+from oodscope.metrics.resampling.resampling import bootstrap
 from oodscope.protocols.human_options import HumanCentric, Prices
 from oodscope.protocols.protocol import get_protocol
 from oodscope.protocols.training_rows import training_rows

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 
 from oodscope.metrics.catalog import METRICS, point_metrics
-from oodscope.metrics.delong import auroc_interval, mean_auroc_interval
-from oodscope.metrics.ranking import Ranking
-from oodscope.metrics.resampling import bootstrap
+from oodscope.metrics.ranking.delong import auroc_interval, mean_auroc_interval
+from oodscope.metrics.ranking.ranking import Ranking
+from oodscope.metrics.resampling.resampling import bootstrap
 from oodscope.results.measurement import Measurement
 from oodscope.results.measurements import Measurements
 from oodscope.results.record import RunRecord, SetRecord

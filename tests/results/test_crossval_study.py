@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from oodscope.base.errors import OodscopeError
-from oodscope.metrics.comparison.folds import corrected_t
 from oodscope.metrics.comparison.many_sets import signed_rank
 from oodscope.metrics.comparison.multiplicity import holm
+from oodscope.metrics.comparison.paired import corrected_t
 from oodscope.results.crossval import CrossValidationTable
 from oodscope.results.crossval_study import study_metric, variance_table
 from tests.results.crossval_factory import make_table

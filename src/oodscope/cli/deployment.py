@@ -16,7 +16,7 @@ from oodscope.detectors.deploying import fit_scorer
 from oodscope.detectors.registry import create_detector
 from oodscope.detectors.scorer import Scorer
 from oodscope.execution.progress import Progress
-from oodscope.metrics.conformal import Kind
+from oodscope.metrics.rejection.conformal import Kind
 from oodscope.models.classifier import Classifier
 from oodscope.models.origin import ModelOrigin
 

@@ -20,7 +20,7 @@ from oodscope.generation.ensemble import train_ensemble
 from oodscope.generation.generated.making import make_set
 from oodscope.generation.generated.plan import SetPlan
 from oodscope.generation.generated.pool import frame_of
-from oodscope.metrics.window import Window
+from oodscope.metrics.generated.information import Window
 from oodscope.models.classifier import Classifier
 from oodscope.protocols.generated.checking import GeneratedChecks
 from oodscope.protocols.generated.judging import judge_generated

@@ -13,7 +13,7 @@ from oodscope.base.errors import DetectorError
 from oodscope.data.preprocess import Preprocess
 from oodscope.detectors.saving import pack, unpack
 from oodscope.detectors.scorer import Scorer
-from oodscope.metrics.conformal import Calibration, Guarantee
+from oodscope.metrics.rejection.conformal import Calibration, Guarantee
 from oodscope.models.classifier import Classifier
 from oodscope.models.evidence import deviation, uninformative
 from oodscope.models.fingerprint import weights_fingerprint

@@ -15,7 +15,7 @@ from oodscope.detectors.base import Detector, Needs
 from oodscope.detectors.registry import create_detector
 from oodscope.detectors.scorer import Scorer, check_applies
 from oodscope.execution.progress import SILENT, Progress
-from oodscope.metrics.conformal import Kind, calibrate, check_enough
+from oodscope.metrics.rejection.conformal import Kind, calibrate, check_enough
 from oodscope.models.classifier import Classifier
 from oodscope.models.origin import ModelOrigin
 
@@ -48,7 +48,7 @@ def fit_scorer(
     ----------
     calibration : held-out in-distribution images; labels are needed only by detectors that learn from held-out labels.
     train : in-distribution training images with labels, for detectors that learn from them.
-    target, guarantee, confidence : see ``oodscope.metrics.conformal.calibrate``.
+    target, guarantee, confidence : see ``oodscope.metrics.rejection.conformal.calibrate``.
     origin : which architecture of the zoo the network is, so that the saved scorer can make it again.
     store : where the activations of training images are kept; by default in the cache.
     seed : of the halves.

@@ -10,7 +10,7 @@ from oodscope.detectors.bank import picked_rows, remembered
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.detectors.perceptron import Adam, Layers, answer, folded, perceptron
 from oodscope.detectors.precision import precise
-from oodscope.metrics.ranking import Ranking
+from oodscope.metrics.ranking.ranking import Ranking
 
 BATCH, ROUND, NOISE, JUDGED = 128, 25, 64, 1000
 """Images in a batch, batches in a round, width of the generator's noise, images that a discriminator is judged on."""

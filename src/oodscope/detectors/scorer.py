@@ -22,7 +22,7 @@ from oodscope.detectors.offering import offer_to
 from oodscope.detectors.saving import pack
 from oodscope.execution.lookahead import ahead
 from oodscope.execution.progress import SILENT, Progress
-from oodscope.metrics.conformal import Calibration
+from oodscope.metrics.rejection.conformal import Calibration
 from oodscope.models.classifier import Classifier
 from oodscope.models.origin import ModelOrigin
 from oodscope.models.pixels import PixelScale, pixel_scale

@@ -9,7 +9,7 @@ from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.data.splits import Validation
 from oodscope.detectors.base import Detector
-from oodscope.metrics.ranking import Ranking
+from oodscope.metrics.ranking.ranking import Ranking
 from oodscope.results.measurement import Tuning
 
 

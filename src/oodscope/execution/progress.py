@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from typing import Protocol
 
 
@@ -31,3 +32,14 @@ class Silent:
 
 
 SILENT: Progress = Silent()
+
+
+@dataclass(frozen=True)
+class Prefixed:
+    """Hands every stage on to another sink, with words before its description."""
+
+    progress: Progress
+    words: str
+
+    def stage(self, description: str, total: int) -> AbstractContextManager[Advance]:
+        return self.progress.stage(f"{self.words}: {description}", total)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from oodscope.metrics.clusters import class_interval, sampling_noise
+from oodscope.metrics.ranking.clusters import class_interval, sampling_noise
 from oodscope.protocols.samples import Separation, separate
 from oodscope.results.scoretable import ScoreTable
 

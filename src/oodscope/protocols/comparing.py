@@ -8,7 +8,7 @@ import pandas as pd
 from oodscope.base.errors import DataError, UnknownNameError
 from oodscope.metrics.comparison.multiplicity import holm
 from oodscope.metrics.comparison.paired import PairedTest, paired_bootstrap, paired_delong
-from oodscope.metrics.resampling import bootstrap_each
+from oodscope.metrics.resampling.resampling import bootstrap_each
 from oodscope.protocols.protocol import PROTOCOLS, get_protocol
 from oodscope.protocols.samples import Separation, separate
 from oodscope.results.comparison import Comparison, Comparisons

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oodscope.metrics.delong import auroc_interval, mean_auroc_interval
-from oodscope.metrics.ranking import Ranking
-from oodscope.metrics.walk import least_count
+from oodscope.metrics.ranking.delong import auroc_interval, mean_auroc_interval
+from oodscope.metrics.ranking.ranking import Ranking
+from oodscope.metrics.ranking.walk import least_count
 from oodscope.protocols.estimates import LEVEL, REPLICATES, Estimate, estimate_rows
 from oodscope.protocols.labelled_sets import LabelledSet
 from oodscope.results.measurement import Measurement

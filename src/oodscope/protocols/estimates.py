@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oodscope.metrics.bootstrap import percentile_interval
 from oodscope.metrics.interval import Interval
+from oodscope.metrics.resampling.bootstrap import percentile_interval
 from oodscope.protocols.labelled_sets import SHIFTS, LabelledSet
 from oodscope.results.measurement import MEAN, Measurement
 

@@ -19,7 +19,7 @@ from math import sqrt
 from typing import Any
 
 from oodscope.base.errors import DataError
-from oodscope.metrics.crossed import crossed_auroc
+from oodscope.metrics.ranking.crossed import crossed_auroc
 from oodscope.protocols.samples import GROUPS
 from oodscope.protocols.separation import LEVEL, measure_accuracy, measure_separation
 from oodscope.results.measurement import MEAN, Measurement

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from oodscope.metrics.comparison.ranks import rank_ranges
+from oodscope.metrics.comparison.multiplicity import rank_ranges
 from oodscope.protocols.samples import Separation
 
 Ranks = dict[str, int]

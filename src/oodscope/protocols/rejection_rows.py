@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodscope.base.errors import DataError
-from oodscope.metrics.bootstrap import percentile_interval
-from oodscope.metrics.proportion import wilson_interval
-from oodscope.metrics.rejection import Decisions, Rejection
-from oodscope.metrics.rejection_catalog import KEEPS, SOURCES
-from oodscope.metrics.threshold import ThresholdSample
+from oodscope.metrics.catalog import KEEPS, SOURCES
+from oodscope.metrics.interval import wilson_interval
+from oodscope.metrics.rejection.rejection import Decisions, Rejection
+from oodscope.metrics.rejection.threshold import ThresholdSample
+from oodscope.metrics.resampling.bootstrap import percentile_interval
 from oodscope.protocols.estimates import LEVEL, REPLICATES, Estimate, estimate_rows
 from oodscope.protocols.human_options import Prices
 from oodscope.protocols.labelled_sets import LabelledSet, rows_of

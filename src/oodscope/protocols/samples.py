@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from oodscope.metrics.placements import Placements, place, together
+from oodscope.metrics.ranking.placements import Placements, place, together
 from oodscope.results.scoretable import ScoreTable
 
 GROUPS = ("near", "far")

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from oodscope.metrics.draws import resamples
-from oodscope.metrics.selective import SELECTIVE, Selection, draw_counts
+from oodscope.metrics.rejection.selective import SELECTIVE, Selection, draw_counts
+from oodscope.metrics.resampling.draws import resamples
 from oodscope.protocols.estimates import REPLICATES, Estimate
 from oodscope.protocols.labelled_sets import LabelledSet
 from oodscope.results.scoretable import ScoreTable

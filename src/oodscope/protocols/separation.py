@@ -7,13 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodscope.base.errors import DataError
-from oodscope.metrics.bootstrap import Bootstrap
 from oodscope.metrics.catalog import METRICS
-from oodscope.metrics.delong import auroc_interval, mean_auroc_interval
-from oodscope.metrics.interval import Interval
-from oodscope.metrics.proportion import wilson_interval
-from oodscope.metrics.ranking import Ranking
-from oodscope.metrics.resampling import bootstrap_each
+from oodscope.metrics.interval import Interval, wilson_interval
+from oodscope.metrics.ranking.delong import auroc_interval, mean_auroc_interval
+from oodscope.metrics.ranking.ranking import Ranking
+from oodscope.metrics.resampling.bootstrap import Bootstrap
+from oodscope.metrics.resampling.resampling import bootstrap_each
 from oodscope.protocols.classes import class_ends
 from oodscope.protocols.ranks import Ranks, group_ranks
 from oodscope.protocols.samples import GROUPS, Separation, separate

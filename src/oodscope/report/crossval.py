@@ -10,7 +10,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from oodscope.base.files import atomic_path, write_text
-from oodscope.metrics.crossval import DUAL_METRICS, DualMetric
+from oodscope.metrics.crossval.metrics import DUAL_METRICS, DualMetric
 from oodscope.report import crossval_sheets as sheets
 from oodscope.report.crossval_figures import (
     SOURCES,

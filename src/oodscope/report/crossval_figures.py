@@ -7,7 +7,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from oodscope.metrics.comparison.many_sets import CriticalDifference
-from oodscope.metrics.convergence import running_mean
+from oodscope.metrics.crossval.convergence import running_mean
 from oodscope.report.svg import Numbers, Plot, band, box, caption, drawing, polyline, segment, style_of, x_axis, y_axis
 
 SOURCES = {

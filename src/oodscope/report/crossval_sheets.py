@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from oodscope.metrics.crossval import DUAL_METRICS
+from oodscope.metrics.crossval.metrics import DUAL_METRICS
 from oodscope.results.crossval_study import MetricStudy
 from oodscope.results.sheet import Entry, Sheet
 from oodscope.results.wording import span

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from oodscope.base.errors import DataError, UnknownNameError
-from oodscope.metrics.crossval import DUAL_METRICS
+from oodscope.metrics.crossval.metrics import DUAL_METRICS
 from oodscope.results import scorefile
 
 TEXT = ("kind", "training", "pair", "detector", "metric")

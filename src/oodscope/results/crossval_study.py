@@ -9,7 +9,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from oodscope.base.errors import DataError, UnknownNameError
-from oodscope.metrics.class_groups import class_group_intervals
 from oodscope.metrics.comparison.agreement import (
     Directions,
     HitsAndErrors,
@@ -18,12 +17,12 @@ from oodscope.metrics.comparison.agreement import (
     significance_counts,
 )
 from oodscope.metrics.comparison.cells import CellTests, PairTests, cell_tests, pair_tests
-from oodscope.metrics.comparison.folds import corrected_t
 from oodscope.metrics.comparison.many_sets import FEWEST_SETS, CriticalDifference, critical_difference, friedman
 from oodscope.metrics.comparison.multiplicity import holm
-from oodscope.metrics.comparison.paired import PairedTest
-from oodscope.metrics.convergence import RunningMean, running_mean
-from oodscope.metrics.variance import VarianceShares, variance_components
+from oodscope.metrics.comparison.paired import PairedTest, corrected_t
+from oodscope.metrics.crossval.class_groups import class_group_intervals
+from oodscope.metrics.crossval.convergence import RunningMean, running_mean
+from oodscope.metrics.crossval.variance import VarianceShares, variance_components
 from oodscope.results.crossval import CrossCell, CrossValidationTable
 
 Numbers = NDArray[np.float64]

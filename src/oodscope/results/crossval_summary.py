@@ -3,7 +3,7 @@
 import numpy as np
 
 from oodscope.base.errors import DataError
-from oodscope.metrics.crossval import DUAL_METRICS
+from oodscope.metrics.crossval.metrics import DUAL_METRICS
 from oodscope.results.crossval import CrossValidationTable
 from oodscope.results.crossval_study import study_metric
 from oodscope.results.sheet import Entry, Sheet

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from oodscope.metrics.generated.rank_agreement import kendall, kendall_interval, kendall_within
 from oodscope.metrics.interval import Interval
-from oodscope.metrics.rank_agreement import kendall, kendall_interval, kendall_within
 from oodscope.results.generated import GeneratedStudy
 from oodscope.results.measurement import MEAN
 

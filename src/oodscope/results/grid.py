@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from oodscope.metrics.attack_catalog import Unit
+from oodscope.metrics.catalog import Unit
 from oodscope.results.measurement import MEAN, Tuning
 from oodscope.results.wording import CLOSE, EXPOSED, TRACKS, places, shown, span
 

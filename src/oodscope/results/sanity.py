@@ -7,9 +7,8 @@ from numpy.typing import NDArray
 
 from oodscope.base.config import StrictModel
 from oodscope.base.errors import UnknownNameError
-from oodscope.metrics.information import most_information
-from oodscope.metrics.interval import Interval
-from oodscope.metrics.proportion import wilson_interval
+from oodscope.metrics.generated.information import most_information
+from oodscope.metrics.interval import Interval, wilson_interval
 
 BINS = 40
 """Of the histograms of mutual information."""

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from oodscope.base.errors import DataError
-from oodscope.metrics.repeats import t_interval
+from oodscope.metrics.interval import t_interval
 from oodscope.results.measurement import Measurement
 from oodscope.results.measurements import Measurements
 from oodscope.results.result import Result

@@ -3,9 +3,15 @@
 from math import ceil, floor
 
 from oodscope.base.errors import UnknownNameError
-from oodscope.metrics.attack_catalog import ATTACK_METRICS, AttackMetric, Unit
-from oodscope.metrics.catalog import METRICS, MetricInfo
-from oodscope.metrics.rejection_catalog import REJECTION_METRICS, RejectionMetric
+from oodscope.metrics.catalog import (
+    ATTACK_METRICS,
+    METRICS,
+    REJECTION_METRICS,
+    AttackMetric,
+    MetricInfo,
+    RejectionMetric,
+    Unit,
+)
 from oodscope.results.measurement import Tuning
 
 LABELS = {

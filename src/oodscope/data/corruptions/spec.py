@@ -10,7 +10,7 @@ from oodscope.data.imageset import ImageSet
 
 
 class CorruptedSpec(StrictModel):
-    """The ``id_test`` of the same benchmark under corruptions; see ``oodscope.data.corruptions.sets.corrupt`` for the parameters.
+    """The ``id_test`` of the same benchmark under corruptions; see ``oodscope.corrupt`` for the parameters.
 
     ::
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from oodscope.base.config import StrictModel
 from oodscope.generation.gan.variety import COLLAPSED, Variety, mean_distance
-from oodscope.metrics.frechet import Gaussian, frechet_distance
+from oodscope.metrics.generated.frechet import Gaussian, frechet_distance
 
 _LOG = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from oodscope.base.errors import DataError
 from oodscope.generation.generated.pool import Pool
 from oodscope.generation.semantic import EnsembleInformation
-from oodscope.metrics.window import Window, overlap_window, raised_window
+from oodscope.metrics.generated.information import Window, overlap_window, raised_window
 from oodscope.training.randomness import generator as random_numbers
 
 STEP = 0.05

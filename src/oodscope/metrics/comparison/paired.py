@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from math import isnan, nan, sqrt
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from numpy.typing import ArrayLike
+from scipy.special import bdtr, ndtr, ndtri, stdtr, stdtrit
 
 from oodscope.base.errors import DataError
-from oodscope.metrics.bootstrap import Bootstrap, percentile_interval
-from oodscope.metrics.clusters import sampling_noise
 from oodscope.metrics.interval import check_level
-from oodscope.metrics.placements import Placements
+from oodscope.metrics.ranking.clusters import sampling_noise
+from oodscope.metrics.ranking.placements import Placements
+from oodscope.metrics.resampling.bootstrap import Bootstrap, percentile_interval
+from oodscope.metrics.scores import check_scores
 
 
 @dataclass(frozen=True)
@@ -124,3 +126,82 @@ def detectable_difference(error: float, *, power: float = 0.8, alpha: float = 0.
 def _half_a_failure(placed: Placements) -> float:
     m = min(placed.n_id, *(values.size for values in placed.of_ood.values()))
     return sqrt((m + 0.5) * 0.5 / (m + 1) ** 2 / m)
+
+
+def mcnemar(first_errors: ArrayLike, second_errors: ArrayLike, level: float = 0.95) -> PairedTest:
+    r"""McNemar's test (Psychometrika 1947), exact, of two error rates on the same images.
+
+    Only images on which one of the two errs say anything: if both are alike, the b errors of the first alone
+    and the c of the second alone are a fair coin's, :math:`p = 2 P(\mathrm{Bin}(b + c, 1/2) \le \min(b, c))`.
+    The interval of the difference :math:`(b - c)/n` is that of Agresti & Min (Statistics in Medicine 2005):
+    half a case is added to each of the four outcomes, which keeps it honest where few images disagree.
+
+    Parameters
+    ----------
+    first_errors, second_errors : one truth value per image: did the detector err on it?
+    """
+    check_level(level)
+    first, second = _check(first_errors, "first"), _check(second_errors, "second")
+    if first.size != second.size:
+        raise DataError(f"paired errors need the same images; there are {first.size} and {second.size}")
+    n = first.size
+    only_first, only_second = int(np.sum(first & ~second)), int(np.sum(second & ~first))
+    discordant = only_first + only_second
+    p = min(1.0, 2.0 * float(bdtr(min(only_first, only_second), discordant, 0.5))) if discordant else 1.0
+    b, c, total = only_first + 0.5, only_second + 0.5, n + 2.0
+    centre = (b - c) / total
+    error = sqrt((b + c) - (b - c) ** 2 / total) / total
+    reach = -float(ndtri((1.0 - level) / 2.0)) * error
+    low, high = max(centre - reach, -1.0), min(centre + reach, 1.0)
+    return PairedTest(
+        float(first.mean()),
+        float(second.mean()),
+        (only_first - only_second) / n,
+        low,
+        high,
+        level,
+        p,
+        error,
+        "mcnemar-exact",
+    )
+
+
+def _check(errors: ArrayLike, which: str) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    array = np.asarray(errors)
+    if array.ndim != 1 or array.size == 0:
+        raise DataError(f"the errors of the {which} detector must be a vector, one per image; shape {array.shape}")
+    if array.dtype != np.bool_ and not np.isin(array, (0, 1)).all():
+        raise DataError(f"the errors of the {which} detector must be true or false, one per image")
+    return array.astype(np.bool_)
+
+
+def corrected_t(first: ArrayLike, second: ArrayLike, *, test_to_train: float, level: float = 0.95) -> PairedTest:
+    r"""The corrected resampled t-test of Nadeau & Bengio (Machine Learning 2003).
+
+    Folds share training images, so their differences are not independent and the plain t-test finds too much.
+    The variance of the mean of J differences is taken as
+    :math:`(1/J + n_\text{test}/n_\text{train})\, s^2` instead of :math:`s^2/J`, with J - 1 degrees of freedom;
+    for repeated cross-validation J counts all folds of all repetitions (Bouckaert & Frank 2004). It belongs to
+    folds of one data set, never to different sets.
+
+    Parameters
+    ----------
+    first, second : the metric of each detector, fold by fold.
+    test_to_train : images (or classes) tested over those trained on; 1/4 for 5 folds.
+    """
+    check_level(level)
+    mine, other = check_scores(first, "the values of the folds"), check_scores(second, "the values of the folds")
+    if mine.size < 2 or mine.size != other.size:
+        raise DataError(f"a test over folds needs at least 2, the same for both; it has {mine.size} and {other.size}")
+    values = mine - other
+    if not test_to_train > 0.0:
+        raise DataError(f"test_to_train is a ratio of sizes, such as 0.25 for 5 folds; it is {test_to_train}")
+    mean, freedom = float(values.mean()), values.size - 1
+    error = sqrt((1.0 / values.size + test_to_train) * float(np.var(values, ddof=1)))
+    statistic = mean / error if error > 0.0 else (0.0 if mean == 0.0 else float(np.copysign(np.inf, mean)))
+    reach = -float(stdtrit(freedom, (1.0 - level) / 2.0)) * error
+    p = float(2.0 * stdtr(freedom, -abs(statistic)))
+    ends = mean - reach, mean + reach
+    return PairedTest(
+        float(mine.mean()), float(other.mean()), mean, *ends, level, p, error, "t-nadeau-bengio", statistic
+    )

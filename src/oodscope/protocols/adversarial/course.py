@@ -9,7 +9,7 @@ from torch import Tensor
 
 from oodscope.generation.found import Found
 from oodscope.generation.variations.base import Variation
-from oodscope.metrics.minrank import outlier_ranks
+from oodscope.metrics.ranking.minrank import outlier_ranks
 from oodscope.metrics.scores import FloatArray
 from oodscope.protocols.adversarial.attacked import Attacked
 from oodscope.protocols.adversarial.frame import as_pictures

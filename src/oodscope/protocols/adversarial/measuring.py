@@ -5,9 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from oodscope.metrics.interval import Interval
-from oodscope.metrics.minrank import OutlierRanks, min_rank_interval, outlier_ranks, source_interval, standard_error
-from oodscope.metrics.repeats import t_interval
+from oodscope.metrics.interval import Interval, t_interval
+from oodscope.metrics.ranking.minrank import (
+    OutlierRanks,
+    min_rank_interval,
+    outlier_ranks,
+    source_interval,
+    standard_error,
+)
 from oodscope.metrics.scores import FloatArray
 from oodscope.protocols.separation import LEVEL, detector_context, run_context
 from oodscope.results.attack import ANY, CLEAN, PROTOCOL

@@ -10,8 +10,7 @@ from torch import Tensor
 
 from oodscope.base.errors import DetectorError, OodscopeError, UnknownNameError
 from oodscope.base.hashing import fingerprint
-from oodscope.execution.prefixed import Prefixed
-from oodscope.execution.progress import SILENT, Progress
+from oodscope.execution.progress import SILENT, Prefixed, Progress
 from oodscope.generation.domains import Boundary
 from oodscope.generation.energy import Energy, RankProbit, Standardised
 from oodscope.generation.found import Found

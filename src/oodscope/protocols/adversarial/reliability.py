@@ -7,7 +7,7 @@ import torch
 
 from oodscope.generation.found import Found
 from oodscope.generation.samplers.base import Sampler
-from oodscope.metrics.minrank import OutlierRanks, outlier_ranks, source_interval
+from oodscope.metrics.ranking.minrank import OutlierRanks, outlier_ranks, source_interval
 from oodscope.metrics.scores import FloatArray
 
 ACCEPTANCE = (0.05, 0.95)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from oodscope.metrics.minrank import outlier_ranks, source_interval
+from oodscope.metrics.ranking.minrank import outlier_ranks, source_interval
 from oodscope.metrics.scores import FloatArray
 from oodscope.protocols.adversarial.course import Course
 from oodscope.protocols.adversarial.measuring import ends

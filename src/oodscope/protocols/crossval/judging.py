@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from oodscope.activations.activations import Activations
 from oodscope.detectors.base import Detector
-from oodscope.metrics.crossval import dual_metrics
+from oodscope.metrics.crossval.metrics import dual_metrics
 
 Scores = NDArray[np.float64]
 Cell = dict[str, Any]

@@ -9,9 +9,9 @@ from scipy.special import softmax
 
 from oodscope.base.errors import DataError
 from oodscope.data.benchmark import Benchmark, Role
-from oodscope.metrics.calibration import Reliability, equal_mass_reliability, reliability
-from oodscope.metrics.classwise_calibration import classwise_calibration_error, classwise_interval
-from oodscope.metrics.proportion import wilson_interval
+from oodscope.metrics.calibration.calibration import Reliability, equal_mass_reliability, reliability
+from oodscope.metrics.calibration.classwise import classwise_calibration_error, classwise_interval
+from oodscope.metrics.interval import wilson_interval
 from oodscope.models.classifier import Classifier
 from oodscope.models.ensemble import Ensemble
 from oodscope.protocols.generated.opinion import Extract

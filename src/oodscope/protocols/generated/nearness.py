@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodscope.data.imageset import ImageSet
-from oodscope.metrics.frechet import Gaussian, frechet_distance
+from oodscope.metrics.generated.frechet import Gaussian, frechet_distance
 from oodscope.models.classifier import Classifier
 from oodscope.protocols.generated.opinion import Extract
 

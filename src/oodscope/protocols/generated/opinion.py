@@ -9,7 +9,7 @@ from scipy.special import softmax
 
 from oodscope.activations.activations import Activations
 from oodscope.data.imageset import ImageSet
-from oodscope.metrics.information import mutual_information
+from oodscope.metrics.generated.information import mutual_information
 from oodscope.models.classifier import Classifier
 
 Extract = Callable[[Classifier, ImageSet], Activations]

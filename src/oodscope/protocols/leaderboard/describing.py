@@ -8,7 +8,7 @@ import numpy as np
 from oodscope.base.errors import OodscopeError
 from oodscope.base.hashing import fingerprint
 from oodscope.detectors.registry import DETECTORS
-from oodscope.metrics.rejection_catalog import KEEPS, SOURCES
+from oodscope.metrics.catalog import KEEPS, SOURCES
 from oodscope.protocols.leaderboard.about import About
 from oodscope.results.attack import SearchedPair
 from oodscope.results.leaderboard.lists import table_lists

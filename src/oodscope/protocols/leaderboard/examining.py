@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from oodscope.base.errors import DataError
-from oodscope.metrics.placements import Placements
+from oodscope.metrics.ranking.placements import Placements
 from oodscope.protocols.leaderboard.judging import judge
 from oodscope.protocols.leaderboard.suspicions import suspicions
 from oodscope.protocols.protocol import PROTOCOLS

@@ -14,7 +14,7 @@ from safetensors.numpy import save_file
 from oodscope.base.errors import OodscopeError
 from oodscope.base.files import atomic_path, cache_root
 from oodscope.base.hashing import fingerprint
-from oodscope.metrics.placements import Placements
+from oodscope.metrics.ranking.placements import Placements
 from oodscope.protocols.leaderboard.examining import Examined, Placed, examine
 from oodscope.results.leaderboard.entry import Entry
 from oodscope.results.leaderboard.folder import check_score_file

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from oodscope.base.errors import DataError
 from oodscope.metrics.comparison.many_sets import FEWEST_SETS
-from oodscope.metrics.convergence import running_mean
-from oodscope.metrics.crossval import DUAL_METRICS
+from oodscope.metrics.crossval.convergence import running_mean
+from oodscope.metrics.crossval.metrics import DUAL_METRICS
 from oodscope.report.crossval_sheets import ALPHAS
 from oodscope.report.paper.figure import PaperFigure
 from oodscope.report.paper.heatmap import heatmap

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from oodscope.base.errors import DataError
-from oodscope.metrics.convergence import running_mean
+from oodscope.metrics.crossval.convergence import running_mean
 from oodscope.report.plots.bins import Numbers
 from oodscope.report.plots.marks import axis, layout, line
 from oodscope.report.plots.plot import PlotlyFigure, figure_name, shown

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from oodscope.metrics.threshold import ThresholdSample
+from oodscope.metrics.rejection.threshold import ThresholdSample
 from oodscope.report.plots.marks import heat, layout, names, square
 from oodscope.report.plots.plot import PlotlyFigure, shown
 from oodscope.results.scoretable import ScoreTable

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from oodscope.metrics.rejection import Rejection
+from oodscope.metrics.rejection.rejection import Rejection
 from oodscope.report.plots.marks import guide, layout, line, percents
 from oodscope.report.plots.plot import PlotlyFigure, figure_name, shown
 from oodscope.report.plots.population import Population, population

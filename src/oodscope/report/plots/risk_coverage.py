@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from oodscope.metrics.selective import Selection
+from oodscope.metrics.rejection.selective import Selection
 from oodscope.report.plots.marks import guide, layout, line, percents
 from oodscope.report.plots.plot import PlotlyFigure, figure_name
 from oodscope.report.plots.population import Population, population

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oodscope.metrics.ranking import Ranking
+from oodscope.metrics.ranking.ranking import Ranking
 from oodscope.report.plots.marks import guide, layout, line, percents
 from oodscope.report.plots.plot import PlotlyFigure, figure_name, shown
 from oodscope.report.plots.positions import detector_positions, set_positions

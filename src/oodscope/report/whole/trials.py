@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from oodscope.base.errors import DataError
-from oodscope.metrics.class_groups import class_group_intervals
 from oodscope.metrics.comparison.many_sets import critical_difference
+from oodscope.metrics.crossval.class_groups import class_group_intervals
 from oodscope.report.whole.trial import APART, BY_VALUE, NEMENYI, PAIRED, Entry, Trial, in_order
 from oodscope.results import attack as attacks
 from oodscope.results import generated as generated_studies

@@ -7,9 +7,9 @@ from statistics import fmean, stdev
 import numpy as np
 
 from oodscope.base.errors import DataError, UnknownNameError
-from oodscope.metrics.comparison.ranks import rank_ranges
-from oodscope.metrics.placements import Placements
-from oodscope.metrics.repeats import t_interval
+from oodscope.metrics.comparison.multiplicity import rank_ranges
+from oodscope.metrics.interval import t_interval
+from oodscope.metrics.ranking.placements import Placements
 from oodscope.results.arrange import FIRST, UNRANKED, ordered
 from oodscope.results.grid import Cell, Column
 from oodscope.results.leaderboard.entry import Track

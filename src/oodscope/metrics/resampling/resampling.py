@@ -13,13 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oodscope.base.errors import DataError, UnknownNameError
-from oodscope.metrics.bootstrap import Bootstrap
 from oodscope.metrics.catalog import METRICS, point_metrics
-from oodscope.metrics.draws import Draws, Words, as_floats, lanes_for, running
-from oodscope.metrics.ranking import Ranking
-from oodscope.metrics.room import Room
+from oodscope.metrics.ranking.ranking import Ranking
+from oodscope.metrics.ranking.walk import Positive, Walk
+from oodscope.metrics.resampling.bootstrap import Bootstrap
+from oodscope.metrics.resampling.draws import Draws, Room, Words, as_floats, lanes_for, running
 from oodscope.metrics.scores import FloatArray, IntArray, check_scores
-from oodscope.metrics.walk import Positive, Walk
 
 Sample = tuple[ArrayLike, Mapping[str, ArrayLike]]
 """The scores of one detector: of the ID images, and of each OOD set by name."""

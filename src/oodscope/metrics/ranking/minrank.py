@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oodscope.base.errors import DataError
-from oodscope.metrics.bootstrap import bca_interval
-from oodscope.metrics.draws import resamples
 from oodscope.metrics.interval import Interval, check_level
+from oodscope.metrics.resampling.bootstrap import bca_interval
+from oodscope.metrics.resampling.draws import resamples
 from oodscope.metrics.scores import FloatArray, IntArray, check_scores
 
 REPLICATES = 1000

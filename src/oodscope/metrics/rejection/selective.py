@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import digamma
 
 from oodscope.base.errors import DataError
-from oodscope.metrics.rejection import check_correct
+from oodscope.metrics.rejection.rejection import check_correct
 from oodscope.metrics.scores import FloatArray, IntArray, check_scores
 
 Counts = NDArray[np.uint8]

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from oodscope.base.errors import DataError
-from oodscope.metrics.room import Room
+from oodscope.metrics.resampling.draws import Room
 from oodscope.metrics.scores import FloatArray, IntArray
 
 Positive = Literal["ood", "id"]

@@ -20,7 +20,7 @@ from scipy.special import expit, logit, stdtrit
 
 from oodscope.base.errors import DataError
 from oodscope.metrics.interval import Interval, check_level
-from oodscope.metrics.placements import Placements
+from oodscope.metrics.ranking.placements import Placements
 from oodscope.metrics.scores import FloatArray
 
 FEWEST = 5

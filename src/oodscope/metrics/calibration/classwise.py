@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oodscope.base.errors import DataError
-from oodscope.metrics.calibration import BINS, bin_of, check_bins
-from oodscope.metrics.calibration_interval import inverted_interval
+from oodscope.metrics.calibration.calibration import BINS, bin_of, check_bins, inverted_interval
 from oodscope.metrics.interval import Interval
 from oodscope.metrics.scores import FloatArray, IntArray
 

@@ -36,8 +36,8 @@ from scipy.stats import binom
 
 from oodscope.base.errors import DataError, UnknownNameError
 from oodscope.metrics.interval import check_level
+from oodscope.metrics.ranking.walk import most_count
 from oodscope.metrics.scores import FloatArray, check_scores
-from oodscope.metrics.walk import most_count
 
 Kind = Literal["conformal", "pac"]
 

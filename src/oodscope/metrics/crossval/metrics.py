@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oodscope.metrics.ranking import Ranking
+from oodscope.metrics.ranking.ranking import Ranking
+from oodscope.metrics.rejection.threshold import ThresholdSample
 from oodscope.metrics.scores import check_scores
-from oodscope.metrics.threshold import ThresholdSample
 
 _FPR = 0.05
 _KEPT = 0.9

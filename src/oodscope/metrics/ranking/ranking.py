@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oodscope.base.errors import DataError, UnknownNameError
+from oodscope.metrics.ranking.walk import Positive, Walk
 from oodscope.metrics.scores import FloatArray, check_scores
-from oodscope.metrics.walk import Positive, Walk
 
 
 class Ranking:

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oodscope.base.errors import DataError
-from oodscope.metrics.clusters import FEWEST as FEWEST_CLUSTERS
 from oodscope.metrics.interval import Interval, check_level
+from oodscope.metrics.ranking.clusters import FEWEST as FEWEST_CLUSTERS
 from oodscope.metrics.scores import FloatArray, check_scores
 
 FEWEST_ROWS = 8

@@ -17,7 +17,7 @@ from scipy.special import expit, logit, ndtri
 
 from oodscope.base.errors import DataError
 from oodscope.metrics.interval import Interval, check_level
-from oodscope.metrics.ranking import Ranking
+from oodscope.metrics.ranking.ranking import Ranking
 from oodscope.metrics.scores import FloatArray
 
 

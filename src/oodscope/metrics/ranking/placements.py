@@ -1,6 +1,6 @@
 r"""Placements: the share of an AUROC that each image contributes, in the order of the images.
 
-DeLong's placements (see :mod:`oodscope.metrics.delong`) make a mean of AUROCs a mean over images. Kept image by
+DeLong's placements (see :mod:`oodscope.metrics.ranking.delong`) make a mean of AUROCs a mean over images. Kept image by
 image, they give what sorted scores cannot: the noise of a *difference* of two detectors, which is that of the
 differences of their placements, and the noise that images of one class share.
 """
