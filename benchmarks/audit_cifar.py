@@ -17,9 +17,9 @@ import numpy as np
 import torch
 
 import oodscope as oods
-from oodscope.data.classnames import overlapping_classes
-from oodscope.data.signatures import read_signatures
-from oodscope.data.wordnet import WordNet
+from oodscope.data.similarity.classnames import overlapping_classes
+from oodscope.data.similarity.signatures import read_signatures
+from oodscope.data.similarity.wordnet import WordNet
 from oodscope.protocols.audit.candidates import by_features, by_hash, least_cosine
 from oodscope.protocols.audit.pairs import Member, near_pairs
 

@@ -26,9 +26,9 @@ from threadpoolctl import threadpool_limits
 from torch import nn
 
 import oodscope as oods
-from oodscope.data.classnames import overlapping_classes
-from oodscope.data.folds.choice import hierarchical_choice
-from oodscope.data.selection import join, restrict
+from oodscope.data.folds.dealing import hierarchical_choice
+from oodscope.data.public.selection import join, restrict
+from oodscope.data.similarity.classnames import overlapping_classes
 from oodscope.execution.console import ConsoleProgress
 from oodscope.metrics.crossval.metrics import DUAL_METRICS
 from oodscope.protocols.crossval.engine import cross_validate

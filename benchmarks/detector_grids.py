@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 
 import oodscope as oods
-from oodscope.data.splits import Validation
+from oodscope.data.benchmark import Validation
 from oodscope.detectors.fitting import fit_detector
 from oodscope.detectors.registry import DETECTORS, create_detector
 from openood_cifar import open_benchmark, open_classifier

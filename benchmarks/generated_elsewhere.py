@@ -15,7 +15,7 @@ from pathlib import Path
 
 import oodscope as oods
 from generated_study import DETECTORS, NAMES, open_sets
-from oodscope.data.generated.opening import open_generated
+from oodscope.data.generated.files import open_generated
 from oodscope.protocols.generated.calibrating import calibrate
 from oodscope.protocols.generated.opinion import ask
 

@@ -39,9 +39,8 @@ import torch
 
 import oodscope as oods
 from oodscope.data.corruptions.catalog import members
-from oodscope.data.generated.opening import is_generated, open_generated
+from oodscope.data.generated.files import is_generated, open_generated, write_generated
 from oodscope.data.generated.record import read_generated
-from oodscope.data.generated.writing import write_generated
 from oodscope.execution.memory import PeakMemory
 from oodscope.generation.ensemble import HETEROGENEOUS, train_ensemble
 from oodscope.generation.generated.pool import Pool, frame_of, read_pool

@@ -21,10 +21,10 @@ from torch import nn
 
 from oodscope.activations.extract import prepared
 from oodscope.activations.store import ActivationStore
+from oodscope.data.images.files import FileSource
+from oodscope.data.images.folders import open_folder
 from oodscope.data.imageset import ImageSet
-from oodscope.data.opening import open_folder
 from oodscope.data.preprocess import Preprocess
-from oodscope.data.sources.files import FileSource
 from oodscope.execution.lookahead import threads
 from oodscope.execution.memory import PeakMemory
 from oodscope.models.classifier import Classifier

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from oodscope.data.benchmark import Benchmark as Benchmark
     from oodscope.data.corruptions.batch import corrupt_batch as corrupt_batch
     from oodscope.data.corruptions.sets import corrupt as corrupt
-    from oodscope.data.folds.plan import FoldPlan as FoldPlan
+    from oodscope.data.folds.sets import FoldPlan as FoldPlan
     from oodscope.data.folds.sets import fold_sets as fold_sets
     from oodscope.data.folds.splitters import DualKFold as DualKFold
     from oodscope.data.folds.splitters import HierarchicalKFold as HierarchicalKFold
@@ -79,7 +79,7 @@ _HOMES = {
     "DualKFold": "data.folds.splitters",
     "FineTune": "training.fine_tune",
     "FineTuning": "protocols.crossval.networks",
-    "FoldPlan": "data.folds.plan",
+    "FoldPlan": "data.folds.sets",
     "FrozenEmbeddings": "protocols.crossval.frozen",
     "FullTraining": "protocols.crossval.networks",
     "FunctionScorer": "detectors.function_scorer",

@@ -12,7 +12,7 @@ from oodscope import __version__
 from oodscope.activations.store import PRECISION, ActivationStore
 from oodscope.base.errors import DetectorError, OodscopeError, UnknownNameError
 from oodscope.data.benchmark import Benchmark
-from oodscope.data.duplicates import find_duplicates
+from oodscope.data.similarity.duplicates import find_duplicates
 from oodscope.detectors.base import Detector, Needs
 from oodscope.detectors.registry import DETECTORS, create_detector
 from oodscope.execution.progress import SILENT, Progress

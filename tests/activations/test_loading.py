@@ -14,9 +14,9 @@ from oodscope.activations.extract import prepared
 from oodscope.activations.store import ActivationStore
 from oodscope.api import evaluate
 from oodscope.data.benchmark import Benchmark
-from oodscope.data.opening import open_folder
+from oodscope.data.images import encoded
+from oodscope.data.images.folders import open_folder
 from oodscope.data.preprocess import Preprocess
-from oodscope.data.sources import encoded
 from oodscope.execution.lookahead import ahead
 from oodscope.models.classifier import Classifier
 from tests.tiny import classifier, images, network

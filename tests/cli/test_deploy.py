@@ -10,7 +10,7 @@ from PIL import Image
 from safetensors.torch import save_file
 
 import oodscope as oods
-from oodscope.data.embedded import open_glyphs
+from oodscope.data.glyphs.split import open_glyphs
 from oodscope.models.zoo import create_model
 
 TRANSFORM = "{size: 32, mean: [0.5, 0.5, 0.5], std: [0.5, 0.5, 0.5]}"

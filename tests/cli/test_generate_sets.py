@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from oodscope.data.generated.opening import open_generated
+from oodscope.data.generated.files import open_generated
 from tests import tiny
 
 QUICK = ("--ensemble", "small_cnn,small_cnn", "--epochs", 2, "--device", "cpu")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from oodscope.cli import judging_generated
 from oodscope.cli.job import read_job
-from oodscope.data.generated.opening import open_generated
+from oodscope.data.generated.files import open_generated
 from oodscope.execution.progress import SILENT
 from oodscope.results.generated import GeneratedStudy
 

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from oodscope.base.errors import DataError, OodscopeError
-from oodscope.data.filehashes import FileHashes
+from oodscope.data.images.decoding import UnreadableImageError, decode
+from oodscope.data.images.filehashes import FileHashes
+from oodscope.data.images.files import FileSource
+from oodscope.data.images.folders import open_folder, open_list
+from oodscope.data.images.readability import readable
 from oodscope.data.imageset import ImageSet
 from oodscope.data.loading import load_benchmark
-from oodscope.data.opening import open_folder, open_list
 from oodscope.data.own import own_benchmark
-from oodscope.data.readability import readable
-from oodscope.data.sources.decoding import UnreadableImageError, decode
-from oodscope.data.sources.files import FileSource
 from tests.data.pictures import pixels, png, save, torn
 
 
@@ -275,7 +275,7 @@ class TestMissingAndDamaged:
 
 def test_hashes_are_kept_as_they_are_made(tmp_path, monkeypatch):
     """A killed run, or another process beside it, finds what was hashed so far."""
-    monkeypatch.setattr("oodscope.data.filehashes._BATCH", 2)
+    monkeypatch.setattr("oodscope.data.images.filehashes._BATCH", 2)
     for name in "abc":
         (tmp_path / name).write_bytes(name.encode())
     with FileHashes() as first:
@@ -290,7 +290,7 @@ def test_hashes_are_kept_as_they_are_made(tmp_path, monkeypatch):
 
 
 def test_class_lists(tmp_path):
-    from oodscope.data.classlist import read_class_names
+    from oodscope.data.images.labels import read_class_names
 
     path = tmp_path / "c.txt"
     path.write_bytes(b"\xef\xbb\xbftench\r\ngreat white shark\r\n")

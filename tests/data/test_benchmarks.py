@@ -5,9 +5,9 @@ import pytest
 
 from oodscope.base.errors import DataError, OodscopeError, UnknownNameError
 from oodscope.data.benchmark import Benchmark
-from oodscope.data.duplicates import find_duplicates
 from oodscope.data.imageset import ImageSet
 from oodscope.data.loading import load_benchmark
+from oodscope.data.similarity.duplicates import find_duplicates
 from tests.tiny import benchmark, images, imageset, noise
 
 

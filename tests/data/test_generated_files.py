@@ -7,11 +7,10 @@ import pytest
 from PIL import Image
 
 from oodscope.base.errors import DataError, StorageError
-from oodscope.data.generated.opening import is_generated, open_generated
+from oodscope.data.generated.files import is_generated, open_generated, write_generated
 from oodscope.data.generated.record import read_generated
-from oodscope.data.generated.writing import write_generated
+from oodscope.data.images.locating import locate
 from oodscope.data.loading import load_benchmark
-from oodscope.data.locating import locate
 from oodscope.data.own import own_benchmark
 
 RECIPE = {"method": "recombination", "seed": 3, "window": [0.2, 0.6], "lambda": 1.5}

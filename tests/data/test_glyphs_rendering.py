@@ -12,9 +12,9 @@ import pytest
 from PIL import Image
 
 from oodscope.base.errors import DataError, UnknownNameError
-from oodscope.data.glyphs import alphabet
+from oodscope.data.glyphs import characters as alphabet
 from oodscope.data.glyphs.corruptions import CORRUPTIONS, corrupt
-from oodscope.data.glyphs.fonts import TRAIN_FONTS, UNSEEN_FONTS, UNSEEN_STIX, glyph_mask, unseen_fonts
+from oodscope.data.glyphs.drawing import TRAIN_FONTS, UNSEEN_FONTS, UNSEEN_STIX, glyph_mask, unseen_fonts
 from oodscope.data.glyphs.split import SPLITS, GlyphSplit, render_split
 from oodscope.data.glyphs.textures import KINDS
 

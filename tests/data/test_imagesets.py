@@ -5,11 +5,11 @@ import pytest
 from PIL import Image
 
 from oodscope.base.errors import DataError, StorageError
-from oodscope.data.filehashes import FileHashes
+from oodscope.data.images.filehashes import FileHashes
+from oodscope.data.images.folders import open_folder, open_list, open_npz
+from oodscope.data.images.readability import readable
 from oodscope.data.imageset import ImageSet
 from oodscope.data.manifest import FolderSpec
-from oodscope.data.opening import open_folder, open_list, open_npz
-from oodscope.data.readability import readable
 
 RNG = np.random.default_rng(0)
 

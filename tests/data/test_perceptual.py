@@ -3,17 +3,10 @@
 import numpy as np
 import pytest
 
-from oodscope.data.hamming import close_pairs
+from oodscope.data.images.decoding import as_rgb, picture_digest
 from oodscope.data.imageset import ImageSet
-from oodscope.data.perceptual import (
-    VIEWS,
-    is_flat,
-    perceptual_hashes,
-    resemblance,
-    thumbnails,
-)
-from oodscope.data.rgb import as_rgb, picture_digest
-from oodscope.data.signatures import read_signatures
+from oodscope.data.similarity.perceptual import VIEWS, close_pairs, is_flat, perceptual_hashes, resemblance, thumbnails
+from oodscope.data.similarity.signatures import read_signatures
 from oodscope.protocols.audit.candidates import RADIUS, by_hash
 from oodscope.protocols.audit.pairs import is_alike
 from tests.pictures import COPIES, clouds
@@ -81,7 +74,7 @@ def test_false_alarms_are_rare():
 
 
 def test_close_pairs_are_all_and_only_those_within_the_radius(monkeypatch):
-    monkeypatch.setattr("oodscope.data.hamming._BLOCK", 7)
+    monkeypatch.setattr("oodscope.data.similarity.perceptual._BLOCK", 7)
     rng = np.random.default_rng(4)
     first = rng.integers(0, 256, size=(40, 8)).astype(np.uint8)
     second = first[rng.integers(0, 40, size=30)].copy()

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oodscope.base.errors import DataError
-from oodscope.data.cards import load_card
 from oodscope.data.imageset import ImageSet
-from oodscope.data.selection import DrawnClasses, RandomShare, crop, join, restrict
+from oodscope.data.public.cards import load_card
+from oodscope.data.public.selection import DrawnClasses, RandomShare, crop, join, restrict
 
 
 def numbered(name, labels, classes, first=0):

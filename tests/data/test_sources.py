@@ -7,14 +7,14 @@ import pytest
 
 from oodscope.base.errors import DataError
 from oodscope.base.files import cache_root
-from oodscope.data import shardindex
-from oodscope.data.csvlist import open_csv
-from oodscope.data.huggingface import open_hf
-from oodscope.data.locating import locate, stem_of
-from oodscope.data.opening import open_folder, open_list, open_npz
+from oodscope.data.images import webdataset as shardindex
+from oodscope.data.images.csvlist import open_csv
+from oodscope.data.images.folders import open_folder, open_list, open_npz
+from oodscope.data.images.huggingface import open_hf
+from oodscope.data.images.locating import locate, stem_of
+from oodscope.data.images.readability import readable
+from oodscope.data.images.webdataset import expand, open_webdataset
 from oodscope.data.own import own_benchmark
-from oodscope.data.readability import readable
-from oodscope.data.webdataset import expand, open_webdataset
 from tests.data.pictures import pixels, png, save, tar, torn
 
 CLASSES = ["ant, red", "bee"]
@@ -314,7 +314,7 @@ class TestHuggingFace:
 
     def test_nothing_is_decoded_before_it_is_read_and_digests_are_kept(self, tmp_path, monkeypatch):
         saved(tmp_path, pixels()).digests()
-        from oodscope.data.sources.rows import RowSource
+        from oodscope.data.images.huggingface import RowSource
 
         monkeypatch.setattr(RowSource, "encoded", None)
         assert len(set(open_hf("s", tmp_path / "saved").digests())) == 6

@@ -3,8 +3,8 @@
 import pytest
 
 from oodscope.base.errors import DataError
-from oodscope.data.classnames import overlapping_classes
-from oodscope.data.wordnet import WordNet
+from oodscope.data.similarity.classnames import overlapping_classes
+from oodscope.data.similarity.wordnet import WordNet
 
 LICENCE = "  1 This is a notice, and its lines begin with two spaces.  \n  2 So readers pass over them.  \n"
 MEANINGS = {  # name: (words, broader meanings and how they are pointed at, a pointer of another kind)
@@ -76,10 +76,10 @@ def test_where_it_is_looked_for(folder, tmp_path, monkeypatch):
     with pytest.raises(DataError, match="no WordNet here: No such file"):
         WordNet.find()
     monkeypatch.delenv("OODSCOPE_WORDNET")
-    monkeypatch.setattr("oodscope.data.wordnet.FOLDERS", (str(tmp_path), str(home)))
+    monkeypatch.setattr("oodscope.data.similarity.wordnet.FOLDERS", (str(tmp_path), str(home)))
     monkeypatch.setenv("HOME", str(tmp_path))
     assert WordNet.find().folder == home
-    monkeypatch.setattr("oodscope.data.wordnet.FOLDERS", ())
+    monkeypatch.setattr("oodscope.data.similarity.wordnet.FOLDERS", ())
     assert WordNet.find() is None
 
 

@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError, UnknownNameError
-from oodscope.data.splits import Validation
+from oodscope.data.benchmark import Validation
 from oodscope.detectors.base import Detector, Needs, Paper
 from oodscope.detectors.registry import DETECTORS, create_detector
 from oodscope.detectors.saving import load_detector

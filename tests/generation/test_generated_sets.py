@@ -6,7 +6,7 @@ import torch
 from pydantic import ValidationError
 
 from oodscope.base.errors import DataError, ModelError, OodscopeError, StorageError
-from oodscope.data.generated.opening import open_generated
+from oodscope.data.generated.files import open_generated
 from oodscope.data.generated.record import read_generated
 from oodscope.generation.generated.making import make_set
 from oodscope.generation.generated.plan import SetPlan

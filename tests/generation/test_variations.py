@@ -7,9 +7,8 @@ import torch
 
 from oodscope.base.errors import DataError, OodscopeError, UnknownNameError
 from oodscope.data.addressed import content_keys
-from oodscope.data.corruptions.batch import corrupt_batch
+from oodscope.data.corruptions.batch import STEADY, corrupt_batch
 from oodscope.data.corruptions.catalog import CORRUPTIONS
-from oodscope.data.corruptions.steady import STEADY
 from oodscope.generation.domains import Box, Sphere
 from oodscope.generation.variations.affine import Affine
 from oodscope.generation.variations.base import Variation

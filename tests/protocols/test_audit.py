@@ -9,7 +9,7 @@ from PIL import Image
 
 import oodscope as oods
 from oodscope.base.errors import ModelError
-from oodscope.data.opening import open_folder
+from oodscope.data.images.folders import open_folder
 from oodscope.protocols.audit.candidates import least_cosine, nearest
 from oodscope.protocols.audit.verdicts import verdict_of, verdict_of_class
 from tests.pictures import clouds, cropped, jpeg
@@ -91,7 +91,7 @@ def test_classes_are_compared_where_they_have_names(audited, monkeypatch):
     (cats,) = [p for p in found.classes if p.ood_class == "cats"]
     assert (cats.relation, cats.verdict, cats.images) == ("same name", "contamination", 10)
     assert "classes: 1 of far meet ID classes" in found.summary()
-    monkeypatch.setattr("oodscope.data.wordnet.FOLDERS", ())
+    monkeypatch.setattr("oodscope.data.similarity.wordnet.FOLDERS", ())
     monkeypatch.setenv("HOME", "/nowhere")
     nameless = oods.audit(made(classes={"near": ["0", "1"], "far": ["cats", "sand"], "ood_val": ["moss", "fern"]}))
     assert any("only the words of class names were compared" in note for note in nameless.notes)

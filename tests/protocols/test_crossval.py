@@ -15,8 +15,7 @@ import torch
 from sklearn.metrics import roc_auc_score
 
 from oodscope.base.errors import DataError, DetectorError, OodscopeError, StorageError, UnknownNameError
-from oodscope.data.folds.plan import FoldPlan
-from oodscope.data.folds.sets import fold_sets
+from oodscope.data.folds.sets import FoldPlan, fold_sets
 from oodscope.data.imageset import ImageSet
 from oodscope.detectors.registry import create_detector
 from oodscope.models.classifier import Classifier

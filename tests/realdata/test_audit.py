@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from oodscope.data.images.decoding import picture_digest
 from oodscope.data.imageset import ImageSet
-from oodscope.data.perceptual import resemblance, thumbnails
-from oodscope.data.rgb import picture_digest
-from oodscope.data.signatures import Signatures, read_signatures
+from oodscope.data.similarity.perceptual import resemblance, thumbnails
+from oodscope.data.similarity.signatures import Signatures, read_signatures
 from oodscope.protocols.audit.candidates import by_hash
 from oodscope.protocols.audit.pairs import Member, exact_pairs, is_alike
 from tests.pictures import COPIES

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 from oodscope.base.errors import DataError
-from oodscope.data.cards import load_card
-from oodscope.data.folds.choice import hierarchical_choice
-from oodscope.data.folds.plan import FoldPlan
-from oodscope.data.folds.sets import fold_sets
+from oodscope.data.folds.dealing import hierarchical_choice
+from oodscope.data.folds.sets import FoldPlan, fold_sets
 from oodscope.data.imageset import ImageSet
-from oodscope.data.selection import restrict
+from oodscope.data.public.cards import load_card
+from oodscope.data.public.selection import restrict
 from tests.realdata.packs import load_pack, pack
 
 pytestmark = pytest.mark.realdata

@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from oodscope.data.cards import load_card
-from oodscope.data.datasetspec import DatasetSpec
-from oodscope.data.shelf.check import check_split
-from oodscope.data.shelf.shelf import Shelf
-from oodscope.data.shelf.state import State, state_of
+from oodscope.data.public.cards import load_card
+from oodscope.data.public.check import check_split
+from oodscope.data.public.datasetspec import DatasetSpec
+from oodscope.data.public.root import Shelf
+from oodscope.data.public.state import State, state_of
 
 pytestmark = [pytest.mark.realdata, pytest.mark.slow]
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from oodscope.cli.modelspec import PRETRAINED, ModelSpec
 from oodscope.data.benchmark import Benchmark
-from oodscope.data.classlist import read_class_names
+from oodscope.data.images.labels import read_class_names
 from oodscope.models.published import published_classes
 
 

@@ -11,12 +11,12 @@ from oodscope.base.errors import OodscopeError
 from oodscope.cli.ownsets import Places
 from oodscope.cli.storing import told_to_store
 from oodscope.data.benchmark import Benchmark
+from oodscope.data.images.locating import stem_of
 from oodscope.data.imageset import ImageSet
 from oodscope.data.loading import load_benchmark
-from oodscope.data.locating import stem_of
 from oodscope.data.own import own_benchmark
 from oodscope.data.preprocess import Preprocess
-from oodscope.data.selection import join
+from oodscope.data.public.selection import join
 from oodscope.execution.progress import Progress
 from oodscope.models.backbones import create_backbone
 from oodscope.models.classifier import Classifier

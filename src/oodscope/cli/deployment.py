@@ -7,11 +7,11 @@ import yaml
 from oodscope.base.config import StrictModel, parse
 from oodscope.base.errors import OodscopeError
 from oodscope.cli.modelspec import PRETRAINED, ModelSpec, name_of
+from oodscope.data.images.folders import open_folder
+from oodscope.data.images.readability import usable
 from oodscope.data.imageset import UNLABELLED, ImageSet
 from oodscope.data.loading import load_benchmark
-from oodscope.data.opening import open_folder
 from oodscope.data.preprocess import Preprocess
-from oodscope.data.readability import usable
 from oodscope.detectors.deploying import fit_scorer
 from oodscope.detectors.registry import create_detector
 from oodscope.detectors.scorer import Scorer

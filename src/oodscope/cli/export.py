@@ -16,7 +16,7 @@ def export(
 
     The graph is run against torch before it is handed over, on noise and on --images; one that differs is refused.
     """
-    from oodscope.data.opening import open_folder
+    from oodscope.data.images.folders import open_folder
     from oodscope.detectors.artefact import load
     from oodscope.detectors.onnx import TOLERANCE, export_onnx
 

@@ -12,7 +12,7 @@ from oodscope.base.hashing import fingerprint
 from oodscope.cli.job import Job, asked_detectors, open_benchmark
 from oodscope.cli.modelspec import make_classifier
 from oodscope.data.benchmark import Benchmark
-from oodscope.data.generated.opening import is_generated, open_generated
+from oodscope.data.generated.files import is_generated, open_generated
 from oodscope.data.generated.record import read_generated
 from oodscope.data.imageset import ImageSet
 from oodscope.execution.progress import Progress

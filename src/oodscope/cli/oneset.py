@@ -4,10 +4,10 @@ from pathlib import Path
 
 from oodscope.base.catalog import catalog
 from oodscope.base.errors import UnknownNameError
+from oodscope.data.images.locating import locate, stem_of
+from oodscope.data.images.readability import usable
 from oodscope.data.imageset import ImageSet
 from oodscope.data.loading import load_benchmark
-from oodscope.data.locating import locate, stem_of
-from oodscope.data.readability import usable
 from oodscope.execution.progress import Progress
 
 

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from oodscope.base.errors import OodscopeError
-from oodscope.data.sources.decoding import EXTENSIONS, UnreadableImageError, decode
+from oodscope.data.images.decoding import EXTENSIONS, UnreadableImageError, decode
 from oodscope.detectors.scorer import Scorer
 from oodscope.execution.console import ConsoleProgress
 

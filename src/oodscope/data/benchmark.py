@@ -1,8 +1,8 @@
 """Benchmark: named roles filled with image sets."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,37 @@ from numpy.typing import NDArray
 from oodscope.base.errors import DataError, did_you_mean
 from oodscope.data.imageset import UNLABELLED, ImageSet
 from oodscope.data.preprocess import Preprocess
-from oodscope.data.splits import Test, Validation
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+@dataclass(frozen=True)
+class Validation(Generic[T]):
+    """The only thing a hyper-parameter search accepts: ``id_val`` and ``ood_val``."""
+
+    id: T
+    ood: T
+
+    def map(self, function: Callable[[T], U]) -> "Validation[U]":
+        return Validation(function(self.id), function(self.ood))
+
+
+@dataclass(frozen=True)
+class Test(Generic[T]):
+    """The only thing a measurement accepts: ``id_test`` and the test sets by group and name."""
+
+    __test__ = False  # not a test case, whatever pytest makes of the name
+
+    id: T
+    near: Mapping[str, T] = field(default_factory=dict)
+    far: Mapping[str, T] = field(default_factory=dict)
+    csid: Mapping[str, T] = field(default_factory=dict)
+
+    def map(self, function: Callable[[T], U]) -> "Test[U]":
+        groups = ({name: function(item) for name, item in group.items()} for group in (self.near, self.far, self.csid))
+        return Test(function(self.id), *groups)
+
 
 Role = Literal["id_train", "id_val", "id_test", "near", "far", "csid", "ood_val", "ood_train"]
 ID_ROLES = ("id_train", "id_val", "id_test", "csid")

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from oodscope.base.errors import DataError, did_you_mean
 from oodscope.base.hashing import fingerprint
-from oodscope.data.sources.arrays import ArraySource
-from oodscope.data.sources.base import ImageSource, Picture
-from oodscope.data.sources.dataset import DatasetSource
+from oodscope.data.images.arrays import ArraySource
+from oodscope.data.images.base import ImageSource, Picture
+from oodscope.data.images.dataset import DatasetSource
 
 UNLABELLED = -1
 

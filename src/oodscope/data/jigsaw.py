@@ -5,8 +5,8 @@ import hashlib
 import numpy as np
 from numpy.typing import NDArray
 
+from oodscope.data.images.base import ImageSource
 from oodscope.data.imageset import ImageSet
-from oodscope.data.sources.base import ImageSource
 
 
 def jigsaw(images: ImageSet, pieces: int = 4, seed: int = 0) -> ImageSet:

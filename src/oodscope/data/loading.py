@@ -6,15 +6,14 @@ from typing import Any
 from oodscope.base.catalog import catalog
 from oodscope.base.errors import DataError, UnknownNameError
 from oodscope.data.benchmark import Benchmark
-from oodscope.data.classlist import read_class_names
-from oodscope.data.corruptions.spec import CorruptedSpec
-from oodscope.data.datasetspec import DatasetSpec
+from oodscope.data.corruptions.sets import CorruptedSpec
+from oodscope.data.images.labels import read_class_names
+from oodscope.data.images.readability import usable
 from oodscope.data.imageset import ImageSet
 from oodscope.data.manifest import GlyphsSpec, Manifest, SetSpec, read_manifest
 from oodscope.data.packaged import find
-from oodscope.data.readability import usable
-from oodscope.data.root import data_root
-from oodscope.data.shelf.shelf import Shelf
+from oodscope.data.public.datasetspec import DatasetSpec
+from oodscope.data.public.root import Shelf, data_root
 from oodscope.execution.progress import SILENT, Progress
 
 _GROUPS = ("near", "far", "csid")

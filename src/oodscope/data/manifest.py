@@ -8,14 +8,14 @@ from pydantic import Field
 
 from oodscope.base.config import StrictModel, parse, read_yaml
 from oodscope.base.errors import DataError
-from oodscope.data.corruptions.spec import CorruptedSpec
-from oodscope.data.datasetspec import DatasetSpec
-from oodscope.data.embedded import open_glyphs
-from oodscope.data.generated.opening import GeneratedSpec
+from oodscope.data.corruptions.sets import CorruptedSpec
+from oodscope.data.generated.files import GeneratedSpec
+from oodscope.data.glyphs.split import open_glyphs
+from oodscope.data.images.folders import open_folder, open_list, open_npz
+from oodscope.data.images.specs import CsvSpec, HuggingFaceSpec, WebDatasetSpec
 from oodscope.data.imageset import ImageSet
-from oodscope.data.opening import open_folder, open_list, open_npz
 from oodscope.data.preprocess import Preprocess
-from oodscope.data.specs import CsvSpec, HuggingFaceSpec, WebDatasetSpec
+from oodscope.data.public.datasetspec import DatasetSpec
 from oodscope.execution.progress import SILENT, Progress
 
 

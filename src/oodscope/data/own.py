@@ -7,10 +7,10 @@ from pathlib import Path
 from oodscope.base.errors import DataError
 from oodscope.base.hashing import fingerprint
 from oodscope.data.benchmark import Benchmark
+from oodscope.data.images.locating import locate, stem_of
+from oodscope.data.images.readability import usable
 from oodscope.data.imageset import ImageSet
-from oodscope.data.locating import locate, stem_of
 from oodscope.data.preprocess import Preprocess
-from oodscope.data.readability import usable
 from oodscope.execution.progress import SILENT, Progress
 
 Place = str | Path | ImageSet

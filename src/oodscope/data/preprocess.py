@@ -10,8 +10,8 @@ from pydantic import Field
 
 from oodscope.base.config import StrictModel
 from oodscope.base.hashing import fingerprint
-from oodscope.data.sources.base import Picture
-from oodscope.data.sources.reframed import Presized
+from oodscope.data.images.base import Picture
+from oodscope.data.images.reframed import Presized
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -6,7 +6,7 @@ from time import perf_counter
 from typing import Any
 
 from oodscope.activations.activations import Activations
-from oodscope.data.splits import Validation
+from oodscope.data.benchmark import Validation
 from oodscope.detectors.base import Detector, Needs, parameters_json
 from oodscope.detectors.tuning import Choice, tune
 from oodscope.execution.memory import PeakMemory

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from oodscope.base.errors import DetectorError
-from oodscope.data.given import Given, GivenImages
+from oodscope.data.images.given import Given, GivenImages
 
 
 class TensorScorer(Protocol):

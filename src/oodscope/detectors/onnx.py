@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from oodscope.activations.probe import Tap
 from oodscope.base.errors import DetectorError
 from oodscope.base.files import atomic_path
-from oodscope.data.given import Given, GivenImages
+from oodscope.data.images.given import Given, GivenImages
 from oodscope.detectors.scorer import Scorer
 from oodscope.models.network import first_line
 from oodscope.models.noise import noise_images

@@ -16,7 +16,7 @@ from oodscope.activations.extract import batch_columns
 from oodscope.activations.probe import Tap
 from oodscope.base.errors import DetectorError
 from oodscope.base.hashing import fingerprint
-from oodscope.data.given import Given, GivenImages
+from oodscope.data.images.given import Given, GivenImages
 from oodscope.detectors.base import Detector, Needs
 from oodscope.detectors.offering import offer_to
 from oodscope.detectors.saving import pack

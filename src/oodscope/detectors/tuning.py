@@ -7,7 +7,7 @@ from sklearn.base import clone
 
 from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
-from oodscope.data.splits import Validation
+from oodscope.data.benchmark import Validation
 from oodscope.detectors.base import Detector
 from oodscope.metrics.ranking.ranking import Ranking
 from oodscope.results.measurement import Tuning

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from oodscope.base.errors import ModelError
 from oodscope.base.hashing import fingerprint
 from oodscope.data.corpora import get_corpus
+from oodscope.data.images.base import Picture
 from oodscope.data.imageset import ImageSet
 from oodscope.data.preprocess import Preprocess
-from oodscope.data.sources.base import Picture
 from oodscope.models.anatomy import Anatomy, examine
 from oodscope.models.borrowing import evaluating, weights_at_rest
 from oodscope.models.description import describe

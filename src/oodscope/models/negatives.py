@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from oodscope.base.errors import ModelError
-from oodscope.data.wordnet import wordnet_folders
+from oodscope.data.similarity.wordnet import wordnet_folders
 
 WORDNET = "wordnet"
 _ROWS = 4096

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from oodscope.base.errors import ModelError
 from oodscope.base.hashing import fingerprint
+from oodscope.data.images.base import Picture
 from oodscope.data.preprocess import Preprocess
-from oodscope.data.sources.base import Picture
 from oodscope.models.network import first_line
 from oodscope.models.noise import noise_images
 

@@ -8,8 +8,8 @@ from PIL import Image
 
 from oodscope.base.errors import OodscopeError
 from oodscope.data.benchmark import Benchmark
+from oodscope.data.images.decoding import as_rgb
 from oodscope.data.imageset import ImageSet
-from oodscope.data.rgb import as_rgb
 from oodscope.results.gallery import SIDE, Gallery
 from oodscope.results.hardest import COUNT, hardest, shown_sets
 from oodscope.results.scoretable import ScoreTable

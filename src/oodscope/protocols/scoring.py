@@ -15,10 +15,9 @@ from oodscope.activations.activations import Activations
 from oodscope.activations.probe import Probe
 from oodscope.activations.store import ActivationStore
 from oodscope.base.errors import DataError, DetectorError
-from oodscope.data.benchmark import Benchmark, Role
+from oodscope.data.benchmark import Benchmark, Role, Validation
 from oodscope.data.imageset import ImageSet
 from oodscope.data.jigsaw import jigsaw
-from oodscope.data.splits import Validation
 from oodscope.detectors.base import Detector, Needs
 from oodscope.detectors.fitting import Fitted, fit_detector
 from oodscope.detectors.offering import offer_to

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from oodscope.base.files import write_text
 from oodscope.base.hashing import canonical_json
-from oodscope.data.generated.opening import open_generated
+from oodscope.data.generated.files import open_generated
 from oodscope.data.generated.record import GeneratedRecord, read_generated
 from oodscope.report.pictures import data_uri
 from oodscope.report.svg import Plot, bars, caption, drawing, segment, x_axis

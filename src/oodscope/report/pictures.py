@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from oodscope.data.rgb import as_rgb
+from oodscope.data.images.decoding import as_rgb
 
 SIDE = 96
 """The largest side of a picture in pixels."""

@@ -6,8 +6,8 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from oodscope.base.errors import DataError
-from oodscope.data.shelf.unpack import Limits as ArchiveLimits
-from oodscope.data.shelf.unpack import unpack
+from oodscope.data.public.unpack import Limits as ArchiveLimits
+from oodscope.data.public.unpack import unpack
 from oodscope.results.leaderboard.boundedjson import read_bounded_json
 from oodscope.results.leaderboard.folder import ENTRY, SCORES
 from oodscope.results.leaderboard.keeping import LISTS, RESERVED

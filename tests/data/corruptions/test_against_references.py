@@ -113,7 +113,7 @@ def test_pixels_of_the_published_sizes_equal_pillows(side, shares):
 @settings(max_examples=60, deadline=None)
 @given(rate=st.floats(0, 2000), level=st.floats(1e-9, 1 - 1e-9))
 def test_poisson_counts_are_the_quantiles(rate, level):
-    from oodscope.data.corruptions.poisson import poisson
+    from oodscope.data.corruptions.noise import poisson
 
     count = poisson(torch.tensor([rate], dtype=torch.float64), torch.tensor([level], dtype=torch.float64)).item()
     assert stats.poisson.cdf(count, rate) >= level * (1 - 1e-9)

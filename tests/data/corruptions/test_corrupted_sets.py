@@ -10,10 +10,10 @@ from PIL import Image
 from oodscope.base.errors import DataError, OodscopeError, UnknownNameError
 from oodscope.data.corruptions.batch import corrupt_batch
 from oodscope.data.corruptions.sets import corrupt
-from oodscope.data.duplicates import find_duplicates
+from oodscope.data.images.folders import open_folder
 from oodscope.data.imageset import ImageSet
 from oodscope.data.loading import load_benchmark
-from oodscope.data.opening import open_folder
+from oodscope.data.similarity.duplicates import find_duplicates
 from tests.data.corruptions.test_against_references import scene
 from tests.tiny import benchmark
 

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oodscope.base.errors import DataError
-from oodscope.data.folds.draws import Draw
 from oodscope.data.folds.dual import dual_folds, dual_hold_out
-from oodscope.data.folds.fold import DualFold
+from oodscope.data.folds.fold import Draw, DualFold
 from tests.data.folds.problems import dual_problems, per_fold, spread
 
 FIELDS = ("id_train", "id_val", "id_test", "ood_train", "ood_test")

@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from oodscope.base.errors import DataError
-from oodscope.data.folds.choice import exact_share, hierarchical_choice
+from oodscope.data.folds.dealing import exact_share, hierarchical_choice
 from oodscope.data.folds.hierarchical import hierarchical_folds, hierarchical_hold_out
 from tests.data.folds.problems import hierarchies, per_fold, shares, spread
 from tests.data.folds.test_dual import check_fold, content

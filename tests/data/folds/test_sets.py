@@ -5,15 +5,14 @@ import pytest
 
 from oodscope.base.config import parse
 from oodscope.base.errors import DataError, OodscopeError
-from oodscope.data.cards import load_card
-from oodscope.data.csvlist import open_csv
-from oodscope.data.folds.choice import hierarchical_choice
+from oodscope.data.folds.dealing import hierarchical_choice
 from oodscope.data.folds.dual import dual_folds, dual_hold_out
 from oodscope.data.folds.hierarchical import hierarchical_folds, hierarchical_hold_out
-from oodscope.data.folds.plan import FoldPlan
-from oodscope.data.folds.sets import fold_sets
+from oodscope.data.folds.sets import FoldPlan, fold_sets
+from oodscope.data.images.csvlist import open_csv
 from oodscope.data.imageset import ImageSet
-from oodscope.data.selection import restrict
+from oodscope.data.public.cards import load_card
+from oodscope.data.public.selection import restrict
 from tests.data.folds.test_dual import content
 from tests.data.test_imagesets import picture
 

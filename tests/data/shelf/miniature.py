@@ -231,8 +231,8 @@ class Miniature:
         return pack(name, {f"{strip}{inner}": data for inner, data in files.items()})
 
     def _content(self, card, fetch):
-        from oodscope.data.cards import load_card
-        from oodscope.data.shelf.state import list_files
+        from oodscope.data.public.cards import load_card
+        from oodscope.data.public.state import list_files
 
         into = self.root / fetch.get("into", ".")
         splits = fetch.get("splits") or self.cards[card]["splits"]

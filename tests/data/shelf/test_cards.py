@@ -6,10 +6,10 @@ import yaml
 from torchvision import datasets
 
 from oodscope.base.errors import OodscopeError, UnknownNameError
-from oodscope.data.cards import Card, load_card
 from oodscope.data.manifest import Manifest
 from oodscope.data.packaged import HOME, class_list, names_in, row_list
-from oodscope.data.shelf.needs import needs_of, read_benchmark
+from oodscope.data.public.cards import Card, load_card
+from oodscope.data.public.needs import needs_of, read_benchmark
 
 pytestmark = pytest.mark.usefixtures("true_home")
 

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from oodscope.data.shelf.needs import needs_of
-from oodscope.data.shelf.prepare import prepare
+from oodscope.data.public.needs import needs_of
+from oodscope.data.public.prepare import prepare
 from tests.cli.conftest import oodscope  # noqa: F401
 
 

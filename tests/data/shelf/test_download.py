@@ -5,7 +5,7 @@ import hashlib
 import pytest
 
 from oodscope.base.errors import DataError, StorageError
-from oodscope.data.shelf.download import download
+from oodscope.data.public.download import download
 from tests.data.shelf.server import serve
 
 DATA = bytes(range(256)) * 40

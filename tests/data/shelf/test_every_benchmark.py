@@ -8,12 +8,12 @@ import yaml
 
 import oodscope as oods
 from oodscope.base.errors import DataError
-from oodscope.data.datasetspec import DatasetSpec
 from oodscope.data.packaged import HOME as TRUE_HOME
-from oodscope.data.shelf.check import check_split
-from oodscope.data.shelf.needs import needs_of
-from oodscope.data.shelf.prepare import prepare
-from oodscope.data.shelf.state import State, list_files, state_of
+from oodscope.data.public.check import check_split
+from oodscope.data.public.datasetspec import DatasetSpec
+from oodscope.data.public.needs import needs_of
+from oodscope.data.public.prepare import prepare
+from oodscope.data.public.state import State, list_files, state_of
 from tests.tiny import network
 
 NAMES = sorted(path.stem for path in (TRUE_HOME / "benchmarks").glob("*.yaml") if path.stem != "glyphs")
@@ -110,7 +110,7 @@ class TestLoading:
         assert spec.absent(shelf) is absent
 
     def test_another_count_names_both_numbers(self, pristine, monkeypatch):
-        from oodscope.data import datasetspec
+        from oodscope.data.public import datasetspec
 
         prepare(needs_of("rtb-cifar10"), pristine.root)
         monkeypatch.setattr(datasetspec, "join", lambda name, parts: parts[0].take(np.arange(13), name))

@@ -6,11 +6,11 @@ import shutil
 import pytest
 import yaml
 
-from oodscope.data.cards import load_card
-from oodscope.data.shelf.check import check_split
-from oodscope.data.shelf.needs import dataset_needs, needs_of, overall, states
-from oodscope.data.shelf.prepare import Wanted, prepare
-from oodscope.data.shelf.state import State, list_files, state_of
+from oodscope.data.public.cards import load_card
+from oodscope.data.public.check import check_split
+from oodscope.data.public.needs import dataset_needs, needs_of, overall, states
+from oodscope.data.public.prepare import Wanted, prepare
+from oodscope.data.public.state import State, list_files, state_of
 from tests.data.shelf.miniature import md5
 from tests.data.shelf.server import serve
 
@@ -39,7 +39,7 @@ def offered(pristine):
 
 
 def write(pristine, name, text):
-    from oodscope.data import cards
+    from oodscope.data.public import cards
 
     (pristine.home / "datasets" / f"{name}.yaml").write_text(text)
     cards._parsed.cache_clear()
@@ -260,7 +260,7 @@ class TestState:
         assert state_of(card, split, own_root) is State.PARTIAL
 
     def test_idx_files_are_measured_by_their_header(self, own_root):
-        from oodscope.data.shelf.idx import idx_fault
+        from oodscope.data.public.check import idx_fault
 
         path = own_root / "MNIST" / "raw" / "t10k-labels-idx1-ubyte"
         whole = path.read_bytes()

@@ -9,7 +9,7 @@ import zipfile
 import pytest
 
 from oodscope.base.errors import DataError, StorageError
-from oodscope.data.shelf.unpack import Limits, unpack
+from oodscope.data.public.unpack import Limits, unpack
 from tests.data.shelf.miniature import pack
 
 FILES = {"set/a/1.png": os.urandom(500), "set/a/2.png": os.urandom(300), "set/readme.txt": b"hello"}

@@ -23,10 +23,10 @@ def check(
     passed over where they are missing.
     """
     from oodscope.base.files import write_text
-    from oodscope.data.root import data_root
-    from oodscope.data.shelf.check import check_split
-    from oodscope.data.shelf.needs import needs_of
-    from oodscope.data.shelf.state import State, state_of
+    from oodscope.data.public.check import check_split
+    from oodscope.data.public.needs import needs_of
+    from oodscope.data.public.root import data_root
+    from oodscope.data.public.state import State, state_of
     from oodscope.execution.console import ConsoleProgress
 
     folder = data_root(root)

@@ -15,7 +15,7 @@ def list_all(root: Root = None, as_json: AsJson = False) -> None:
     ready: verified and unchanged since. unverified: there, but never looked over, or changed. partial: some of it is
     there. missing: nothing is.
     """
-    from oodscope.data.root import data_root
+    from oodscope.data.public.root import data_root
 
     folder = data_root(root)
     listed = {"root": str(folder), **_overview(folder)}
@@ -36,10 +36,10 @@ def list_all(root: Root = None, as_json: AsJson = False) -> None:
 
 
 def _overview(folder: Path) -> dict[str, Any]:
-    from oodscope.data.cards import load_card
     from oodscope.data.packaged import names_in
-    from oodscope.data.shelf.needs import dataset_needs, overall, read_benchmark, states
-    from oodscope.data.shelf.state import State
+    from oodscope.data.public.cards import load_card
+    from oodscope.data.public.needs import dataset_needs, overall, read_benchmark, states
+    from oodscope.data.public.state import State
 
     known: dict[tuple[str, str], State] = {}
     benchmarks = {}

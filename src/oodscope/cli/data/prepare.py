@@ -17,10 +17,10 @@ def prepare(
     Interrupted, it goes on where it stopped. Ends with status 1 while something is lacking.
     """
     from oodscope.cli.data.check import show_report
-    from oodscope.data.root import data_root
-    from oodscope.data.shelf.check import SplitReport
-    from oodscope.data.shelf.needs import needs_of
-    from oodscope.data.shelf.prepare import prepare as bring
+    from oodscope.data.public.check import SplitReport
+    from oodscope.data.public.needs import needs_of
+    from oodscope.data.public.prepare import prepare as bring
+    from oodscope.data.public.root import data_root
     from oodscope.execution.console import ConsoleProgress
 
     folder = data_root(root)

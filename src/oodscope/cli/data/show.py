@@ -11,11 +11,11 @@ from oodscope.cli.data.options import AsJson, Name, Root
 
 def show(name: Name, root: Root = None, as_json: AsJson = False) -> None:
     """Show roles, sets, counts, sources, preprocessing, terms, and what to fetch."""
-    from oodscope.data.cards import load_card
     from oodscope.data.packaged import names_in
-    from oodscope.data.root import data_root
-    from oodscope.data.shelf.describe import describe_benchmark, describe_dataset
-    from oodscope.data.shelf.needs import needs_of
+    from oodscope.data.public.cards import load_card
+    from oodscope.data.public.describe import describe_benchmark, describe_dataset
+    from oodscope.data.public.needs import needs_of
+    from oodscope.data.public.root import data_root
 
     needs_of(name)  # an unknown name is told apart from both kinds at once
     folder = data_root(root)

@@ -24,7 +24,7 @@ def again(
     from oodscope.base.errors import DataError
     from oodscope.base.files import cache_root
     from oodscope.cli.idsets import open_id
-    from oodscope.data.generated.writing import check_free
+    from oodscope.data.generated.files import check_free
     from oodscope.execution.console import ConsoleProgress
     from oodscope.generation.generated.remaking import plan_of, remake_set
     from oodscope.report.generated_set import write_set_page

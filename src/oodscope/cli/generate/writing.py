@@ -11,7 +11,7 @@ from oodscope.base.errors import OodscopeError
 from oodscope.base.files import cache_root
 from oodscope.cli.commas import separated
 from oodscope.cli.idsets import open_id
-from oodscope.data.generated.writing import check_free
+from oodscope.data.generated.files import check_free
 from oodscope.execution.console import ConsoleProgress
 from oodscope.generation.generated.making import make_set
 from oodscope.generation.generated.plan import SetPlan

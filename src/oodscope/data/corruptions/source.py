@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from oodscope.data.corruptions.batch import corrupt_batch
 from oodscope.data.corruptions.catalog import CORRUPTIONS
+from oodscope.data.images.arrays import ArraySource
+from oodscope.data.images.base import ImageSource
+from oodscope.data.images.reframed import Presized
 from oodscope.data.imageset import ImageSet
 from oodscope.data.preprocess import Preprocess
-from oodscope.data.sources.arrays import ArraySource
-from oodscope.data.sources.base import ImageSource
-from oodscope.data.sources.reframed import Presized
 
 ARITHMETIC = 1
 """Raised whenever the same recipe gives other pixels, so that nothing stored under the old ones is served."""

@@ -2,12 +2,11 @@
 
 from typing import TYPE_CHECKING, Any
 
-from oodscope.data.folds.choice import ClassChoice, exact_share, hierarchical_choice
+from oodscope.data.folds.dealing import ClassChoice, exact_share, hierarchical_choice
 from oodscope.data.folds.dual import dual_folds, dual_hold_out
 from oodscope.data.folds.fold import DualFold
 from oodscope.data.folds.hierarchical import HierarchicalFolds, hierarchical_folds, hierarchical_hold_out
-from oodscope.data.folds.plan import FoldPlan
-from oodscope.data.folds.sets import FoldedSets, fold_sets
+from oodscope.data.folds.sets import FoldedSets, FoldPlan, fold_sets
 
 if TYPE_CHECKING:
     from oodscope.data.folds.splitters import DualKFold as DualKFold

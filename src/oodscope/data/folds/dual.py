@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oodscope.base.errors import DataError
-from oodscope.data.folds.choice import Share, exact_share
-from oodscope.data.folds.dealing import Codes, deal, encode, hold_out
-from oodscope.data.folds.draws import Draw
-from oodscope.data.folds.fold import DualFold
+from oodscope.data.folds.dealing import Codes, Share, deal, encode, exact_share, hold_out
+from oodscope.data.folds.fold import Draw, DualFold
 
 
 def dual_folds(

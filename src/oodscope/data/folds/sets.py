@@ -1,19 +1,87 @@
 """From two image sets to folds, once nothing speaks against it."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
+from oodscope.base.config import StrictModel
 from oodscope.base.errors import DataError, did_you_mean
-from oodscope.data.classnames import overlapping_classes
 from oodscope.data.folds.dual import dual_folds, dual_hold_out
 from oodscope.data.folds.fold import DualFold
 from oodscope.data.folds.hierarchical import HierarchicalFolds, hierarchical_folds, hierarchical_hold_out
-from oodscope.data.folds.plan import FoldPlan
-from oodscope.data.folds.repeats import refuse_repeats, repeated_rows
 from oodscope.data.imageset import UNLABELLED, ImageSet
+from oodscope.data.similarity.classnames import overlapping_classes
+
+
+def repeated_rows(id_set: ImageSet, ood_set: ImageSet) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The ID rows and the OOD rows that have to go, so that no image stands on two sides of any fold.
+
+    Of equal ID images the first stays: folds divide a class, so two copies may be parted. An OOD image goes if it is an
+    ID image too, or stands under an earlier OOD class as well. Copies within one OOD class always travel together and
+    stay. Images are compared by content digest, which is of pixels for arrays and of bytes for files.
+    """
+    known: set[bytes] = set()
+    id_rows = []
+    for row, digest in enumerate(id_set.digests()):
+        if digest in known:
+            id_rows.append(row)
+        known.add(digest)
+    class_of: dict[bytes, int] = {}
+    ood_rows = []
+    for row, (digest, label) in enumerate(zip(ood_set.digests(), ood_set.labels.tolist())):
+        if digest in known or class_of.setdefault(digest, label) != label:
+            ood_rows.append(row)
+    return np.array(id_rows, dtype=np.int64), np.array(ood_rows, dtype=np.int64)
+
+
+def refuse_repeats(
+    id_set: ImageSet, ood_set: ImageSet, id_rows: NDArray[np.int64], ood_rows: NDArray[np.int64]
+) -> None:
+    """Raise if there are any, naming the first."""
+    found = []
+    if len(id_rows):
+        first = id_set.sample_ids()[id_rows[0]]
+        found.append(f"{len(id_rows)} in the ID set {id_set.name!r} repeat an earlier one (the first: {first})")
+    if len(ood_rows):
+        first = ood_set.sample_ids()[ood_rows[0]]
+        found.append(
+            f"{len(ood_rows)} in the OOD set {ood_set.name!r} are ID images too, or stand under two OOD classes "
+            f"(the first: {first})"
+        )
+    if found:
+        raise DataError(
+            f"equal images could be trained on and tested: {'; '.join(found)}. Remove them, or duplicates='drop'"
+        )
+
+
+class FoldPlan(StrictModel):
+    """Everything that decides the folds of two sets, but the sets and the repetition.
+
+    Parameters
+    ----------
+    folds : K.
+    seed : of all draws.
+    val_share : of the training images of each ID class that go to validation, exactly.
+    stratified : deal every ID class evenly over the folds; without it images are dealt regardless of class.
+    level : of the hierarchy, one above the classes, such as ``superclass``: OOD classes are then dealt within each of
+        its groups, the strata. None folds flat.
+    deepest : level of the hierarchy below the classes, where there is one: ID images are dealt evenly there.
+    strict : a stratum that misses the test of a fold is an error instead of a note.
+    duplicates : what to do with equal images that could be trained on and tested: ``error`` stops, ``drop`` leaves out
+        all but the first (an ID image before an OOD image) and notes how many.
+    """
+
+    folds: int = Field(default=5, ge=2)
+    seed: int = Field(default=0, ge=0)
+    val_share: float | str = 0.2
+    stratified: bool = True
+    level: str | None = None
+    deepest: str | None = None
+    strict: bool = False
+    duplicates: Literal["error", "drop"] = "error"
 
 
 @dataclass(frozen=True, eq=False)

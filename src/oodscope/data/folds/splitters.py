@@ -9,11 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import BaseCrossValidator
 
 from oodscope.base.errors import DataError
-from oodscope.data.folds.draws import Draw
 from oodscope.data.folds.dual import join, known_classes, outlier_classes
-from oodscope.data.folds.fold import DualFold
-from oodscope.data.folds.hierarchical import fold_hierarchy
-from oodscope.data.folds.hierarchy import Hierarchy
+from oodscope.data.folds.fold import Draw, DualFold
+from oodscope.data.folds.hierarchical import Hierarchy, fold_hierarchy
 
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 

@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from oodscope.data.glyphs.drawing import SIDE, as_bytes
-from oodscope.data.glyphs.randomness import Streams
-from oodscope.data.glyphs.source import Drawn, Source
+from oodscope.data.glyphs.source import Drawn, Source, Streams
 
 NAMES = tuple(f"digit {value}" for value in range(10))
 

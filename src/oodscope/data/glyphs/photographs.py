@@ -6,8 +6,7 @@ import numpy as np
 from PIL import Image
 
 from oodscope.data.glyphs.drawing import SIDE, Images
-from oodscope.data.glyphs.randomness import Streams
-from oodscope.data.glyphs.source import Drawn, Source
+from oodscope.data.glyphs.source import Drawn, Source, Streams
 
 SMALLEST, LARGEST = 32, 192
 """Side of a patch in the photograph, in pixels."""

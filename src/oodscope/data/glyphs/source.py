@@ -3,11 +3,34 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oodscope.data.glyphs.randomness import Streams
+# Randomness by address: every image owns its numbers.
+#
+# The streams of a class are keyed by (seed, split, class), and a stream fills its rows in order, so row ``i`` is
+# the same however many rows are drawn. Hence 100 images per class are the first 100 of 500, and no image depends
+# on how the work was cut up.
+
+
+class Streams(NamedTuple):
+    """Independent generators, one for each purpose, so that rows of one never shift rows of another."""
+
+    leaf: np.random.Generator
+    shape: np.random.Generator
+    colour: np.random.Generator
+    light: np.random.Generator
+    noise: np.random.Generator
+    damage: np.random.Generator
+
+
+def streams(seed: int, split: str, class_name: str) -> Streams:
+    """The generators of one class of one split."""
+    # Names, not positions: a new class or split leaves every other image as it was.
+    address = np.random.SeedSequence([seed, crc32(split.encode()), crc32(class_name.encode())])
+    return Streams(*(np.random.Generator(np.random.PCG64(child)) for child in address.spawn(6)))
 
 
 class Drawn(NamedTuple):

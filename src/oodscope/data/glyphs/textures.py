@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
 from oodscope.data.glyphs.drawing import SIDE, as_bytes, palette
-from oodscope.data.glyphs.randomness import Streams
-from oodscope.data.glyphs.source import Drawn, Source
+from oodscope.data.glyphs.source import Drawn, Source, Streams
 
 Field = NDArray[np.float32]
 Pattern = NDArray[Any]

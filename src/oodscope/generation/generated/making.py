@@ -8,8 +8,8 @@ import numpy as np
 from PIL import __version__ as pillow_version
 
 from oodscope.base.errors import DataError
+from oodscope.data.generated.files import check_free, write_generated
 from oodscope.data.generated.record import GeneratedRecord
-from oodscope.data.generated.writing import check_free, write_generated
 from oodscope.data.imageset import UNLABELLED, ImageSet
 from oodscope.execution.progress import SILENT, Progress
 from oodscope.generation.ensemble import train_ensemble

@@ -7,9 +7,9 @@ from torch import Tensor
 
 from oodscope.base.errors import OodscopeError
 from oodscope.data.addressed import content_keys
+from oodscope.data.corruptions.batch import STEADY, corrupt_steadily
 from oodscope.data.corruptions.catalog import find_corruption
 from oodscope.data.corruptions.severities import WORST
-from oodscope.data.corruptions.steady import STEADY, corrupt_steadily
 from oodscope.generation.variations.ranged import Range, Ranged
 
 _DEFAULT = ("gaussian_noise", "gaussian_blur", "fog", "brightness", "contrast", "pixelate")

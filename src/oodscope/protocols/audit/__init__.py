@@ -14,8 +14,8 @@ from torch import Tensor
 from oodscope.activations.store import ActivationStore
 from oodscope.base.errors import ModelError
 from oodscope.data.benchmark import Benchmark
-from oodscope.data.signatures import read_signatures
-from oodscope.data.wordnet import WordNet
+from oodscope.data.similarity.signatures import read_signatures
+from oodscope.data.similarity.wordnet import WordNet
 from oodscope.execution.progress import SILENT, Progress
 from oodscope.models.classifier import Classifier
 from oodscope.protocols.audit.candidates import by_features, by_hash, least_cosine

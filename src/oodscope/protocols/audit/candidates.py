@@ -7,8 +7,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from oodscope.data.hamming import close_pairs
-from oodscope.data.signatures import Signatures
+from oodscope.data.similarity.perceptual import close_pairs
+from oodscope.data.similarity.signatures import Signatures
 
 RADIUS = 12
 """Bits that two views of one picture may differ in. Copies compressed at quality 50, resized, brightened by a fifth or

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from oodscope.data.benchmark import ID_ROLES, Benchmark
-from oodscope.data.classnames import overlapping_classes
 from oodscope.data.imageset import UNLABELLED, ImageSet
-from oodscope.data.wordnet import WordNet
+from oodscope.data.similarity.classnames import overlapping_classes
+from oodscope.data.similarity.wordnet import WordNet
 from oodscope.protocols.audit.verdicts import verdict_of_class
 from oodscope.results.audit import ClassPair
 

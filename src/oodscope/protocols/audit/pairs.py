@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodscope.data.imageset import ImageSet
-from oodscope.data.perceptual import Resemblance, resemblance, thumbnails
-from oodscope.data.signatures import Signatures
+from oodscope.data.similarity.perceptual import Resemblance, resemblance, thumbnails
+from oodscope.data.similarity.signatures import Signatures
 from oodscope.protocols.audit.verdicts import verdict_of
 from oodscope.results.audit import ImagePair, ImageRef
 

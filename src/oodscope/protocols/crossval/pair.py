@@ -7,7 +7,7 @@ import numpy as np
 
 from oodscope.base.errors import DataError
 from oodscope.data.imageset import UNLABELLED, ImageSet
-from oodscope.data.selection import restrict
+from oodscope.data.public.selection import restrict
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from oodscope.base.config import StrictModel
 from oodscope.base.errors import DetectorError
-from oodscope.data.folds.plan import FoldPlan
+from oodscope.data.folds.sets import FoldPlan
 from oodscope.detectors.base import Detector
 from oodscope.detectors.registry import create_detector
 

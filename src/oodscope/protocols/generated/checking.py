@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from oodscope.base.errors import DataError, UnknownNameError
 from oodscope.data.benchmark import Benchmark
+from oodscope.data.images.decoding import as_rgb
 from oodscope.data.imageset import ImageSet
-from oodscope.data.rgb import as_rgb
 from oodscope.generation.ensemble import check_disjoint
 from oodscope.generation.perceptual import Perceptual
 from oodscope.metrics.generated.information import Window

@@ -1,0 +1,60 @@
+"""Images in files, decoded by Pillow."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from oodscope.base.errors import DataError
+from oodscope.data.images.encoded import EncodedSource
+from oodscope.data.images.filehashes import FileHashes
+
+
+class FileSource(EncodedSource):
+    """Image files under one root.
+
+    Parameters
+    ----------
+    root : folder that names are relative to.
+    paths : files, relative to ``root``, in order.
+    """
+
+    def __init__(self, root: Path, paths: Sequence[str]) -> None:
+        self.root = root
+        self.paths = list(paths)
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def encoded(self, index: int) -> Path:
+        return self.root / self.paths[index]
+
+    def where(self, index: int) -> str:
+        return printable(str(self.encoded(index)))
+
+    def name(self, index: int) -> str:
+        return printable(self.paths[index])
+
+    def keeping(self, rows: Sequence[int]) -> "FileSource":
+        return FileSource(self.root, [self.paths[row] for row in rows])
+
+    def missing(self) -> list[int]:
+        root = str(self.root)
+        return [row for row, path in enumerate(self.paths) if not os.path.isfile(os.path.join(root, path))]  # noqa: PTH113, PTH118  # a million times
+
+    def require_all(self) -> None:
+        """Raise if files are missing: all are counted, the first is named."""
+        if missing := self.missing():
+            raise DataError(
+                f"{len(missing)} of {len(self)} image files {'is' if len(missing) == 1 else 'are'} missing, the first: "
+                f"{self.where(missing[0])}. Mend the paths, or go on without: --skip-unreadable"
+            )
+
+    def _digest_all(self) -> list[bytes]:
+        self.require_all()
+        with FileHashes() as hashes:
+            return [hashes.digest(self.root / path) for path in self.paths]
+
+
+def printable(name: str) -> str:
+    """A file name for people and tables; bytes that are no UTF-8 are written as ``\\xe9``."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")

@@ -1,0 +1,101 @@
+"""Dataset cards: what a public dataset is, under which terms, how to get it and how it lies under the root."""
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from oodscope.base.config import StrictModel, parse, read_yaml
+from oodscope.base.errors import DataError, did_you_mean
+from oodscope.data.imageset import ImageSet
+from oodscope.data.packaged import find
+from oodscope.data.public.layouts import AnyLayout
+
+
+class Fetch(StrictModel):
+    """One file to get, and where its content goes.
+
+    Parameters
+    ----------
+    url : where it can be downloaded without asking anybody; without it, ``ask`` says what a person must do.
+    ask : who offers it and how to get it by hand.
+    file : its name under ``downloads/DATASET/`` of the root; from the URL unless given. An archive got by hand is put
+        there, and ``oodscope data prepare`` unpacks it.
+    md5 : only where the publisher, or torchvision's own source, states it.
+    into : folder under the root that its content goes to.
+    strip : leading folder inside the archive that is dropped.
+    splits : which splits it serves; all of them unless given.
+    """
+
+    url: str | None = None
+    ask: str | None = None
+    file: str = ""
+    md5: str | None = Field(default=None, pattern="^[0-9a-f]{32}$")
+    into: str = "."
+    strip: str = ""
+    splits: list[str] = []
+
+    @model_validator(mode="after")
+    def _is_reachable(self) -> "Fetch":
+        if self.url is None and not self.ask:
+            raise ValueError("a file to fetch needs a url, or says under ask how to get it by hand")
+        return self
+
+    @property
+    def name(self) -> str:
+        """The name under ``downloads/DATASET/``; empty if a person must lay out the content alone."""
+        return self.file or (self.url or "").rpartition("/")[2]
+
+
+class Card(StrictModel):
+    """One public dataset.
+
+    Parameters
+    ----------
+    licence : the terms, as the publisher states them.
+    home : the publisher's page.
+    fetch : what to get.
+    requires : other cards whose files the splits need, such as OpenOOD's lists.
+    hierarchy : per level, which classes each group holds, such as CIFAR-100's superclasses.
+    """
+
+    name: str
+    title: str
+    summary: str
+    licence: str
+    home: str
+    fetch: list[Fetch]
+    requires: list[str] = []
+    hierarchy: dict[str, dict[str, list[str]]] = {}
+    splits: dict[str, AnyLayout] = {}
+
+    def split(self, name: str) -> AnyLayout:
+        """One split; an unknown name suggests the nearest."""
+        if name not in self.splits:
+            raise DataError(f"dataset {self.name!r} has no split {name!r}.{did_you_mean(name, self.splits)}")
+        return self.splits[name]
+
+    def levels(self, images: ImageSet) -> dict[str, NDArray[np.str_]]:
+        """The group of each image at every level of the hierarchy, by the name of its class."""
+        columns = {}
+        for level, groups in self.hierarchy.items():
+            group_of = {member: group for group, members in groups.items() for member in members}
+            strange = next((name for name in images.class_names if name not in group_of), None)
+            if strange is not None:
+                raise DataError(
+                    f"set {images.name!r}: {strange!r} is no class of {self.title}.{did_you_mean(strange, group_of)}"
+                )
+            columns[level] = np.array([group_of[name] for name in images.class_names])[images.labels]
+        return columns
+
+
+def load_card(name: str) -> Card:
+    """A packaged card by name."""
+    return _parsed(find("dataset", name))
+
+
+@cache
+def _parsed(path: Path) -> Card:
+    return parse(Card, read_yaml(path), str(path))
