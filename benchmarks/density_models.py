@@ -25,7 +25,7 @@ from torch.nn.functional import conv2d, pixel_unshuffle, softplus
 
 from oodscope.detectors.function_scorer import FunctionScorer
 from oodscope.metrics.ranking.ranking import Ranking
-from oodscope.models.device import choose_device
+from oodscope.models.classifier.network import choose_device
 from openood_cifar import pack
 
 PACKS = ("cifar10_test", "svhn_test_10k")

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 
 import oodscope as oods
-from oodscope.models.head import Head
+from oodscope.models.classifier.head import Head
 
 TRAIN, TEST, VAL, WIDTH = 50_000, 30_000, 5_000, 512
 SLOW_SECONDS = 10.0

@@ -15,7 +15,7 @@ import torch
 from tests.realdata.packs import CIFAR100, pack, resnet18
 
 import oodscope as oods
-from oodscope.activations.store import ActivationStore
+from oodscope.activations.store.store import ActivationStore
 from oodscope.metrics.ranking.ranking import Ranking
 from oodscope.training.heads.recipe import HeadRecipe
 from oodscope.training.heads.task import HeadTask

@@ -55,7 +55,7 @@ from oodscope.generation.shifted.recipe import ShiftedRecipe
 from oodscope.generation.shifted.sampling import shift
 from oodscope.generation.shifted.trained import train_shifted
 from oodscope.metrics.generated.information import Window
-from oodscope.models.classifier import Classifier
+from oodscope.models.classifier.classifier import Classifier
 from oodscope.results.generated_claims import claims
 from oodscope.results.generated_ranks import rank_agreements
 from oodscope.results.generated_table import calibration_table, separation_table

@@ -32,7 +32,7 @@ from oodscope.generation.shifted.loop import ShiftedLoop
 from oodscope.generation.shifted.objective import ShiftedObjective
 from oodscope.generation.shifted.recipe import ShiftedRecipe
 from oodscope.generation.shifted.sampling import shift
-from oodscope.models.device import choose_device
+from oodscope.models.classifier.network import choose_device
 from oodscope.models.generators.pix2pix import UnetGenerator, UnetShape
 
 

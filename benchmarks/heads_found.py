@@ -21,9 +21,9 @@ from torch import nn
 
 from oodscope.base.errors import OodscopeError
 from oodscope.data.preprocess import Preprocess
-from oodscope.models.classifier import Classifier
-from oodscope.models.structure import final_layer
-from oodscope.models.zoo import MODELS, create_model
+from oodscope.models.classifier.classifier import Classifier
+from oodscope.models.classifier.new_head import final_layer
+from oodscope.models.zoo.zoo import MODELS, create_model
 
 DRAWN, SEED, REAL = 100, 0, 60_000_000
 

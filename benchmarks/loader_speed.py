@@ -20,14 +20,14 @@ from PIL import Image
 from torch import nn
 
 from oodscope.activations.extract import prepared
-from oodscope.activations.store import ActivationStore
+from oodscope.activations.store.store import ActivationStore
 from oodscope.data.images.files import FileSource
 from oodscope.data.images.folders import open_folder
 from oodscope.data.imageset import ImageSet
 from oodscope.data.preprocess import Preprocess
 from oodscope.execution.lookahead import threads
 from oodscope.execution.memory import PeakMemory
-from oodscope.models.classifier import Classifier
+from oodscope.models.classifier.classifier import Classifier
 
 TRANSFORM = Preprocess(size=224, resize=256, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
 COUNT, SIZE, BATCH, TURNS = 1000, (500, 375), 64, 4

@@ -22,7 +22,7 @@ from oodscope.generation.gan.grid import write_grid
 from oodscope.generation.gan.recipe import GanRecipe
 from oodscope.generation.gan.trained import FILE, GRID, train_gan
 from oodscope.generation.variations.gan import GanVariation
-from oodscope.models.device import choose_device
+from oodscope.models.classifier.network import choose_device
 from openood_cifar import pack
 
 TRAINING = 5_000

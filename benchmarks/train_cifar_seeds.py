@@ -18,7 +18,7 @@ import torch
 from safetensors.torch import save_file
 from torch.nn.functional import cross_entropy, pad
 
-from oodscope.models.zoo import create_model
+from oodscope.models.zoo.zoo import create_model
 from openood_cifar import TRANSFORM, open_benchmark
 
 BATCH, EPOCHS, RATE, LAST_RATE = 128, 100, 0.1, 1e-6

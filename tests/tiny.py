@@ -7,7 +7,7 @@ from torch import nn
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.imageset import ImageSet
 from oodscope.data.preprocess import Preprocess
-from oodscope.models.classifier import Classifier
+from oodscope.models.classifier.classifier import Classifier
 
 TRANSFORM = Preprocess(size=8)
 

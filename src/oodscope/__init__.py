@@ -17,7 +17,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from oodscope.activations.activations import Activations as Activations
-    from oodscope.activations.store import ActivationStore as ActivationStore
+    from oodscope.activations.store.store import ActivationStore as ActivationStore
     from oodscope.api import audit as audit
     from oodscope.api import evaluate as evaluate
     from oodscope.base.errors import OodscopeError as OodscopeError
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from oodscope.detectors.saving import load_detector as load_detector
     from oodscope.detectors.scorer import Scorer as Scorer
     from oodscope.execution.console import ConsoleProgress as ConsoleProgress
-    from oodscope.models.classifier import Classifier as Classifier
-    from oodscope.models.zoo import create_model as create_model
+    from oodscope.models.classifier.classifier import Classifier as Classifier
+    from oodscope.models.zoo.zoo import create_model as create_model
     from oodscope.protocols.adversarial.attacking import attack as attack
     from oodscope.protocols.comparing import compare as compare
     from oodscope.protocols.crossval.engine import cross_validate as cross_validate
@@ -68,10 +68,10 @@ if TYPE_CHECKING:
     from oodscope.training.trained import train as train
 
 _HOMES = {
-    "ActivationStore": "activations.store",
+    "ActivationStore": "activations.store.store",
     "Activations": "activations.activations",
     "Benchmark": "data.benchmark",
-    "Classifier": "models.classifier",
+    "Classifier": "models.classifier.classifier",
     "ConsoleProgress": "execution.console",
     "CrossEntropy": "training.cross_entropy",
     "CrossValidationPlan": "protocols.crossval.plan",
@@ -101,7 +101,7 @@ _HOMES = {
     "corrupt": "data.corruptions.sets",
     "corrupt_batch": "data.corruptions.batch",
     "create_detector": "detectors.registry",
-    "create_model": "models.zoo",
+    "create_model": "models.zoo.zoo",
     "cross_validate": "protocols.crossval.engine",
     "evaluate": "api",
     "fit_scorer": "detectors.deploying",

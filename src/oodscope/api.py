@@ -9,14 +9,14 @@ from typing import Any, get_args
 from torch import nn
 
 from oodscope import __version__
-from oodscope.activations.store import PRECISION, ActivationStore
+from oodscope.activations.store.store import PRECISION, ActivationStore
 from oodscope.base.errors import DetectorError, OodscopeError, UnknownNameError
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.similarity.duplicates import find_duplicates
 from oodscope.detectors.base import Detector, Needs
 from oodscope.detectors.registry import DETECTORS, create_detector
 from oodscope.execution.progress import SILENT, Progress
-from oodscope.models.classifier import Classifier
+from oodscope.models.classifier.classifier import Classifier
 from oodscope.protocols.audit import audit_benchmark
 from oodscope.protocols.exposure import find_exposure
 from oodscope.protocols.human_options import HumanCentric

@@ -11,14 +11,14 @@ from PIL import Image
 
 from oodscope.activations import extract
 from oodscope.activations.extract import prepared
-from oodscope.activations.store import ActivationStore
+from oodscope.activations.store.store import ActivationStore
 from oodscope.api import evaluate
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.images import encoded
 from oodscope.data.images.folders import open_folder
 from oodscope.data.preprocess import Preprocess
 from oodscope.execution.lookahead import ahead
-from oodscope.models.classifier import Classifier
+from oodscope.models.classifier.classifier import Classifier
 from tests.tiny import classifier, images, network
 
 

@@ -4,16 +4,15 @@ import numpy as np
 import pytest
 import torch
 
-from oodscope.activations.mahalanobis_step import SteppedMaps
-from oodscope.activations.perturbation import PerturbedFeatures, PerturbedLogits
-from oodscope.activations.rank import RankReducedLogits as Rank
-from oodscope.activations.store import ActivationStore
-from oodscope.activations.taps import GramSums, MemberLogits, PooledMaps
+from oodscope.activations.probes.perturbation import PerturbedFeatures, PerturbedLogits, SteppedMaps
+from oodscope.activations.probes.rank import RankReducedLogits as Rank
+from oodscope.activations.probes.taps import GramSums, MemberLogits, PooledMaps
+from oodscope.activations.store.store import ActivationStore
 from oodscope.data.preprocess import Preprocess
 from oodscope.detectors.registry import create_detector
-from oodscope.models.classifier import Classifier
-from oodscope.models.ensemble import Ensemble
-from oodscope.models.zoo import create_model
+from oodscope.models.classifier.classifier import Classifier
+from oodscope.models.classifier.ensemble import Ensemble
+from oodscope.models.zoo.zoo import create_model
 from tests.tiny import ForwardCounter, imageset, network
 
 TRANSFORM = Preprocess(size=8, std=(0.1, 0.2, 0.4))

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from oodscope.activations import store
-from oodscope.activations.column import StoredColumn
-from oodscope.activations.perturbation import PerturbedLogits
-from oodscope.activations.store import ActivationStore
+from oodscope.activations.probes.perturbation import PerturbedLogits
+from oodscope.activations.store import store
+from oodscope.activations.store.column import StoredColumn
+from oodscope.activations.store.store import ActivationStore
 from oodscope.data.preprocess import Preprocess
-from oodscope.models.classifier import Classifier
+from oodscope.models.classifier.classifier import Classifier
 from tests.tiny import ForwardCounter, classifier, imageset, network
 
 

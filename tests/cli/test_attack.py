@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 from oodscope.cli.attacking import AttackSettings
 from oodscope.models.generators.saved import save_generator
 from oodscope.models.generators.stylegan import GeneratorShape, StyleGenerator
-from oodscope.models.zoo import create_model
+from oodscope.models.zoo.zoo import create_model
 from oodscope.results.attack import Attack
 
 

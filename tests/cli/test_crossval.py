@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import safetensors.torch
 
-from oodscope.models.zoo import create_model
+from oodscope.models.zoo.zoo import create_model
 from oodscope.results.crossval import CrossValidationTable
 from tests.protocols.crossval_world import known, strange
 

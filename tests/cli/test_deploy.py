@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 
 import oodscope as oods
 from oodscope.data.glyphs.split import open_glyphs
-from oodscope.models.zoo import create_model
+from oodscope.models.zoo.zoo import create_model
 
 TRANSFORM = "{size: 32, mean: [0.5, 0.5, 0.5], std: [0.5, 0.5, 0.5]}"
 

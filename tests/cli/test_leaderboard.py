@@ -9,7 +9,7 @@ import yaml
 from PIL import Image
 from safetensors.torch import save_file
 
-from oodscope.models.zoo import create_model
+from oodscope.models.zoo.zoo import create_model
 from tests.leaderboard_world import copied, edit, enter, few_replicates, run  # noqa: F401
 
 

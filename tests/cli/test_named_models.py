@@ -17,7 +17,7 @@ from oodscope.cli.modelspec import ModelSpec, make_classifier
 from oodscope.data.preprocess import Preprocess
 from oodscope.detectors.registry import create_detector
 from oodscope.execution.progress import SILENT
-from oodscope.models import dinov2
+from oodscope.models.zoo import dinov2
 from oodscope.protocols.scoring import applicable
 from tests.tiny import benchmark, imageset, noise
 from tests.tiny_libraries import clip_architecture, clip_weights, hf_folder
@@ -106,7 +106,7 @@ def small_dinov2(monkeypatch):
     """A vision transformer of timm that takes a blink, under the name of a real one."""
     monkeypatch.setattr(dinov2, "SIZE", 32)
     monkeypatch.setitem(dinov2.BACKBONES, "vits14", "test_vit2")
-    monkeypatch.setattr("oodscope.models.dinov2.TRANSFORM", Preprocess(size=32))
+    monkeypatch.setattr("oodscope.models.zoo.dinov2.TRANSFORM", Preprocess(size=32))
     torch.manual_seed(0)
     return timm.create_model("test_vit2", num_classes=0, img_size=32)
 

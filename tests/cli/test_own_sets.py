@@ -9,8 +9,8 @@ from PIL import Image
 from safetensors.torch import save_file
 
 from oodscope.cli.job import Job, read_job
-from oodscope.models.published import published_classes
-from oodscope.models.zoo import create_model
+from oodscope.models.zoo.published import published_classes
+from oodscope.models.zoo.zoo import create_model
 
 CLASSES = ["ant", "bee", "cat", "dog"]
 TRANSFORM = "{size: 32}"

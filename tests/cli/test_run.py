@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 from safetensors.torch import save_file
 
-from oodscope.models.zoo import create_model
+from oodscope.models.zoo.zoo import create_model
 
 BENCHMARK = """
 name: small

@@ -5,7 +5,7 @@ import json
 import pytest
 from safetensors.torch import save_file
 
-from oodscope.models.zoo import create_model
+from oodscope.models.zoo.zoo import create_model
 from tests.cli.test_run import change, project  # noqa: F401
 
 STUDY = """

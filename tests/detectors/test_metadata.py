@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from oodscope.activations.activations import Activations
-from oodscope.activations.probe import Tap
-from oodscope.activations.taps import MemberLogits
+from oodscope.activations.probes.probe import Tap
+from oodscope.activations.probes.taps import MemberLogits
 from oodscope.base.catalog import catalog
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.base import Cost, Needs

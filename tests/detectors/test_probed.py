@@ -6,8 +6,8 @@ import torch
 from sklearn.metrics import roc_auc_score
 
 from oodscope.activations.activations import Activations
-from oodscope.activations.mahalanobis_step import SteppedMaps
-from oodscope.activations.taps import PooledMaps
+from oodscope.activations.probes.perturbation import SteppedMaps
+from oodscope.activations.probes.taps import PooledMaps
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.registry import create_detector
 from tests.detectors.twins import probed

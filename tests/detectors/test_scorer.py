@@ -12,14 +12,13 @@ from PIL import Image
 from safetensors.torch import load_file, save_file
 
 import oodscope as oods
-from oodscope.activations.store import ActivationStore
+from oodscope.activations.store.store import ActivationStore
 from oodscope.base.errors import DataError, DetectorError, ModelError, StorageError
 from oodscope.detectors.base import Needs
 from oodscope.detectors.registry import DETECTORS
-from oodscope.models.ensemble import Ensemble
-from oodscope.models.origin import ModelOrigin
-from oodscope.models.texthead import TextHead
-from oodscope.models.zero_shot import zero_shot
+from oodscope.models.classifier.ensemble import Ensemble
+from oodscope.models.zoo.origin import ModelOrigin
+from oodscope.models.zoo.zero_shot import TextHead, zero_shot
 from tests.tiny import TRANSFORM, ForwardCounter, classifier, images, imageset, network
 
 SIZE = oods.Preprocess(size=16)

@@ -6,9 +6,9 @@ import torch
 
 from oodscope.base.errors import DataError, ModelError
 from oodscope.generation.ensemble import HETEROGENEOUS, check_disjoint, train_ensemble
-from oodscope.models.classifier import Classifier
-from oodscope.models.fingerprint import weights_fingerprint
-from oodscope.models.zoo import MODELS
+from oodscope.models.classifier.classifier import Classifier
+from oodscope.models.classifier.fingerprint import weights_fingerprint
+from oodscope.models.zoo.zoo import MODELS
 from oodscope.training.augment import Augment
 from oodscope.training.cross_entropy import CrossEntropy
 from oodscope.training.trained import train

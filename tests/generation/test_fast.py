@@ -15,8 +15,8 @@ from oodscope.generation.samplers import create_sampler
 from oodscope.generation.search import search
 from oodscope.generation.variations.gan import GanVariation
 from oodscope.generation.variations.registry import create_variation
+from oodscope.models.classifier.head import Head
 from oodscope.models.generators.stylegan import GeneratorShape, StyleGenerator
-from oodscope.models.head import Head
 from tests.tiny import imageset
 
 SIDE = oods.Preprocess(size=16)

@@ -9,9 +9,9 @@ import torch
 from oodscope.base.errors import ModelError
 from oodscope.data.preprocess import Preprocess
 from oodscope.generation.perceptual import FeatureDistance, Lpips, lpips, open_perceptual
-from oodscope.models.classifier import Classifier
-from oodscope.models.stages import watched_maps
-from oodscope.models.zoo import create_model
+from oodscope.models.classifier.anatomy import watched_maps
+from oodscope.models.classifier.classifier import Classifier
+from oodscope.models.zoo.zoo import create_model
 from tests import tiny
 
 NETS = ("small_cnn", "vgg11_32", "wrn_16_4")

@@ -12,8 +12,8 @@ from oodscope.base.errors import DataError, ModelError
 from oodscope.data.preprocess import Preprocess
 from oodscope.generation.semantic import EnsembleInformation, information
 from oodscope.metrics.generated.information import mutual_information
-from oodscope.models.classifier import Classifier
-from oodscope.models.ensemble import Ensemble
+from oodscope.models.classifier.classifier import Classifier
+from oodscope.models.classifier.ensemble import Ensemble
 from oodscope.models.small.cnn import small_cnn
 from tests import tiny
 

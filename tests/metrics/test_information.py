@@ -9,7 +9,7 @@ from scipy.stats import entropy
 from sklearn.metrics import mutual_info_score
 
 from oodscope.activations.activations import Activations
-from oodscope.activations.taps import MemberLogits
+from oodscope.activations.probes.taps import MemberLogits
 from oodscope.base.errors import DataError
 from oodscope.detectors.mutual_information import MutualInformation
 from oodscope.metrics.generated.information import most_information, mutual_information

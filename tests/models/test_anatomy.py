@@ -7,10 +7,10 @@ from torch import nn
 
 from oodscope.base.errors import ModelError
 from oodscope.data.preprocess import Preprocess
-from oodscope.models.classifier import Classifier
-from oodscope.models.ensemble import Ensemble
-from oodscope.models.stages import altered_map, find_stages, watched_maps
-from oodscope.models.zoo import create_model
+from oodscope.models.classifier.anatomy import altered_map, find_stages, watched_maps
+from oodscope.models.classifier.classifier import Classifier
+from oodscope.models.classifier.ensemble import Ensemble
+from oodscope.models.zoo.zoo import create_model
 
 TRANSFORM = Preprocess(size=32)
 

@@ -14,8 +14,8 @@ from torchvision.transforms import v2
 
 from oodscope.base.errors import ModelError
 from oodscope.data.preprocess import Preprocess
-from oodscope.models.classifier import Classifier
-from oodscope.models.head import Head
+from oodscope.models.classifier.classifier import Classifier
+from oodscope.models.classifier.head import Head
 from oodscope.models.small.cnn import small_cnn
 
 torch.set_num_threads(1)

@@ -6,13 +6,24 @@ import torch
 from pydantic import ValidationError
 from torch import nn
 
-from oodscope.models.generators.attention import SelfAttention
-from oodscope.models.generators.biggan import BigGanGenerator, BigGanShape, ConditionalNorm, UpBlock
+from oodscope.models.generators.biggan import (
+    BigGanGenerator,
+    BigGanShape,
+    ConditionalNorm,
+    DownBlock,
+    ProjectionDiscriminator,
+    UpBlock,
+)
 from oodscope.models.generators.dcgan import DcganDiscriminator, DcganGenerator, DcganShape
 from oodscope.models.generators.pix2pix import PatchDiscriminator, UnetGenerator, UnetShape, dropped
-from oodscope.models.generators.projection import DownBlock, ProjectionDiscriminator
 from oodscope.models.generators.saved import load_generator, read_record, save_generator
-from oodscope.models.generators.spectral import SpectralConv, SpectralEmbedding, SpectralLinear, SpectralWeight
+from oodscope.models.generators.spectral import (
+    SelfAttention,
+    SpectralConv,
+    SpectralEmbedding,
+    SpectralLinear,
+    SpectralWeight,
+)
 
 
 @pytest.fixture(autouse=True)

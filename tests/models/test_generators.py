@@ -8,10 +8,14 @@ import torch
 from safetensors.torch import save_file
 
 from oodscope.base.errors import ModelError, StorageError
-from oodscope.models.generators.discriminator import Discriminator, minibatch_deviation
-from oodscope.models.generators.modulated import ModulatedConv
 from oodscope.models.generators.saved import load_generator, read_record, save_generator
-from oodscope.models.generators.stylegan import GeneratorShape, StyleGenerator
+from oodscope.models.generators.stylegan import (
+    Discriminator,
+    GeneratorShape,
+    ModulatedConv,
+    StyleGenerator,
+    minibatch_deviation,
+)
 
 SMALL = GeneratorShape(size=8, latent=6, width=4)
 

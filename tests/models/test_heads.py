@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from oodscope.base.errors import ModelError, UnknownNameError
 from oodscope.data.preprocess import Preprocess
-from oodscope.models.classifier import Classifier
-from oodscope.models.head import Head
+from oodscope.models.classifier.classifier import Classifier
+from oodscope.models.classifier.head import Head
 
 torch.set_num_threads(1)
 

@@ -7,9 +7,9 @@ import timm
 import torch
 import torchvision
 
-from oodscope.models.human_centric import PRETRAINED, STUDIED
-from oodscope.models.structure import final_layer
-from oodscope.models.zoo import create_model
+from oodscope.models.classifier.new_head import final_layer
+from oodscope.models.zoo.human_centric import PRETRAINED, STUDIED
+from oodscope.models.zoo.zoo import create_model
 
 SPECS = sorted({model.spec for model in STUDIED.values()})
 FAST = [

@@ -11,14 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from oodscope.activations.taps import NegativeSums
+from oodscope.activations.probes.taps import NegativeSums
 from oodscope.base.config import parse
 from oodscope.base.errors import ModelError, OodscopeError
 from oodscope.data.preprocess import Preprocess
-from oodscope.models.classifier import Classifier
-from oodscope.models.negatives import foreign, mine_negatives, read_words
-from oodscope.models.texthead import PROMPTS, TextHead
-from oodscope.models.zero_shot import NEGATIVE_COSINES, embed_labels, zero_shot
+from oodscope.models.classifier.classifier import Classifier
+from oodscope.models.zoo.zero_shot import (
+    NEGATIVE_COSINES,
+    PROMPTS,
+    TextHead,
+    embed_labels,
+    foreign,
+    mine_negatives,
+    read_words,
+    zero_shot,
+)
 
 WIDTH = 6
 

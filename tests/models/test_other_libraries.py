@@ -13,11 +13,11 @@ from torch import nn
 
 from oodscope.base.errors import ModelError, UnknownNameError
 from oodscope.data.preprocess import Preprocess
-from oodscope.models.backbones import create_backbone, read_head
-from oodscope.models.classifier import Classifier
-from oodscope.models.dinov2 import BACKBONES, TokenFeatures
-from oodscope.models.texthead import PROMPTS
-from oodscope.models.zoo import create_model
+from oodscope.models.classifier.classifier import Classifier
+from oodscope.models.zoo.backbones import create_backbone, read_head
+from oodscope.models.zoo.dinov2 import BACKBONES, TokenFeatures
+from oodscope.models.zoo.zero_shot import PROMPTS
+from oodscope.models.zoo.zoo import create_model
 from tests.tiny_libraries import clip_architecture, clip_weights, hf_folder
 
 

@@ -17,10 +17,10 @@ from torch import nn
 
 from oodscope.base.errors import ModelError, UnknownNameError
 from oodscope.data.preprocess import Preprocess
-from oodscope.models.classifier import Classifier
+from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.small import SMALL_NETS
 from oodscope.models.small.cnn import small_cnn
-from oodscope.models.zoo import MODELS, create_model
+from oodscope.models.zoo.zoo import MODELS, create_model
 
 torch.set_num_threads(1)
 

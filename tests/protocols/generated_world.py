@@ -8,7 +8,7 @@ import torch
 
 import oodscope as oods
 from oodscope.metrics.generated.information import Window
-from oodscope.models.ensemble import Ensemble
+from oodscope.models.classifier.ensemble import Ensemble
 from tests.tiny import TRANSFORM, benchmark, classifier, imageset, network, noise
 
 NEAR, SHIFTED, DIM = "laid", "inverted", "dim"

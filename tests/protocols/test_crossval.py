@@ -18,7 +18,7 @@ from oodscope.base.errors import DataError, DetectorError, OodscopeError, Storag
 from oodscope.data.folds.sets import FoldPlan, fold_sets
 from oodscope.data.imageset import ImageSet
 from oodscope.detectors.registry import create_detector
-from oodscope.models.classifier import Classifier
+from oodscope.models.classifier.classifier import Classifier
 from oodscope.protocols.crossval.draws import Draw
 from oodscope.protocols.crossval.engine import cross_validate
 from oodscope.protocols.crossval.frozen import FrozenEmbeddings

@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 
 import oodscope as oods
 from oodscope.activations.activations import Activations
-from oodscope.activations.published import PublishedActivations
+from oodscope.activations.store.published import PublishedActivations
 from oodscope.base.errors import ActivationError, DataError, DetectorError, OodscopeError, StorageError
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.generation.variations.registry import create_variation
@@ -484,7 +484,7 @@ class TestPublished:
         return shutil.copytree(activations(), tmp_path / "spoiled")
 
     def test_parts_are_put_together(self, tmp_path, monkeypatch):
-        from oodscope.activations import published as module
+        from oodscope.activations.store import published as module
         from oodscope.protocols.leaderboard.publishing import publish_activations
 
         monkeypatch.setattr(module, "ROWS", 7)

@@ -6,8 +6,8 @@ import numpy as np
 
 from oodscope.data.imageset import ImageSet
 from oodscope.data.preprocess import Preprocess
-from oodscope.models.classifier import Classifier
-from oodscope.models.zoo import create_model
+from oodscope.models.classifier.classifier import Classifier
+from oodscope.models.zoo.zoo import create_model
 
 CIFAR10 = Preprocess(size=32, mean=(0.4914, 0.4822, 0.4465), std=(0.2470, 0.2435, 0.2616))
 CIFAR100 = Preprocess(size=32, mean=(0.5071, 0.4867, 0.4408), std=(0.2675, 0.2565, 0.2761))

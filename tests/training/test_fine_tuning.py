@@ -12,9 +12,9 @@ from torch import nn
 from oodscope.base.errors import ModelError
 from oodscope.data.imageset import ImageSet
 from oodscope.data.preprocess import Preprocess
-from oodscope.models.classifier import Classifier
-from oodscope.models.new_head import replace_head
-from oodscope.models.zoo import create_model
+from oodscope.models.classifier.classifier import Classifier
+from oodscope.models.classifier.new_head import replace_head
+from oodscope.models.zoo.zoo import create_model
 from oodscope.training.augment import Augment
 from oodscope.training.batch import Batch
 from oodscope.training.cross_entropy import CrossEntropy

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from oodscope.activations.moments import Moments, gather_moments
 from oodscope.base.errors import ActivationError, did_you_mean
-from oodscope.models.head import Head
+from oodscope.models.classifier.head import Head
 
 Column = Tensor | np.ndarray[Any, np.dtype[Any]]
 CHUNK_NUMBERS = 2**20

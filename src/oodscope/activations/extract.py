@@ -8,11 +8,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from oodscope.activations.passes import Passes
-from oodscope.activations.probe import Probe, Tap
+from oodscope.activations.probes.probe import Passes, Probe, Tap
 from oodscope.data.imageset import ImageSet
 from oodscope.execution.lookahead import ahead, threads
-from oodscope.models.classifier import Classifier
+from oodscope.models.classifier.classifier import Classifier
 
 Rows = NDArray[np.int64]
 

@@ -20,7 +20,7 @@ from oodscope.generation.samplers import create_sampler
 from oodscope.generation.variations.base import Variation
 from oodscope.generation.variations.gan import GanVariation
 from oodscope.generation.variations.registry import VARIATIONS
-from oodscope.models.classifier import Classifier
+from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.generators.saved import load_generator
 from oodscope.protocols.adversarial.attacking import attack
 from oodscope.protocols.adversarial.plan import PRESETS, Plan

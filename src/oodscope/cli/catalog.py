@@ -18,7 +18,7 @@ from oodscope.detectors.base import Detector
 from oodscope.detectors.logitscore import LogitScore
 from oodscope.detectors.rectifier import Rectifier
 from oodscope.generation.variations.base import Variation
-from oodscope.models.zoo import MODELS
+from oodscope.models.zoo.zoo import MODELS
 from oodscope.report.paper.figure import FIGURES
 
 T = TypeVar("T")

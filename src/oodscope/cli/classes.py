@@ -5,7 +5,7 @@ from pathlib import Path
 from oodscope.cli.modelspec import PRETRAINED, ModelSpec
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.images.labels import read_class_names
-from oodscope.models.published import published_classes
+from oodscope.models.zoo.published import published_classes
 
 
 def matched(benchmark: Benchmark, model: ModelSpec, classes: str | None) -> Benchmark:

@@ -18,10 +18,10 @@ from oodscope.data.own import own_benchmark
 from oodscope.data.preprocess import Preprocess
 from oodscope.data.public.selection import join
 from oodscope.execution.progress import Progress
-from oodscope.models.backbones import create_backbone
-from oodscope.models.classifier import Classifier
-from oodscope.models.python_object import PREFIX, call_python
-from oodscope.models.zoo import create_model
+from oodscope.models.classifier.classifier import Classifier
+from oodscope.models.zoo.backbones import create_backbone
+from oodscope.models.zoo.python_object import PREFIX, call_python
+from oodscope.models.zoo.zoo import create_model
 from oodscope.protocols.crossval.engine import cross_validate
 from oodscope.protocols.crossval.frozen import FrozenEmbeddings
 from oodscope.protocols.crossval.networks import FineTuning, FullTraining

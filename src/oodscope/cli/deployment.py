@@ -17,8 +17,8 @@ from oodscope.detectors.registry import create_detector
 from oodscope.detectors.scorer import Scorer
 from oodscope.execution.progress import Progress
 from oodscope.metrics.rejection.conformal import Kind
-from oodscope.models.classifier import Classifier
-from oodscope.models.origin import ModelOrigin
+from oodscope.models.classifier.classifier import Classifier
+from oodscope.models.zoo.origin import ModelOrigin
 
 
 class Deployment(StrictModel):

@@ -3,14 +3,14 @@
 import torch
 
 from oodscope.activations.activations import Activations
-from oodscope.activations.store import ActivationStore
+from oodscope.activations.store.store import ActivationStore
 from oodscope.base.errors import OodscopeError
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.imageset import ImageSet
 from oodscope.execution.progress import Progress
-from oodscope.models.backbones import create_backbone, read_head
-from oodscope.models.classifier import Classifier
-from oodscope.models.head import Head
+from oodscope.models.classifier.classifier import Classifier
+from oodscope.models.classifier.head import Head
+from oodscope.models.zoo.backbones import create_backbone, read_head
 from oodscope.training.linear_probe import LinearProbe
 
 

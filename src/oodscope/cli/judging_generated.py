@@ -21,7 +21,7 @@ from oodscope.generation.generated.making import make_set
 from oodscope.generation.generated.plan import SetPlan
 from oodscope.generation.generated.pool import frame_of
 from oodscope.metrics.generated.information import Window
-from oodscope.models.classifier import Classifier
+from oodscope.models.classifier.classifier import Classifier
 from oodscope.protocols.generated.checking import GeneratedChecks
 from oodscope.protocols.generated.judging import judge_generated
 from oodscope.report.generated import write_generated_study

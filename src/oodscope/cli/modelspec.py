@@ -13,11 +13,11 @@ from oodscope.base.hashing import fingerprint
 from oodscope.cli.headspec import classifier_with_head
 from oodscope.data.benchmark import Benchmark
 from oodscope.execution.progress import Progress
-from oodscope.models.classifier import Classifier
-from oodscope.models.origin import vote
-from oodscope.models.python_object import PREFIX, call_python
-from oodscope.models.texthead import TextHead
-from oodscope.models.zoo import create_model
+from oodscope.models.classifier.classifier import Classifier
+from oodscope.models.zoo.origin import vote
+from oodscope.models.zoo.python_object import PREFIX, call_python
+from oodscope.models.zoo.zero_shot import TextHead
+from oodscope.models.zoo.zoo import create_model
 from oodscope.training.cross_entropy import CrossEntropy
 from oodscope.training.linear_probe import LinearProbe
 from oodscope.training.trained import train

@@ -9,8 +9,8 @@ from sklearn.base import clone
 from torch import Tensor
 
 from oodscope.activations.activations import Activations
-from oodscope.activations.perturbation import PerturbedFeatures
-from oodscope.activations.probe import Probe
+from oodscope.activations.probes.perturbation import PerturbedFeatures
+from oodscope.activations.probes.probe import Probe
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.base import Cost, Needs, Paper
 from oodscope.detectors.columns import column_by_column

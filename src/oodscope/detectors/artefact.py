@@ -14,14 +14,14 @@ from oodscope.data.preprocess import Preprocess
 from oodscope.detectors.saving import pack, unpack
 from oodscope.detectors.scorer import Scorer
 from oodscope.metrics.rejection.conformal import Calibration, Guarantee
-from oodscope.models.classifier import Classifier
-from oodscope.models.evidence import deviation, uninformative
-from oodscope.models.fingerprint import weights_fingerprint
-from oodscope.models.head import Head
-from oodscope.models.noise import noise_images
-from oodscope.models.origin import ModelOrigin
-from oodscope.models.sealed import SealedFile
-from oodscope.models.storable import as_preprocess
+from oodscope.models.classifier.classifier import Classifier
+from oodscope.models.classifier.discovery import deviation, uninformative
+from oodscope.models.classifier.fingerprint import weights_fingerprint
+from oodscope.models.classifier.head import Head
+from oodscope.models.classifier.noise import noise_images
+from oodscope.models.classifier.sealed import SealedFile
+from oodscope.models.classifier.storable import as_preprocess
+from oodscope.models.zoo.origin import ModelOrigin
 
 FORMAT = 1
 _FILE = SealedFile(

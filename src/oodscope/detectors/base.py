@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, clone
 from torch import Tensor
 
 from oodscope.activations.activations import Activations
-from oodscope.activations.probe import Probe
+from oodscope.activations.probes.probe import Probe
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.offer import Offer
 from oodscope.detectors.precision import precise

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from oodscope.activations.activations import Activations
-from oodscope.activations.store import ActivationStore
+from oodscope.activations.store.store import ActivationStore
 from oodscope.base.errors import DataError
 from oodscope.data.imageset import UNLABELLED, ImageSet
 from oodscope.detectors.base import Detector, Needs
@@ -16,8 +16,8 @@ from oodscope.detectors.registry import create_detector
 from oodscope.detectors.scorer import Scorer, check_applies
 from oodscope.execution.progress import SILENT, Progress
 from oodscope.metrics.rejection.conformal import Kind, calibrate, check_enough
-from oodscope.models.classifier import Classifier
-from oodscope.models.origin import ModelOrigin
+from oodscope.models.classifier.classifier import Classifier
+from oodscope.models.zoo.origin import ModelOrigin
 
 _PACKAGES = ("oodscope", "torch", "torchvision", "timm", "numpy", "pillow", "safetensors")
 

@@ -9,7 +9,7 @@ from oodscope.base.errors import DetectorError
 from oodscope.detectors.base import Cost, Needs, Paper
 from oodscope.detectors.logitscore import LogitScore
 from oodscope.detectors.rectifier import Rectifier
-from oodscope.models.head import Head
+from oodscope.models.classifier.head import Head
 
 
 class DICE(Rectifier):

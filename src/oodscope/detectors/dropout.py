@@ -10,7 +10,7 @@ from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.detectors.looking import may_look
 from oodscope.detectors.precision import precise
 from oodscope.detectors.softmax import average
-from oodscope.models.head import Head
+from oodscope.models.classifier.head import Head
 
 LARGE = 32.0
 """Logits beyond this lose digits that count in float32 products; they are taken again in float64."""

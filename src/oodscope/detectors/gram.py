@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 
 from oodscope.activations.activations import Activations
-from oodscope.activations.probe import Probe
-from oodscope.activations.taps import GramSums
+from oodscope.activations.probes.probe import Probe
+from oodscope.activations.probes.taps import GramSums
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.detectors.precision import precise

@@ -1,7 +1,7 @@
 """i-ODIN: ODIN's step in the one most sensitive input value."""
 
-from oodscope.activations.perturbation import PerturbedLogits
-from oodscope.activations.probe import Probe
+from oodscope.activations.probes.perturbation import PerturbedLogits
+from oodscope.activations.probes.probe import Probe
 from oodscope.detectors.base import Paper
 from oodscope.detectors.odin import ODIN
 

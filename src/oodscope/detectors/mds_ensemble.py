@@ -7,10 +7,10 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
 from oodscope.activations.activations import Activations
-from oodscope.activations.mahalanobis_step import SteppedMaps
 from oodscope.activations.moments import gather_moments
-from oodscope.activations.probe import Probe
-from oodscope.activations.taps import PooledMaps
+from oodscope.activations.probes.perturbation import SteppedMaps
+from oodscope.activations.probes.probe import Probe
+from oodscope.activations.probes.taps import PooledMaps
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.detectors.precision import precise

@@ -3,8 +3,8 @@
 from torch import Tensor
 
 from oodscope.activations.activations import Activations
-from oodscope.activations.probe import Probe
-from oodscope.activations.taps import MemberLogits
+from oodscope.activations.probes.probe import Probe
+from oodscope.activations.probes.taps import MemberLogits
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.detectors.ensemble_entropy import entropy_of_mean
 from oodscope.detectors.entropy import Entropy

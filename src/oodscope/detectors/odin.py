@@ -3,8 +3,8 @@
 from torch import Tensor
 
 from oodscope.activations.activations import Activations
-from oodscope.activations.perturbation import PerturbedLogits
-from oodscope.activations.probe import Probe
+from oodscope.activations.probes.perturbation import PerturbedLogits
+from oodscope.activations.probes.probe import Probe
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.detectors.msp import MSP
 from oodscope.detectors.precision import precise

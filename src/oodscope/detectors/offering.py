@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from oodscope.detectors.base import Detector, Needs
 from oodscope.detectors.offer import Offer
-from oodscope.models.classifier import Classifier
+from oodscope.models.classifier.classifier import Classifier
 
 _INSIDE = Needs.MAPS | Needs.MEMBERS | Needs.NEGATIVES
 

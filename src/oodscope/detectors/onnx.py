@@ -12,13 +12,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from oodscope.activations.probe import Tap
+from oodscope.activations.probes.probe import Tap
 from oodscope.base.errors import DetectorError
 from oodscope.base.files import atomic_path
 from oodscope.data.images.given import Given, GivenImages
 from oodscope.detectors.scorer import Scorer
-from oodscope.models.network import first_line
-from oodscope.models.noise import noise_images
+from oodscope.models.classifier.network import first_line
+from oodscope.models.classifier.noise import noise_images
 
 TOLERANCE = 1e-4
 """Largest difference from torch, of the largest logit or score, with which a graph is handed over."""

@@ -3,8 +3,8 @@
 from torch import Tensor
 
 from oodscope.activations.activations import Activations
-from oodscope.activations.probe import Probe
-from oodscope.activations.rank import RankReducedLogits
+from oodscope.activations.probes.probe import Probe
+from oodscope.activations.probes.rank import RankReducedLogits
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.detectors.ebo import EBO
 from oodscope.detectors.precision import precise

@@ -9,7 +9,7 @@ from oodscope.activations.activations import Activations
 from oodscope.detectors.base import Cost, Detector, Needs
 from oodscope.detectors.ebo import EBO
 from oodscope.detectors.logitscore import LogitScore
-from oodscope.models.head import Head
+from oodscope.models.classifier.head import Head
 
 
 class Rectifier(Detector):

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from oodscope.activations.activations import Activations
 from oodscope.activations.extract import batch_columns
-from oodscope.activations.probe import Tap
+from oodscope.activations.probes.probe import Tap
 from oodscope.base.errors import DetectorError
 from oodscope.base.hashing import fingerprint
 from oodscope.data.images.given import Given, GivenImages
@@ -23,9 +23,9 @@ from oodscope.detectors.saving import pack
 from oodscope.execution.lookahead import ahead
 from oodscope.execution.progress import SILENT, Progress
 from oodscope.metrics.rejection.conformal import Calibration
-from oodscope.models.classifier import Classifier
-from oodscope.models.origin import ModelOrigin
-from oodscope.models.pixels import PixelScale, pixel_scale
+from oodscope.models.classifier.classifier import Classifier
+from oodscope.models.classifier.pixels import PixelScale, pixel_scale
+from oodscope.models.zoo.origin import ModelOrigin
 
 
 class Prediction(NamedTuple):

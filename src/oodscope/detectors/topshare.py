@@ -16,7 +16,7 @@ from oodscope.detectors.ebo import EBO
 from oodscope.detectors.looking import may_look
 from oodscope.detectors.precision import precise
 from oodscope.detectors.rectifier import Rectifier
-from oodscope.models.head import Head
+from oodscope.models.classifier.head import Head
 
 LARGE = 1e6
 """Factors from here on may carry a float32 product beyond its range."""

@@ -20,7 +20,7 @@ from oodscope.generation.scrutiny import check_pipeline
 from oodscope.generation.target import Pipeline, Target
 from oodscope.generation.variations.base import Variation
 from oodscope.generation.visits import Visits
-from oodscope.models.borrowing import full_precision
+from oodscope.models.classifier.network import full_precision
 
 MILESTONES = frozenset(digit * 10**power for power in range(7) for digit in (1, 2, 5))
 """Steps after which a listener may look at the minimum; each look makes the device answer."""

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from oodscope.base.hashing import fingerprint
-from oodscope.models.network import first_line
+from oodscope.models.classifier.network import first_line
 
 LIMIT = 64
 """Sizes, networks and variations that one process may compile for; torch's own limit of 8 ends in silence."""

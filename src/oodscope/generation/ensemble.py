@@ -10,9 +10,9 @@ from oodscope.base.hashing import fingerprint
 from oodscope.data.imageset import ImageSet
 from oodscope.data.preprocess import Preprocess
 from oodscope.execution.progress import SILENT, Progress
-from oodscope.models.classifier import Classifier
-from oodscope.models.fingerprint import weights_fingerprint
-from oodscope.models.zoo import MODELS, create_model
+from oodscope.models.classifier.classifier import Classifier
+from oodscope.models.classifier.fingerprint import weights_fingerprint
+from oodscope.models.zoo.zoo import MODELS, create_model
 from oodscope.training.recipe import Recipe
 from oodscope.training.sets import Sets, check_sets
 from oodscope.training.trained import train

@@ -13,7 +13,7 @@ from oodscope.generation.compiling import Compiled, kept
 from oodscope.generation.target import Pipeline
 from oodscope.generation.trunk import Trunk
 from oodscope.generation.variations.base import Variation
-from oodscope.models.noise import noise_like
+from oodscope.models.classifier.noise import noise_like
 
 
 class FastPipeline:

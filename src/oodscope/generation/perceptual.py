@@ -18,13 +18,13 @@ from torch.nn.functional import interpolate, normalize
 
 from oodscope.base.errors import ModelError
 from oodscope.generation.sight import Sight
-from oodscope.models.classifier import Classifier
-from oodscope.models.device import choose_device
-from oodscope.models.efficientnet_lite import NAME as LITE
-from oodscope.models.efficientnet_lite import efficientnet_lite0
-from oodscope.models.python_object import PREFIX, call_python
-from oodscope.models.stages import watched_maps
-from oodscope.models.zoo import create_model
+from oodscope.models.classifier.anatomy import watched_maps
+from oodscope.models.classifier.classifier import Classifier
+from oodscope.models.classifier.network import choose_device
+from oodscope.models.zoo.efficientnet_lite import NAME as LITE
+from oodscope.models.zoo.efficientnet_lite import efficientnet_lite0
+from oodscope.models.zoo.python_object import PREFIX, call_python
+from oodscope.models.zoo.zoo import create_model
 
 LPIPS_SIDE = 64
 """Smaller images are enlarged to this side: at 32 px the last maps of VGG-16 would be two pixels wide."""

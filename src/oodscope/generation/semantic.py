@@ -11,7 +11,7 @@ from torch import Tensor
 from oodscope.base.errors import ModelError
 from oodscope.detectors.precision import precise
 from oodscope.generation.sight import Sight
-from oodscope.models.classifier import Classifier
+from oodscope.models.classifier.classifier import Classifier
 
 _LEAST = -1e4
 """The least logarithm of a probability: its exponential is 0, and unlike minus infinity it has a gradient."""

@@ -5,9 +5,9 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 
 from oodscope.base.errors import DataError
-from oodscope.models.classifier import Classifier
-from oodscope.models.network import Outputs
-from oodscope.models.pixels import pixel_scale
+from oodscope.models.classifier.classifier import Classifier
+from oodscope.models.classifier.network import Outputs
+from oodscope.models.classifier.pixels import pixel_scale
 
 _GREY = (0.299, 0.587, 0.114)
 """Weights of red, green and blue in a grey picture, those of Pillow."""

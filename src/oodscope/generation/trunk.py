@@ -6,8 +6,8 @@ from contextlib import nullcontext
 import torch
 from torch import Tensor, nn
 
-from oodscope.models.classifier import Classifier
-from oodscope.models.network import returned_tensor
+from oodscope.models.classifier.classifier import Classifier
+from oodscope.models.classifier.network import returned_tensor
 
 TOLERANCE = 1e-3
 """Outputs of trunk and classifier in float32 may differ by this share of their spread."""

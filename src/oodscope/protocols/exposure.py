@@ -11,7 +11,7 @@ from oodscope.base.errors import UnknownNameError
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.corpora import pretraining_overlap
 from oodscope.data.imageset import ImageSet
-from oodscope.models.classifier import Classifier
+from oodscope.models.classifier.classifier import Classifier
 from oodscope.results.measurement import MEAN, Measurement
 from oodscope.results.measurements import Measurements
 from oodscope.results.scoretable import ScoreTable

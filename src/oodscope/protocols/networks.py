@@ -4,7 +4,7 @@ from typing import Any
 
 from oodscope.data.imageset import ImageSet
 from oodscope.data.preprocess import Preprocess
-from oodscope.models.classifier import Classifier
+from oodscope.models.classifier.classifier import Classifier
 
 
 def network_record(classifier: Classifier) -> dict[str, Any]:

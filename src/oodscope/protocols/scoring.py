@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from oodscope.activations.activations import Activations
-from oodscope.activations.probe import Probe
-from oodscope.activations.store import ActivationStore
+from oodscope.activations.probes.probe import Probe
+from oodscope.activations.store.store import ActivationStore
 from oodscope.base.errors import DataError, DetectorError
 from oodscope.data.benchmark import Benchmark, Role, Validation
 from oodscope.data.imageset import ImageSet
@@ -25,7 +25,7 @@ from oodscope.detectors.registry import create_detector
 from oodscope.detectors.scorer import Scorer
 from oodscope.execution.memory import PeakMemory
 from oodscope.execution.progress import SILENT, Advance, Progress
-from oodscope.models.classifier import Classifier
+from oodscope.models.classifier.classifier import Classifier
 from oodscope.protocols.human_options import HumanCentric
 from oodscope.protocols.training_rows import training_rows
 from oodscope.results.measurement import Tuning

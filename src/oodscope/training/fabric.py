@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from oodscope.base.errors import ModelError
-from oodscope.models.device import choose_device
+from oodscope.models.classifier.network import choose_device
 from oodscope.training.recipe import Precision
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 from torch import nn
 
-from oodscope.models.new_head import replace_head
+from oodscope.models.classifier.new_head import replace_head
 from oodscope.training.augment import Augment
 from oodscope.training.cross_entropy import CrossEntropy
 

@@ -6,7 +6,7 @@ from torch import nn
 
 from oodscope.base.hashing import canonical_json
 from oodscope.data.preprocess import Preprocess
-from oodscope.models.fingerprint import structure_fingerprint, weights_fingerprint
+from oodscope.models.classifier.fingerprint import structure_fingerprint, weights_fingerprint
 from oodscope.training.recipe import Recipe
 from oodscope.training.sets import Sets
 

@@ -13,7 +13,7 @@ from torch.nn.functional import cross_entropy
 from oodscope.activations.activations import Activations
 from oodscope.base.config import StrictModel
 from oodscope.base.errors import OodscopeError
-from oodscope.models.head import Head
+from oodscope.models.classifier.head import Head
 
 HELD_OUT = 10
 """Every so-many-th training image chooses the penalty where there are no validation images."""

@@ -38,7 +38,7 @@ def gan(
     from oodscope.execution.console import ConsoleProgress
     from oodscope.generation.gan.recipe import GanRecipe
     from oodscope.generation.gan.trained import train_gan
-    from oodscope.models.device import choose_device
+    from oodscope.models.classifier.network import choose_device
 
     declared = {
         "steps": steps,

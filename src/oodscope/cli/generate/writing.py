@@ -16,7 +16,7 @@ from oodscope.execution.console import ConsoleProgress
 from oodscope.generation.generated.making import make_set
 from oodscope.generation.generated.plan import SetPlan
 from oodscope.generation.generated.pool import frame_of
-from oodscope.models.device import choose_device
+from oodscope.models.classifier.network import choose_device
 from oodscope.report.generated_set import write_set_page
 from oodscope.results.generated_claims import RECOGNISED_NEAR
 

@@ -15,8 +15,7 @@ from oodscope.generation.gan.recipe import GanRecipe
 from oodscope.generation.gan.replay import Replay
 from oodscope.generation.gan.resumable import ResumableLoop, mixed, on_device
 from oodscope.generation.gan.views import view
-from oodscope.models.generators.discriminator import Discriminator
-from oodscope.models.generators.stylegan import GeneratorShape, StyleGenerator
+from oodscope.models.generators.stylegan import Discriminator, GeneratorShape, StyleGenerator
 from oodscope.training.checkpoint import Checkpoints
 from oodscope.training.randomness import seed_of
 

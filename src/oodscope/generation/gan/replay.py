@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from oodscope.models.network import first_line
+from oodscope.models.classifier.network import first_line
 
 Step = Callable[[torch.Generator], Sequence[Tensor]]
 """One step of training; all its chance comes from the generator, all that it returns is its losses."""

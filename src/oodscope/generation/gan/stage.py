@@ -13,8 +13,7 @@ from oodscope.base.hashing import fingerprint
 from oodscope.data.imageset import ImageSet
 from oodscope.generation.gan.health import Health
 from oodscope.generation.gan.resumable import Losses, ResumableLoop
-from oodscope.models.generators.building import AnyGenerator
-from oodscope.models.generators.saved import load_generator, read_record, save_generator
+from oodscope.models.generators.saved import AnyGenerator, load_generator, read_record, save_generator
 from oodscope.training.checkpoint import Checkpoints
 from oodscope.training.finished import versions
 from oodscope.training.identity import difference

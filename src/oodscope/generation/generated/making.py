@@ -19,7 +19,7 @@ from oodscope.generation.generated.pooling import Place, fill_pool
 from oodscope.generation.generated.selecting import Selected, select_near, select_shifted
 from oodscope.generation.semantic import EnsembleInformation
 from oodscope.metrics.generated.information import Window
-from oodscope.models.classifier import Classifier
+from oodscope.models.classifier.classifier import Classifier
 from oodscope.training.finished import versions
 
 

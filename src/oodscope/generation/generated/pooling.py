@@ -24,7 +24,7 @@ from oodscope.generation.semantic import EnsembleInformation
 from oodscope.generation.shifted.sampling import shift
 from oodscope.generation.shifted.trained import train_shifted
 from oodscope.generation.variations.gan import GanVariation
-from oodscope.models.fingerprint import weights_fingerprint
+from oodscope.models.classifier.fingerprint import weights_fingerprint
 from oodscope.models.generators.saved import load_generator
 
 

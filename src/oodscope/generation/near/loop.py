@@ -15,7 +15,7 @@ from oodscope.generation.gan.resumable import ResumableLoop, mixed, short_memory
 from oodscope.generation.gan.views import view
 from oodscope.generation.near.objective import NearObjective
 from oodscope.generation.near.recipe import NearRecipe
-from oodscope.models.generators.building import LatentGenerator
+from oodscope.models.generators.saved import LatentGenerator
 from oodscope.training.checkpoint import Checkpoints
 from oodscope.training.randomness import generator as random_numbers
 from oodscope.training.randomness import seed_of

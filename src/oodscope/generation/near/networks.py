@@ -6,10 +6,9 @@ from oodscope.base.config import parse
 from oodscope.data.imageset import ImageSet
 from oodscope.generation.gan.frame import frame_of
 from oodscope.generation.near.recipe import NearRecipe
-from oodscope.models.generators.biggan import BigGanGenerator, BigGanShape
-from oodscope.models.generators.building import LatentGenerator
+from oodscope.models.generators.biggan import BigGanGenerator, BigGanShape, ProjectionDiscriminator
 from oodscope.models.generators.dcgan import DcganDiscriminator, DcganGenerator, DcganShape
-from oodscope.models.generators.projection import ProjectionDiscriminator
+from oodscope.models.generators.saved import LatentGenerator
 
 
 def near_shape(recipe: NearRecipe, images: ImageSet, size: int | None) -> BigGanShape | DcganShape:

@@ -6,7 +6,7 @@ from torch import Tensor
 from oodscope.base.errors import ModelError
 from oodscope.data.imageset import UNLABELLED
 from oodscope.generation.gan.real import unit_range
-from oodscope.models.generators.building import LatentGenerator
+from oodscope.models.generators.saved import LatentGenerator
 from oodscope.training.randomness import generator as random_numbers
 
 

@@ -20,8 +20,8 @@ from oodscope.generation.near.loop import NearLoop
 from oodscope.generation.near.objective import NearObjective
 from oodscope.generation.near.recipe import NearRecipe
 from oodscope.generation.near.sampling import sample
-from oodscope.models.checkpoint import load_weights, read_checkpoint
-from oodscope.models.generators.building import LatentGenerator
+from oodscope.models.classifier.checkpoint import load_weights, read_checkpoint
+from oodscope.models.generators.saved import LatentGenerator
 from oodscope.training.fabric import resolve_device
 from oodscope.training.randomness import generator as random_numbers
 

@@ -16,7 +16,7 @@ from oodscope.generation.near.networks import build_networks, near_shape
 from oodscope.generation.near.objective import NearObjective, Perceptual, Semantic
 from oodscope.generation.near.recipe import LAMBDAS, NearRecipe
 from oodscope.generation.near.stages import Start, TrainedNear, run_stage
-from oodscope.models.fingerprint import weights_fingerprint
+from oodscope.models.classifier.fingerprint import weights_fingerprint
 
 SCHEMA = 1
 """Raised when the same recipe would no longer give the same weights."""

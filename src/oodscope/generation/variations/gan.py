@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from oodscope.base.errors import ModelError
 from oodscope.generation.domains import Box, Domain, Sphere
 from oodscope.generation.variations.base import Variation
-from oodscope.models.fingerprint import weights_fingerprint
+from oodscope.models.classifier.fingerprint import weights_fingerprint
 from oodscope.models.generators.stylegan import StyleGenerator
 
 _LOG = logging.getLogger(__name__)

@@ -1,16 +1,125 @@
 r"""StyleGenerator: a compact generator in the manner of StyleGAN2, for 28, 32 and 64 px."""
 
 import math
+from itertools import pairwise
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
-from torch.nn.functional import interpolate, normalize
+from torch.nn.functional import avg_pool2d, conv2d, conv_transpose2d, interpolate, leaky_relu, linear, normalize
 
 from oodscope.base.config import StrictModel
 from oodscope.base.errors import ModelError
-from oodscope.models.generators.equalized import EqualLinear, leaky
-from oodscope.models.generators.modulated import ModulatedConv, StyledConv
+
+# Layers with an equalised learning rate: weights are kept at unit scale and scaled when they are used.
+#
+# Adam moves every weight by about its learning rate. Weights that are stored as standard normal numbers and multiplied
+# by He's constant in the forward pass therefore all learn at one relative speed, whatever their fan-in (Karras et al.,
+# "Progressive Growing of GANs", ICLR 2018).
+
+
+def leaky(values: Tensor) -> Tensor:
+    """Leaky ReLU of slope 0.2, times √2, which keeps the second moment of standard normal values near one."""
+    return leaky_relu(values, 0.2) * math.sqrt(2)
+
+
+class EqualLinear(nn.Module):
+    """A linear layer.
+
+    Parameters
+    ----------
+    bias : the bias at the start.
+    rate : its learning rate, relative to that of other layers; the mapping network learns at 0.01.
+    """
+
+    def __init__(self, inputs: int, outputs: int, *, bias: float = 0.0, rate: float = 1.0) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(outputs, inputs) / rate)
+        self.bias = nn.Parameter(torch.full((outputs,), bias / rate))
+        self.scale, self.rate = rate / math.sqrt(inputs), rate
+
+    def forward(self, values: Tensor) -> Tensor:
+        return linear(values, self.weight * self.scale, self.bias * self.rate)
+
+
+class EqualConv(nn.Module):
+    """A convolution that keeps the size of its input, or halves it after a blur that holds back what would alias."""
+
+    def __init__(self, inputs: int, outputs: int, kernel: int = 3, *, down: bool = False) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(outputs, inputs, kernel, kernel))
+        self.bias = nn.Parameter(torch.zeros(outputs))
+        self.scale, self.padding, self.down = 1 / math.sqrt(inputs * kernel**2), kernel // 2, down
+
+    def forward(self, images: Tensor) -> Tensor:
+        if self.down:
+            images = nn.functional.avg_pool2d(images, 2, stride=1)
+        stride = 2 if self.down else 1
+        return conv2d(images, self.weight * self.scale, self.bias, stride=stride, padding=self.padding)
+
+
+class ModulatedConv(nn.Module):
+    r"""Weight modulation and demodulation of StyleGAN2 (Karras et al., CVPR 2020, section 2.2).
+
+    .. math:: w'_{jik} = s_i\, w_{jik}, \qquad w''_{jik} = w'_{jik} \Big/ \sqrt{\textstyle\sum_{i,k} {w'_{jik}}^2 + ε}
+
+    A kernel per image would need a grouped convolution. Convolution is linear, so the same numbers come from scaling
+    the input channels by :math:`s_i`, one shared convolution, and scaling the output channels by the root: an order
+    of magnitude faster, and nothing in it depends on the size of the batch.
+
+    Parameters
+    ----------
+    style : length of the style vector, from which an affine layer makes :math:`s`.
+    demodulate : whether outputs are brought back to unit variance; colours are not.
+    up : doubles height and width by a transposed convolution and a blur over 2 x 2 pixels.
+    """
+
+    def __init__(
+        self, inputs: int, outputs: int, style: int, *, kernel: int = 3, demodulate: bool = True, up: bool = False
+    ) -> None:
+        super().__init__()
+        self.affine = EqualLinear(style, inputs, bias=1.0)
+        self.weight = nn.Parameter(torch.randn(outputs, inputs, kernel, kernel))
+        self.scale, self.padding = 1 / math.sqrt(inputs * kernel**2), kernel // 2
+        self.demodulate, self.up = demodulate, up
+
+    def forward(self, images: Tensor, styles: Tensor) -> Tensor:
+        weight = self.weight * self.scale
+        # squares of styles lose too much in bfloat16, and these products are small
+        with torch.autocast(images.device.type, enabled=False):
+            scales = self.affine(styles)
+            if self.demodulate:
+                norms = torch.rsqrt(scales.square() @ weight.square().sum((2, 3)).T + 1e-8)
+        images = images * scales.to(images.dtype)[:, :, None, None]
+        if self.up:
+            # of the inserted pixels three in four are zero: the sum over 2 x 2, not the mean, keeps the scale
+            images = 4 * avg_pool2d(conv_transpose2d(images, weight.transpose(0, 1), stride=2), 2, stride=1)
+        else:
+            images = conv2d(images, weight, padding=self.padding)
+        return images * norms.to(images.dtype)[:, :, None, None] if self.demodulate else images
+
+
+class StyledConv(nn.Module):
+    """Modulated convolution, noise, bias, leaky ReLU.
+
+    The noise is drawn once, at construction, and kept: the generator is a function of its latent alone, and so the
+    lowest score that a search saw is a score that an image has.
+    """
+
+    noise: Tensor
+
+    def __init__(self, inputs: int, outputs: int, style: int, side: int, *, up: bool = False) -> None:
+        super().__init__()
+        self.conv = ModulatedConv(inputs, outputs, style, up=up)
+        self.bias = nn.Parameter(torch.zeros(outputs))
+        self.strength = nn.Parameter(torch.zeros(()))
+        self.register_buffer("noise", torch.randn(side, side))
+
+    def forward(self, images: Tensor, styles: Tensor) -> Tensor:
+        images = self.conv(images, styles)
+        added = self.noise * self.strength + self.bias[:, None, None]
+        return leaky(images + added.to(images.dtype))
+
 
 _MAPPING_RATE = 0.01
 _WIDEST = 4
@@ -127,3 +236,48 @@ class StyleGenerator(nn.Module):
             # bilinear doubling is the blur (1, 3, 3, 1) of the paper
             image = interpolate(image, scale_factor=2, mode="bilinear") + colour(maps, styles)
         return image
+
+
+GROUP = 4
+"""Images compared with each other by the minibatch deviation; a batch is a multiple of it."""
+
+
+class Discriminator(nn.Module):
+    """Plain convolutions from full size down to 4 to 7 pixels (the architecture "orig" of StyleGAN2), then a logit.
+
+    Before the last convolution each image learns how much the images of its group differ from each other, so that a
+    generator that always draws the same is found out.
+
+    Parameters
+    ----------
+    size, channels : of the images.
+    width : channels at full size; they double with every halving of the side, up to four times as many.
+    """
+
+    def __init__(self, size: int, channels: int = 3, width: int = 64) -> None:
+        super().__init__()
+        levels = sides(size)[::-1]
+        counts = widths(len(levels), width)[::-1]
+        self.colours = EqualConv(channels, counts[0], 1)
+        self.convs = nn.ModuleList(EqualConv(count, count) for count in counts[:-1])
+        self.downs = nn.ModuleList(EqualConv(a, b, down=True) for a, b in pairwise(counts))
+        self.last = EqualConv(counts[-1] + 1, counts[-1])
+        self.dense = EqualLinear(counts[-1] * levels[-1] ** 2, counts[-1])
+        self.logit = EqualLinear(counts[-1], 1)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """One logit per image ``[N, C, H, W]`` in [-1, 1], larger = more real."""
+        maps = leaky(self.colours(images.contiguous(memory_format=torch.channels_last)))
+        for conv, down in zip(self.convs, self.downs):
+            maps = leaky(down(leaky(conv(maps))))
+        maps = torch.cat([maps, minibatch_deviation(maps)], 1)
+        logits: Tensor = self.logit(leaky(self.dense(leaky(self.last(maps)).flatten(1))))
+        return logits.squeeze(1).float()
+
+
+def minibatch_deviation(maps: Tensor) -> Tensor:
+    """One more channel ``[N, 1, H, W]``: the standard deviation within groups of images, averaged over the map."""
+    count, channels, height, width = maps.shape
+    grouped = maps.float().reshape(GROUP, -1, channels, height, width)
+    deviations = grouped.var(0, unbiased=False).add(1e-8).sqrt().mean((1, 2, 3))
+    return deviations.to(maps.dtype).repeat(GROUP).view(count, 1, 1, 1).expand(-1, -1, height, width)

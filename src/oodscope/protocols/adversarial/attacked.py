@@ -17,7 +17,7 @@ from oodscope.data.imageset import ImageSet
 from oodscope.detectors.function_scorer import TensorScorer
 from oodscope.execution.progress import SILENT, Progress
 from oodscope.metrics.scores import FloatArray, check_scores
-from oodscope.models.borrowing import full_precision
+from oodscope.models.classifier.network import full_precision
 from oodscope.protocols.adversarial.frame import Frame
 
 _LOOKS, _SAME = 16, 1e-2

@@ -18,7 +18,7 @@ from oodscope.generation.variations.base import Variation
 from oodscope.generation.variations.plane import Plane
 from oodscope.generation.visits import Visits
 from oodscope.metrics.scores import FloatArray
-from oodscope.models.borrowing import full_precision
+from oodscope.models.classifier.network import full_precision
 from oodscope.protocols.adversarial.attacked import Attacked
 from oodscope.protocols.adversarial.course import Course
 from oodscope.protocols.adversarial.plan import Plan

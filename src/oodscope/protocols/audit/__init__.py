@@ -11,13 +11,13 @@ from time import perf_counter
 
 from torch import Tensor
 
-from oodscope.activations.store import ActivationStore
+from oodscope.activations.store.store import ActivationStore
 from oodscope.base.errors import ModelError
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.similarity.signatures import read_signatures
 from oodscope.data.similarity.wordnet import WordNet
 from oodscope.execution.progress import SILENT, Progress
-from oodscope.models.classifier import Classifier
+from oodscope.models.classifier.classifier import Classifier
 from oodscope.protocols.audit.candidates import by_features, by_hash, least_cosine
 from oodscope.protocols.audit.classes import class_notes, class_pairs
 from oodscope.protocols.audit.pairs import FoundBy, Member, exact_pairs, near_pairs

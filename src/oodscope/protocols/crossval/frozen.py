@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from oodscope.activations.activations import Activations
-from oodscope.activations.store import ActivationStore
+from oodscope.activations.store.store import ActivationStore
 from oodscope.data.imageset import ImageSet
 from oodscope.execution.progress import SILENT, Progress
-from oodscope.models.classifier import Classifier
+from oodscope.models.classifier.classifier import Classifier
 from oodscope.protocols.crossval.draws import Rows, TrainingRows
 from oodscope.protocols.crossval.trainer import FoldModel
 from oodscope.training.heads.recipe import HeadRecipe

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from oodscope.base.errors import DataError, UnknownNameError
 from oodscope.data.corpora import get_corpus, pretraining_overlap
 from oodscope.data.imageset import ImageSet
-from oodscope.models.classifier import Classifier
+from oodscope.models.classifier.classifier import Classifier
 from oodscope.protocols.crossval.pair import Pair, distinct_sets
 
 

@@ -15,9 +15,9 @@ from oodscope.base.errors import ModelError
 from oodscope.data.imageset import ImageSet
 from oodscope.data.preprocess import Preprocess
 from oodscope.execution.progress import SILENT, Progress
-from oodscope.models.classifier import Classifier
-from oodscope.models.device import choose_device
-from oodscope.models.zoo import create_model
+from oodscope.models.classifier.classifier import Classifier
+from oodscope.models.classifier.network import choose_device
+from oodscope.models.zoo.zoo import create_model
 from oodscope.protocols.crossval.draws import Rows, TrainingRows
 from oodscope.protocols.crossval.trainer import FoldModel
 from oodscope.training.fine_tune import FineTune

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from oodscope.activations.store import PRECISION
+from oodscope.activations.store.store import PRECISION
 from oodscope.base.errors import DataError
 from oodscope.base.hashing import fingerprint
 from oodscope.detectors.base import Detector, parameters_json

@@ -8,7 +8,7 @@ import torch
 from oodscope.activations.activations import Activations
 from oodscope.data.imageset import ImageSet
 from oodscope.execution.progress import Progress
-from oodscope.models.classifier import Classifier
+from oodscope.models.classifier.classifier import Classifier
 from oodscope.protocols.crossval.draws import Rows, TrainingRows
 
 

@@ -12,8 +12,8 @@ from oodscope.data.benchmark import Benchmark, Role
 from oodscope.metrics.calibration.calibration import Reliability, equal_mass_reliability, reliability
 from oodscope.metrics.calibration.classwise import classwise_calibration_error, classwise_interval
 from oodscope.metrics.interval import wilson_interval
-from oodscope.models.classifier import Classifier
-from oodscope.models.ensemble import Ensemble
+from oodscope.models.classifier.classifier import Classifier
+from oodscope.models.classifier.ensemble import Ensemble
 from oodscope.protocols.generated.opinion import Extract
 from oodscope.results.generated import NETWORKS, PROTOCOL, RELIABILITY, WORST, with_calibration
 from oodscope.results.measurement import Measurement

@@ -13,7 +13,7 @@ from oodscope.data.imageset import ImageSet
 from oodscope.generation.ensemble import check_disjoint
 from oodscope.generation.perceptual import Perceptual
 from oodscope.metrics.generated.information import Window
-from oodscope.models.classifier import Classifier
+from oodscope.models.classifier.classifier import Classifier
 from oodscope.protocols.generated.nearness import equal_count, frechet_distances
 from oodscope.protocols.generated.opinion import Extract, Opinion, ask
 from oodscope.protocols.generated.perceived import perceived

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from oodscope.activations.activations import Activations
-from oodscope.activations.store import ActivationStore
+from oodscope.activations.store.store import ActivationStore
 from oodscope.base.errors import DataError
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.imageset import ImageSet
 from oodscope.execution.progress import SILENT, Progress
-from oodscope.models.classifier import Classifier
+from oodscope.models.classifier.classifier import Classifier
 from oodscope.protocols.generated.calibrating import calibrate
 from oodscope.protocols.generated.checking import GeneratedChecks, check_sets
 from oodscope.results.generated import GeneratedStudy

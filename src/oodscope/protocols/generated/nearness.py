@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from oodscope.data.imageset import ImageSet
 from oodscope.metrics.generated.frechet import Gaussian, frechet_distance
-from oodscope.models.classifier import Classifier
+from oodscope.models.classifier.classifier import Classifier
 from oodscope.protocols.generated.opinion import Extract
 
 MOST = 10_000

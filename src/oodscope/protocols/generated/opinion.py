@@ -10,7 +10,7 @@ from scipy.special import softmax
 from oodscope.activations.activations import Activations
 from oodscope.data.imageset import ImageSet
 from oodscope.metrics.generated.information import mutual_information
-from oodscope.models.classifier import Classifier
+from oodscope.models.classifier.classifier import Classifier
 
 Extract = Callable[[Classifier, ImageSet], Activations]
 """Reads what a network makes of a set from the store."""

@@ -6,11 +6,11 @@ from pathlib import Path
 import pandas as pd
 
 from oodscope.activations.activations import Activations
-from oodscope.activations.published import write_published
-from oodscope.activations.store import PRECISION, ActivationStore
+from oodscope.activations.store.published import write_published
+from oodscope.activations.store.store import PRECISION, ActivationStore
 from oodscope.data.benchmark import Benchmark
 from oodscope.execution.progress import SILENT, Progress
-from oodscope.models.classifier import Classifier
+from oodscope.models.classifier.classifier import Classifier
 
 PUBLISHED = ("id_train", "id_val", "id_test", "near", "far", "csid", "ood_val")
 

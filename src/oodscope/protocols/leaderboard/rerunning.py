@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from oodscope.activations.activations import Activations
-from oodscope.activations.published import PublishedActivations
+from oodscope.activations.store.published import PublishedActivations
 from oodscope.base.errors import DataError, DetectorError
 from oodscope.detectors.base import Detector
 from oodscope.detectors.saving import restored

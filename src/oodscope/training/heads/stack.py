@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from oodscope.data.addressed import Draws
-from oodscope.models.head import Head
+from oodscope.models.classifier.head import Head
 from oodscope.training.heads.draws import uniform
 from oodscope.training.heads.trained import TrainedHead
 

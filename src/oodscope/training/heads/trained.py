@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from oodscope.activations.activations import Activations
-from oodscope.models.head import Head
+from oodscope.models.classifier.head import Head
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from oodscope.execution.progress import SILENT, Progress
-from oodscope.models.device import choose_device
+from oodscope.models.classifier.network import choose_device
 from oodscope.training.heads.grouping import group_tasks
 from oodscope.training.heads.recipe import HeadRecipe
 from oodscope.training.heads.session import Session, Table

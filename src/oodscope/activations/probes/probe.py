@@ -1,0 +1,109 @@
+"""Probe: what a detector needs beyond logits and features."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from oodscope.base.hashing import fingerprint
+from oodscope.models.classifier.classifier import Classifier
+from oodscope.models.classifier.network import Outputs
+
+RECORDED = "recorded forward"
+"""The forward pass whose graph all gradients of a batch share."""
+
+
+class Passes:
+    """One prepared batch, and the passes over it that several probes may share.
+
+    Every gradient comes from one recorded forward pass, and a gradient of the same name is computed once.
+
+    Parameters
+    ----------
+    classifier : whose network is asked.
+    images : preprocessed images on the classifier's device.
+    """
+
+    def __init__(self, classifier: Classifier, images: Tensor) -> None:
+        self.classifier = classifier
+        self.images = images.detach()
+        self._gradients: dict[str, Tensor] = {}
+
+    @cached_property
+    def recorded(self) -> tuple[Tensor, Outputs]:
+        """The images as a leaf of a graph, and the outputs at its end (the pass named ``RECORDED``)."""
+        leaf = self.images.clone().requires_grad_(True)
+        return leaf, self.classifier.forward(leaf, grad=True)
+
+    def gradient(self, name: str, objective: Callable[[Outputs], Tensor]) -> Tensor:
+        """The gradient of a scalar ``objective`` of the outputs with respect to the images, called ``name``.
+
+        The objective is a sum over images, never a mean: what one image gets must not depend on its batch.
+        """
+        if name not in self._gradients:
+            leaf, outputs = self.recorded
+            (self._gradients[name],) = torch.autograd.grad(objective(outputs), leaf, retain_graph=True)
+        return self._gradients[name]
+
+
+class Probe(ABC):
+    """A function of network and images, run inside extraction and kept as a column.
+
+    Two detectors that ask for equal probes share the column. A probe names the passes that it needs per image
+    beyond the plain one; passes of the same name are shared between probes, so a run can declare how many it
+    takes and a test can count them.
+    """
+
+    @property
+    @abstractmethod
+    def column(self) -> str:
+        """The column's name, parameters included: equal names mean equal values."""
+
+    @property
+    @abstractmethod
+    def forwards(self) -> frozenset[str]:
+        """Names of the forward passes it needs."""
+
+    @property
+    @abstractmethod
+    def backwards(self) -> frozenset[str]:
+        """Names of the backward passes it needs."""
+
+    @abstractmethod
+    def __call__(self, passes: Passes) -> Tensor:
+        """One row per image of the batch."""
+
+    @property
+    def key(self) -> str:
+        """Address of the stored column: code and parameters."""
+        return fingerprint([type(self).__module__, type(self).__qualname__, self.column])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Probe) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+class Tap(Probe):
+    """A probe that looks on while the plain pass runs, and so costs no pass of its own."""
+
+    @property
+    def forwards(self) -> frozenset[str]:
+        return frozenset()
+
+    @property
+    def backwards(self) -> frozenset[str]:
+        return frozenset()
+
+    @abstractmethod
+    def watching(self, classifier: Classifier) -> AbstractContextManager[Callable[[], Tensor]]:
+        """Inside the block the network's passes are watched; the function says what the last one showed."""
+
+    def __call__(self, passes: Passes) -> Tensor:
+        with self.watching(passes.classifier) as shown:
+            passes.classifier.forward(passes.images)
+            return shown()

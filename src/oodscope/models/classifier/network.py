@@ -1,0 +1,142 @@
+"""One pass through any network: whatever it returns becomes one checked ``[N, K]`` tensor."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from oodscope.base.errors import ModelError
+
+
+def choose_device(wanted: str | torch.device) -> torch.device:
+    """The device called ``wanted``; ``"auto"`` is CUDA if there is one, else MPS, else the CPU.
+
+    A device that this machine lacks is refused here, not minutes later in the middle of a run.
+    """
+    if wanted == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    try:
+        device = torch.device(wanted)
+    except RuntimeError as error:
+        raise ModelError(f"unknown device {wanted!r}: use 'auto', 'cpu', 'cuda', 'cuda:1' or 'mps'") from error
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise ModelError(
+            f"device {str(device)!r} is not there: torch sees {torch.cuda.device_count()} CUDA devices. "
+            "Use device='auto', or install a CUDA build of torch and check `nvidia-smi`"
+        )
+    if device.type == "mps" and not torch.backends.mps.is_available():
+        raise ModelError("device 'mps' is not there: it needs a Mac with Apple silicon. Use device='auto'")
+    return device
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode inside the block; afterwards every module is in the mode it was in."""
+    training = [module for module in model.modules() if module.training]
+    if training:
+        model.eval()
+    try:
+        yield
+    finally:
+        for module in training:
+            # not module.train(), which would also switch children that were frozen in evaluation mode
+            module.training = True
+
+
+@contextmanager
+def weights_at_rest(model: nn.Module) -> Iterator[None]:
+    """No gradient reaches the weights from graphs recorded inside the block.
+
+    A later ``backward()`` then costs only the path to the input, and leaves no ``.grad`` behind.
+    """
+    moving = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    for parameter in moving:
+        parameter.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for parameter in moving:
+            parameter.requires_grad_(True)
+
+
+@contextmanager
+def full_precision(device: torch.device) -> Iterator[None]:
+    """Products at full precision inside the block, and equal products when asked again.
+
+    On CUDA, convolutions use TF32 by default, whose eleven bits would hide whether a 1x1 convolution
+    really yields the logits; so would autocast on any device. Without TF32, cuDNN may choose a transposed
+    convolution that sums in another order each time, and a scorer would look random that is not.
+    """
+    precision = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        exact = torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False)
+        with torch.autocast(device.type, enabled=False), exact:
+            yield
+    finally:
+        torch.set_float32_matmul_precision(precision)
+
+
+class Outputs(NamedTuple):
+    """What one pass yields: ``logits [N, C]`` and, if the head is known, ``features [N, D]``; float32."""
+
+    logits: Tensor
+    features: Tensor | None
+
+
+class NetworkError(ModelError):
+    """The network itself could not digest a batch."""
+
+
+def run_network(model: nn.Module, batch: Tensor) -> Tensor:
+    """The logits (or features, for a network without head) of one batch, checked for shape."""
+    try:
+        returned = model(batch.to(input_dtype(model)))
+    except torch.OutOfMemoryError:
+        raise  # callers answer it with a smaller batch
+    except Exception as error:
+        problem = f"{type(model).__name__} fails on a batch of shape {list(batch.shape)}"
+        raise NetworkError(f"{problem}: {first_line(error)}") from error
+    return _checked(returned_tensor(returned), batch.shape[0])
+
+
+def input_dtype(model: nn.Module) -> torch.dtype:
+    """The floating type of the weights, so that a half-precision network gets half-precision images."""
+    return next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
+
+
+def first_line(error: Exception) -> str:
+    """What foreign code complains of, short enough for a line of our own."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
+def returned_tensor(returned: Any) -> Tensor:
+    """A tensor, ``{"logits": ...}``, an object with ``.logits``, or a tuple that begins with the logits."""
+    if isinstance(returned, Mapping):
+        if "logits" not in returned:
+            keys = ", ".join(sorted(map(repr, returned)))
+            raise ModelError(f"the network returns a dict without 'logits'; its keys are {keys}")
+        returned = returned["logits"]
+    elif hasattr(returned, "logits"):
+        returned = returned.logits
+    elif isinstance(returned, (tuple, list)) and returned:
+        returned = returned[0]
+    if not isinstance(returned, Tensor):
+        raise ModelError(
+            f"the network returns a {type(returned).__name__}; needed: a tensor of logits, a dict or object "
+            "with 'logits', or a tuple that begins with them"
+        )
+    return returned
+
+
+def _checked(logits: Tensor, rows: int) -> Tensor:
+    if logits.ndim != 2 or logits.shape[0] != rows:
+        shape = list(logits.shape)
+        raise ModelError(f"the network turns {rows} images into shape {shape}; needed: [{rows}, classes]")
+    if logits.shape[1] < 2:
+        raise ModelError("the network has one class only: a classifier needs two logits or more")
+    return logits

@@ -1,0 +1,142 @@
+"""The zoo: a name becomes a network, with weights and the transform that belongs to them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from torch import Tensor, nn
+
+from oodscope.base.errors import ModelError, UnknownNameError
+from oodscope.models.classifier.checkpoint import Weights, head_classes, load_weights, read_checkpoint
+from oodscope.models.zoo.huggingface import build_hf
+from oodscope.models.zoo.libraries import build_timm, build_torchvision, library_names
+from oodscope.models.zoo.openclip import open_towers
+from oodscope.models.zoo.zero_shot import TextHead, zero_shot
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """What a catalogue says of one of our own small networks."""
+
+    summary: str
+    input_size: int
+    target: str
+
+
+def _small(name: str, summary: str) -> tuple[str, ModelInfo]:
+    return name, ModelInfo(summary, 32, f"oodscope.models.small:{name}")
+
+
+MODELS: dict[str, ModelInfo] = dict(
+    [
+        _small("small_cnn", "four convolutions and a linear head; trains in seconds on a laptop"),
+        _small("resnet18_32", "ResNet-18 with a 3x3 stem, the usual network of the CIFAR benchmarks"),
+        _small("vgg11_32", "VGG-11 with batch norm: plain convolutions, nothing skipped"),
+        _small("densenet_40_24", "DenseNet-BC 40 of growth 24: every layer reads all before it"),
+        _small("wrn_16_4", "Wide ResNet 16-4: small and strong"),
+        _small("wrn_28_10", "Wide ResNet 28-10, the large network of the CIFAR literature"),
+        _small("vit_tiny_32", "a small vision transformer; its features are signed"),
+    ]
+)
+
+
+_BUILDERS = {"timm": build_timm, "torchvision": build_torchvision, "hf": build_hf}
+_ALSO = "Also: timm:NAME, torchvision:NAME, hf:NAME, open_clip:NAME/TAG, dinov2:NAME, python:MODULE:FUNCTION"
+
+
+class ZooModel(NamedTuple):
+    """A network and, if its weights brought one, the transform it was trained with."""
+
+    model: nn.Module
+    transform: Callable[..., Tensor] | None
+
+
+def create_model(
+    spec: str,
+    *,
+    num_classes: int | None = None,
+    weights: str | Path | Weights | None = None,
+    class_names: Sequence[str] | None = None,
+    text_head: TextHead | None = None,
+    device: str = "auto",
+) -> ZooModel:
+    """Make the network that ``spec`` names.
+
+    Parameters
+    ----------
+    spec : one of ``MODELS``, ``timm:NAME``, ``torchvision:NAME``, ``hf:NAME`` (a name on the hub, or a folder) or
+        ``open_clip:NAME/TAG``. Networks that end in features (``dinov2:NAME``) come from ``create_backbone``.
+    num_classes : by default what the weights have; without weights, what the library's default is.
+    weights : ``"pretrained"`` for the published ones, with their transform; or the path of a ``.safetensors``,
+        ``.pt`` or ``.pth`` file, or a state dict, whose transform only its maker knows. ``None`` leaves the network
+        untrained.
+    class_names, text_head : for networks that classify by words (``open_clip``): the classes, and how sentences
+        and negative labels are made for them.
+    device : where those sentences are embedded.
+    """
+    library, _, name = spec.partition(":")
+    if library == "open_clip":
+        return _zero_shot(name, weights, class_names or (), text_head or TextHead(), device)
+    if library == "dinov2":
+        raise ModelError(f"{spec} ends in features: give it a linear head (head: FILE) or fit one (probe: {{}})")
+    build = _BUILDERS.get(library)
+    if build is None and spec not in MODELS:
+        raise UnknownNameError("model", spec, [*MODELS, *library_names()], _ALSO)
+    if weights == "pretrained":
+        if build is None:
+            raise ModelError(f"{spec}: there are no published weights; train it, or pass weights=PATH")
+        return ZooModel(*build(name, num_classes, pretrained=True))
+    state = weights if weights is None or isinstance(weights, dict) else read_checkpoint(weights)
+    transform: Callable[..., Tensor] | None = None
+
+    def make(classes: int | None) -> nn.Module:
+        nonlocal transform
+        if build is None:
+            return _make_small(spec, classes, state)
+        model, transform = build(name, classes)
+        return model
+
+    model = make(num_classes)
+    if state is not None:
+        found = head_classes(model, state) if num_classes is None else None
+        if found is not None and found != head_classes(model, model.state_dict()):
+            model = make(found)
+        load_weights(model, state, "the state dict" if isinstance(weights, dict) else str(weights))
+    return ZooModel(model, transform)
+
+
+def _zero_shot(
+    name: str,
+    weights: str | Path | Weights | None,
+    class_names: Sequence[str],
+    text_head: TextHead,
+    device: str,
+) -> ZooModel:
+    if len(class_names) < 2:
+        raise ModelError(f"open_clip:{name} classifies by words: say class_names=[...], two or more")
+    if isinstance(weights, dict):
+        raise ModelError(f"open_clip:{name} is made from its published weights or a file, not from a state dict")
+    towers = open_towers(name, weights)
+    model = zero_shot(
+        towers.image,
+        lambda sentences: towers.embed(sentences, device),
+        class_names,
+        text_head,
+        scale=towers.scale,
+        bias=towers.bias,
+    )
+    return ZooModel(model, towers.transform)
+
+
+def _make_small(name: str, num_classes: int | None, state: Weights | None) -> nn.Module:
+    """One of our own networks, for as many input channels as the checkpoint's first filters have."""
+    if num_classes is None and state is None:
+        raise ModelError(f"{name}: say num_classes=..., or pass weights, which tell it")
+    from oodscope.models.small import SMALL_NETS  # here, because it brings torchvision along
+
+    builder = SMALL_NETS[name]
+    model = builder(num_classes or 10)
+    first = next(key for key, tensor in model.state_dict().items() if tensor.ndim == 4)
+    filters = (state or {}).get(first)
+    return model if filters is None else builder(num_classes or 10, channels=filters.shape[1])
