@@ -23,7 +23,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn.functional import conv2d, pixel_unshuffle, softplus
 
-from oodscope.detectors.function_scorer import FunctionScorer
+from oodscope.deploy.function_scorer import FunctionScorer
 from oodscope.metrics.ranking.ranking import Ranking
 from oodscope.models.classifier.network import choose_device
 from openood_cifar import pack

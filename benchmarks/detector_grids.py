@@ -16,8 +16,8 @@ import torch
 
 import oodscope as oods
 from oodscope.data.benchmark import Validation
-from oodscope.detectors.fitting import fit_detector
 from oodscope.detectors.registry import DETECTORS, create_detector
+from oodscope.detectors.tuning import fit_detector
 from openood_cifar import open_benchmark, open_classifier
 
 LEFT_OUT = ("opengan", "gmm", "openmax")

@@ -33,7 +33,7 @@ from scipy.stats import spearmanr
 
 import oodscope as oods
 from density_models import Autoencoder, autoencoder_scorer, flow_scorer, load_density
-from oodscope.detectors.function_scorer import TensorScorer
+from oodscope.deploy.function_scorer import TensorScorer
 from oodscope.generation.variations.base import Variation
 from oodscope.generation.variations.gan import GanVariation
 from oodscope.generation.variations.registry import create_variation

@@ -22,8 +22,8 @@ from torch import Tensor, nn
 from torchvision.models import resnet18
 
 import oodscope as oods
-from oodscope.detectors.knn import KNN
-from oodscope.detectors.scorer import Scorer
+from oodscope.deploy.scorer import Scorer
+from oodscope.detectors.methods.knn import KNN
 from oodscope.generation.compiling import Compiled
 from oodscope.generation.energy import Standardised
 from oodscope.generation.fast import FastPipeline, quick_products

@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from oodscope.data.loading import load_benchmark as load_benchmark
     from oodscope.data.own import own_benchmark as own_benchmark
     from oodscope.data.preprocess import Preprocess as Preprocess
-    from oodscope.detectors.artefact import load as load
+    from oodscope.deploy.artefact import load as load
+    from oodscope.deploy.fit import fit_scorer as fit_scorer
+    from oodscope.deploy.function_scorer import FunctionScorer as FunctionScorer
+    from oodscope.deploy.scorer import Scorer as Scorer
     from oodscope.detectors.base import Detector as Detector
-    from oodscope.detectors.deploying import fit_scorer as fit_scorer
-    from oodscope.detectors.function_scorer import FunctionScorer as FunctionScorer
     from oodscope.detectors.registry import create_detector as create_detector
     from oodscope.detectors.saving import load_detector as load_detector
-    from oodscope.detectors.scorer import Scorer as Scorer
     from oodscope.execution.console import ConsoleProgress as ConsoleProgress
     from oodscope.models.classifier.classifier import Classifier as Classifier
     from oodscope.models.zoo.zoo import create_model as create_model
@@ -62,10 +62,10 @@ if TYPE_CHECKING:
     from oodscope.results.scoretable import ScoreTable as ScoreTable
     from oodscope.results.seeds import over_seeds as over_seeds
     from oodscope.results.store import ResultStore as ResultStore
-    from oodscope.training.cross_entropy import CrossEntropy as CrossEntropy
-    from oodscope.training.fine_tune import FineTune as FineTune
-    from oodscope.training.outlier_exposure import OutlierExposure as OutlierExposure
-    from oodscope.training.trained import train as train
+    from oodscope.training.methods.cross_entropy import CrossEntropy as CrossEntropy
+    from oodscope.training.methods.fine_tune import FineTune as FineTune
+    from oodscope.training.methods.outlier_exposure import OutlierExposure as OutlierExposure
+    from oodscope.training.train import train as train
 
 _HOMES = {
     "ActivationStore": "activations.store.store",
@@ -73,28 +73,28 @@ _HOMES = {
     "Benchmark": "data.benchmark",
     "Classifier": "models.classifier.classifier",
     "ConsoleProgress": "execution.console",
-    "CrossEntropy": "training.cross_entropy",
+    "CrossEntropy": "training.methods.cross_entropy",
     "CrossValidationPlan": "protocols.crossval.plan",
     "Detector": "detectors.base",
     "DualKFold": "data.folds.splitters",
-    "FineTune": "training.fine_tune",
+    "FineTune": "training.methods.fine_tune",
     "FineTuning": "protocols.crossval.networks",
     "FoldPlan": "data.folds.sets",
     "FrozenEmbeddings": "protocols.crossval.frozen",
     "FullTraining": "protocols.crossval.networks",
-    "FunctionScorer": "detectors.function_scorer",
+    "FunctionScorer": "deploy.function_scorer",
     "GeneratedChecks": "protocols.generated.checking",
     "HierarchicalKFold": "data.folds.splitters",
     "HumanCentric": "protocols.human_options",
     "ImageSet": "data.imageset",
     "OodscopeError": "base.errors",
-    "OutlierExposure": "training.outlier_exposure",
+    "OutlierExposure": "training.methods.outlier_exposure",
     "Pair": "protocols.crossval.pair",
     "Preprocess": "data.preprocess",
     "Result": "results.result",
     "ResultStore": "results.store",
     "ScoreTable": "results.scoretable",
-    "Scorer": "detectors.scorer",
+    "Scorer": "deploy.scorer",
     "attack": "protocols.adversarial.attacking",
     "audit": "api",
     "compare": "protocols.comparing",
@@ -104,16 +104,16 @@ _HOMES = {
     "create_model": "models.zoo.zoo",
     "cross_validate": "protocols.crossval.engine",
     "evaluate": "api",
-    "fit_scorer": "detectors.deploying",
+    "fit_scorer": "deploy.fit",
     "fold_sets": "data.folds.sets",
     "fit_scorers": "protocols.scoring",
     "judge_generated": "protocols.generated.judging",
-    "load": "detectors.artefact",
+    "load": "deploy.artefact",
     "load_benchmark": "data.loading",
     "load_detector": "detectors.saving",
     "over_seeds": "results.seeds",
     "own_benchmark": "data.own",
-    "train": "training.trained",
+    "train": "training.train",
     "write_attack": "report.attack",
     "write_audit": "report.audit",
     "write_generated_study": "report.generated",

@@ -9,9 +9,9 @@ from sklearn.mixture import GaussianMixture
 
 from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
-from oodscope.detectors.bank import picked_rows
-from oodscope.detectors.neighbors import largest
-from oodscope.detectors.perceptron import Adam, answer, folded, perceptron
+from oodscope.detectors.math.bank import picked_rows
+from oodscope.detectors.math.neighbors import largest
+from oodscope.detectors.methods.opengan import Adam, answer, folded, perceptron
 from oodscope.detectors.registry import create_detector
 from oodscope.metrics.ranking.ranking import Ranking
 from tests.detectors.test_against_twins import WORLDS
@@ -141,7 +141,7 @@ class TestBanks:
     def test_relation_skips_no_tile_that_counts(self, monkeypatch):
         train, _, test = world(classes=40, n=400)
         whole = fitted_to(train, "relation").score(activations(test))
-        monkeypatch.setattr("oodscope.detectors.relation.TILE", 7)
+        monkeypatch.setattr("oodscope.detectors.methods.relation.TILE", 7)
         assert torch.allclose(fitted_to(train, "relation").score(activations(test)), whole, rtol=1e-6)
 
 
@@ -185,7 +185,7 @@ class TestPrincipalSpaces:
     def test_one_decomposition_serves_both(self, monkeypatch):
         train = activations(world()[0])
         create_detector("vim").fit(train)
-        monkeypatch.setattr("oodscope.detectors.spectrum.eigenbasis", None)
+        monkeypatch.setattr("oodscope.detectors.math.principal.eigenbasis", None)
         create_detector("residual", dim=3).fit(train)
 
 

@@ -10,9 +10,9 @@ from scipy.stats import weibull_min
 
 from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
+from oodscope.detectors.math.softmax import average, gaps, powers_
+from oodscope.detectors.methods.openmax import fit_weibull
 from oodscope.detectors.registry import create_detector
-from oodscope.detectors.softmax import average, gaps, powers_
-from oodscope.detectors.weibull import fit_weibull
 from tests.detectors.worlds import activations, world
 
 OURS = [
@@ -149,7 +149,7 @@ class TestTemperature:
         assert ours == pytest.approx(math.exp(best.x), rel=1e-4)
 
     def test_a_few_passes_suffice(self, monkeypatch):
-        from oodscope.detectors.temp_scaling import TempScaling
+        from oodscope.detectors.methods.temp_scaling import TempScaling
 
         passes, plain = [], TempScaling._derivatives
         monkeypatch.setattr(TempScaling, "_derivatives", lambda *a: passes.append(a) or plain(*a))
@@ -204,7 +204,7 @@ class TestKLM:
         _, val, test = world(classes=60, n=600, scale=scale)
         detector = create_detector("klm").fit(activations(val))
         exact = detector.score(activations(test))
-        monkeypatch.setattr("oodscope.detectors.klm.FEW", 0)
+        monkeypatch.setattr("oodscope.detectors.methods.klm.FEW", 0)
         assert torch.allclose(detector.score(activations(test)), exact, rtol=1e-4, atol=0)
 
     def test_predictions_not_labels_make_templates(self):

@@ -11,8 +11,7 @@ from oodscope.activations.probes.probe import Tap
 from oodscope.activations.probes.taps import MemberLogits
 from oodscope.base.catalog import catalog
 from oodscope.base.errors import DetectorError
-from oodscope.detectors.base import Cost, Needs
-from oodscope.detectors.offer import Offer
+from oodscope.detectors.base import Cost, Needs, Offer
 from oodscope.detectors.registry import DETECTORS, create_detector
 from tests.detectors.worlds import activations, world
 

@@ -9,8 +9,8 @@ from torch import nn
 
 import oodscope as oods
 from oodscope.base.errors import DetectorError
-from oodscope.detectors import onnx as exporting
-from oodscope.detectors.onnx import OUTPUTS, ScorerGraph, draw, export_onnx
+from oodscope.deploy import onnx as exporting
+from oodscope.deploy.onnx import OUTPUTS, ScorerGraph, draw, export_onnx
 from tests.tiny import classifier, images, imageset
 
 onnxruntime = pytest.importorskip("onnxruntime")

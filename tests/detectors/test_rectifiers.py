@@ -7,9 +7,9 @@ import torch
 from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.base import Detector
-from oodscope.detectors.quantiles import percentiles
+from oodscope.detectors.math.quantiles import percentiles
+from oodscope.detectors.rectifier import kept, top_mask, top_values
 from oodscope.detectors.registry import create_detector
-from oodscope.detectors.topshare import kept, top_mask, top_values
 from tests.detectors.twins import rectifiers
 from tests.detectors.worlds import activations, world
 
@@ -197,7 +197,7 @@ class TestAdaScale:
         assert np.allclose(scores(name, train, val, val, low=50, high=95), theirs, rtol=1e-4)
 
     def test_remembers_at_most_five_thousand_drawn_by_seed(self, monkeypatch):
-        monkeypatch.setattr("oodscope.detectors.adascale.REMEMBERED", 20)
+        monkeypatch.setattr("oodscope.detectors.methods.adascale.REMEMBERED", 20)
         train, val, _ = world()
         first, again, other = (fitted("adascale_a", train, val, seed=seed).instability_ for seed in (0, 0, 1))
         assert len(first) == 20
@@ -237,7 +237,7 @@ class TestNAC:
             scores("nac", *world(), **params)
 
     def test_the_gradient_is_that_of_the_divergence(self):
-        from oodscope.detectors.nac import _influence
+        from oodscope.detectors.methods.nac import _influence
 
         train, _, _ = world(n=20)
         features = torch.tensor(train["features"], requires_grad=True)
@@ -282,7 +282,7 @@ def test_noise_scores_above_data_at_parameters_that_fit_the_data(name, params):
 @pytest.mark.parametrize("in_memory", [0, 2**24])
 def test_percentiles_are_exact_whether_ordered_or_counted(signed, ties, in_memory, monkeypatch):
     monkeypatch.setattr("oodscope.activations.activations.CHUNK_NUMBERS", 100)
-    monkeypatch.setattr("oodscope.detectors.quantiles.IN_MEMORY", in_memory)
+    monkeypatch.setattr("oodscope.detectors.math.quantiles.IN_MEMORY", in_memory)
     values = np.random.default_rng(0).normal(size=(37, 9)).astype(np.float32)
     values = values if signed else np.abs(values)
     values = values.round() if ties else values

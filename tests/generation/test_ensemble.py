@@ -9,9 +9,9 @@ from oodscope.generation.ensemble import HETEROGENEOUS, check_disjoint, train_en
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.classifier.fingerprint import weights_fingerprint
 from oodscope.models.zoo.zoo import MODELS
-from oodscope.training.augment import Augment
-from oodscope.training.cross_entropy import CrossEntropy
-from oodscope.training.trained import train
+from oodscope.training.augment.crop import Augment
+from oodscope.training.methods.cross_entropy import CrossEntropy
+from oodscope.training.train import train
 from tests import tiny
 
 RECIPE = CrossEntropy(epochs=2, batch_size=50, learning_rate=0.05, augment=Augment(pad=0, flip=False))
@@ -52,7 +52,7 @@ def test_a_finished_member_is_read_back(tmp_path, monkeypatch):
     def never(*args, **options):
         raise AssertionError("trained again")
 
-    monkeypatch.setattr("oodscope.training.loop.Loop", never)
+    monkeypatch.setattr("oodscope.training.loop.loop.Loop", never)
     assert [each.fingerprint for each in ensemble(tmp_path)] == [each.fingerprint for each in first]
     with pytest.raises(AssertionError, match="trained again"):
         ensemble(tmp_path, seeds=(0, 2))

@@ -7,7 +7,7 @@ from torch import nn
 
 import oodscope as oods
 from oodscope.base.errors import DetectorError
-from oodscope.detectors.scorer import Scorer
+from oodscope.deploy.scorer import Scorer
 from oodscope.generation import compiling
 from oodscope.generation.energy import Standardised
 from oodscope.generation.fast import FastPipeline

@@ -18,8 +18,8 @@ from oodscope.generation.semantic import EnsembleInformation
 from oodscope.metrics.generated.information import Window, overlap_window
 from oodscope.models.generators.saved import save_generator
 from oodscope.models.generators.stylegan import GeneratorShape, StyleGenerator
-from oodscope.training.augment import Augment
-from oodscope.training.cross_entropy import CrossEntropy
+from oodscope.training.augment.crop import Augment
+from oodscope.training.methods.cross_entropy import CrossEntropy
 from tests import tiny
 
 ENSEMBLE = CrossEntropy(epochs=2, batch_size=40, learning_rate=0.05, augment=Augment(pad=0, flip=False))

@@ -15,7 +15,7 @@ from scipy.stats import ks_2samp
 
 import oodscope as oods
 from oodscope.base.errors import DataError, DetectorError, OodscopeError, StorageError
-from oodscope.detectors.function_scorer import FunctionScorer
+from oodscope.deploy.function_scorer import FunctionScorer
 from oodscope.generation.energy import Standardised
 from oodscope.generation.found import Found, images_of
 from oodscope.generation.samplers import create_sampler

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import oodscope as oods
-from oodscope.detectors.scorer import Scorer
+from oodscope.deploy.scorer import Scorer
 from oodscope.generation.energy import RankProbit, Standardised
 from oodscope.generation.fast import FastPipeline
 from oodscope.generation.noise import Noise

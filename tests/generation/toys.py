@@ -2,7 +2,7 @@
 
 import torch
 
-from oodscope.detectors.function_scorer import FunctionScorer
+from oodscope.deploy.function_scorer import FunctionScorer
 from oodscope.generation.domains import Box, Sphere
 from oodscope.generation.variations.base import Variation
 

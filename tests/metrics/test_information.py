@@ -11,7 +11,7 @@ from sklearn.metrics import mutual_info_score
 from oodscope.activations.activations import Activations
 from oodscope.activations.probes.taps import MemberLogits
 from oodscope.base.errors import DataError
-from oodscope.detectors.mutual_information import MutualInformation
+from oodscope.detectors.methods.ensembles import MutualInformation
 from oodscope.metrics.generated.information import most_information, mutual_information
 
 

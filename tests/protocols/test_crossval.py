@@ -26,11 +26,11 @@ from oodscope.protocols.crossval.networks import FineTuning, FullTraining
 from oodscope.protocols.crossval.pair import Pair
 from oodscope.protocols.crossval.plan import PAPER_DETECTORS, CrossValidationPlan
 from oodscope.results.crossval import CrossValidationTable
-from oodscope.training.cross_entropy import CrossEntropy
-from oodscope.training.fine_tune import FineTune
 from oodscope.training.heads.recipe import HeadRecipe
 from oodscope.training.heads.task import HeadTask
 from oodscope.training.heads.training import train_heads
+from oodscope.training.methods.cross_entropy import CrossEntropy
+from oodscope.training.methods.fine_tune import FineTune
 from tests.protocols.crossval_world import RecordingTrainer, known, pairs, strange
 from tests.tiny import TRANSFORM, classifier, network
 
@@ -430,7 +430,7 @@ def test_detectors_are_checked_first(tmp_path):
 def test_relation_without_looking_says_the_same(monkeypatch):
     """What an accelerator computes: whole tiles, no rows picked out."""
     from oodscope.activations.activations import Activations
-    from oodscope.detectors import relation
+    from oodscope.detectors.methods import relation
 
     rng = np.random.default_rng(0)
     train, test = (

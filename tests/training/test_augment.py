@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import torch
 
-from oodscope.training.augment import Augment
+from oodscope.training.augment.crop import Augment
 
 
 def crop(image: np.ndarray, pad: int, top: int, left: int, mirrored: bool) -> bytes:

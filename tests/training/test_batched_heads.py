@@ -6,10 +6,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import oodscope.training.heads.grouping as grouping
+import oodscope.training.heads.training as grouping
 from oodscope.base.errors import DataError, OodscopeError
-from oodscope.training.heads.deck import Deck
-from oodscope.training.heads.draws import keep_share, kept, seeded, uniform
+from oodscope.training.heads.deck import Deck, keep_share, kept, seeded, uniform
 from oodscope.training.heads.recipe import HeadRecipe
 from oodscope.training.heads.task import HeadTask
 from oodscope.training.heads.training import train_heads

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 import torch
 
-import oodscope.training.loop as loop
-from oodscope.training.augment import Augment
-from oodscope.training.cross_entropy import CrossEntropy
+import oodscope.training.loop.loop as loop
+from oodscope.training.augment.crop import Augment
 from oodscope.training.heads.recipe import HeadRecipe
 from oodscope.training.heads.session import Session, Table
 from oodscope.training.heads.task import HeadTask
 from oodscope.training.heads.training import train_heads
-from oodscope.training.trained import train
+from oodscope.training.methods.cross_entropy import CrossEntropy
+from oodscope.training.train import train
 from tests.training.training_toys import PREPROCESS, StoppedError, TinyNet, colours, same_weights, stop_at
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")]

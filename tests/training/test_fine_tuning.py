@@ -15,14 +15,14 @@ from oodscope.data.preprocess import Preprocess
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.classifier.new_head import replace_head
 from oodscope.models.zoo.zoo import create_model
-from oodscope.training.augment import Augment
-from oodscope.training.batch import Batch
-from oodscope.training.cross_entropy import CrossEntropy
-from oodscope.training.fine_tune import FineTune
-from oodscope.training.outlier_exposure import OutlierExposure
-from oodscope.training.sets import Sets
-from oodscope.training.streams import Streams
-from oodscope.training.trained import train
+from oodscope.training.augment.crop import Augment
+from oodscope.training.loop.sets import Sets
+from oodscope.training.loop.streams import Streams
+from oodscope.training.methods.cross_entropy import CrossEntropy
+from oodscope.training.methods.fine_tune import FineTune
+from oodscope.training.methods.outlier_exposure import OutlierExposure
+from oodscope.training.recipe import Batch
+from oodscope.training.train import train
 from tests.training.training_toys import PREPROCESS, RECIPE, TinyNet, colours, negatives, same_weights
 
 VIT = {"img_size": 32, "patch_size": 8, "embed_dim": 24, "depth": 1, "num_heads": 2, "num_classes": 11}

@@ -8,7 +8,7 @@ from sklearn.metrics import log_loss
 
 from oodscope.activations.activations import Activations
 from oodscope.base.errors import OodscopeError
-from oodscope.training.linear_probe import LinearProbe
+from oodscope.training.heads.linear_probe import LinearProbe
 
 CLASSES, WIDTH = 5, 12
 

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 import torch
 
-import oodscope.training.loop as loop
+import oodscope.training.loop.loop as loop
 from oodscope.base.errors import DataError
 from oodscope.data.imageset import ImageSet
-from oodscope.training.cross_entropy import CrossEntropy
-from oodscope.training.fine_tune import FineTune
 from oodscope.training.heads.recipe import HeadRecipe
-from oodscope.training.history import Epoch
-from oodscope.training.patience import Patience
-from oodscope.training.trained import train
+from oodscope.training.loop.history import Epoch
+from oodscope.training.loop.loop import Patience
+from oodscope.training.methods.cross_entropy import CrossEntropy
+from oodscope.training.methods.fine_tune import FineTune
+from oodscope.training.train import train
 from tests.training.training_toys import (
     PREPROCESS,
     RECIPE,

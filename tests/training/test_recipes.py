@@ -9,12 +9,12 @@ from pydantic import ValidationError
 from torch import nn
 from torch.nn.functional import cross_entropy, normalize
 
-import oodscope.training.loop as loop
+import oodscope.training.loop.loop as loop
 from oodscope.base.errors import DataError
-from oodscope.training.cross_entropy import CrossEntropy
-from oodscope.training.outlier_exposure import OutlierExposure
+from oodscope.training.methods.cross_entropy import CrossEntropy
+from oodscope.training.methods.outlier_exposure import OutlierExposure
 from oodscope.training.recipe import Recipe, Step
-from oodscope.training.trained import train
+from oodscope.training.train import train
 from tests.training.training_toys import (
     PREPROCESS,
     RECIPE,

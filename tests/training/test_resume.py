@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 import torch
 
-import oodscope.training.loop as loop
-import oodscope.training.trained as trained
+import oodscope.training.loop.loop as loop
+import oodscope.training.train as trained
 from oodscope.base.errors import StorageError
-from oodscope.training.trained import train
+from oodscope.training.train import train
 from tests.training.training_toys import (
     PREPROCESS,
     RECIPE,

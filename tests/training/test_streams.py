@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-import oodscope.training.pixels as pixels
+import oodscope.training.loop.pixels as pixels
 from oodscope.data.imageset import ImageSet
-from oodscope.training.cross_entropy import CrossEntropy
-from oodscope.training.sets import Sets
-from oodscope.training.streams import Streams
+from oodscope.training.loop.sets import Sets
+from oodscope.training.loop.streams import Streams
+from oodscope.training.methods.cross_entropy import CrossEntropy
 from tests.training.training_toys import PREPROCESS, RECIPE, colours
 
 CPU = torch.device("cpu")

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-import oodscope.training.pixels as pixels
+import oodscope.training.loop.pixels as pixels
 from oodscope.base.errors import DataError, ModelError, OodscopeError
 from oodscope.data.imageset import ImageSet
-from oodscope.training.augment import Augment
-from oodscope.training.cross_entropy import CrossEntropy
+from oodscope.training.augment.crop import Augment
+from oodscope.training.methods.cross_entropy import CrossEntropy
 from oodscope.training.recipe import Step
-from oodscope.training.trained import train
+from oodscope.training.train import train
 from tests.training.training_toys import PREPROCESS, RECIPE, Listener, TinyNet, colours, same_weights
 
 

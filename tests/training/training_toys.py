@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from oodscope.data.imageset import ImageSet
 from oodscope.data.preprocess import Preprocess
-from oodscope.training.augment import Augment
-from oodscope.training.cross_entropy import CrossEntropy
-from oodscope.training.trained import train
+from oodscope.training.augment.crop import Augment
+from oodscope.training.methods.cross_entropy import CrossEntropy
+from oodscope.training.train import train
 
 PREPROCESS = Preprocess(size=12, mean=(0.4, 0.5, 0.6), std=(0.2, 0.25, 0.3))
 RECIPE = CrossEntropy(epochs=3, batch_size=16, learning_rate=0.05, augment=Augment(pad=2, flip=True))
@@ -94,7 +94,7 @@ def same_weights(one: nn.Module, other: nn.Module) -> bool:
 
 def train_slowly(folder: Path, diary: Path) -> None:
     """The victim of the kills: runs in a process of its own and notes every step it makes."""
-    import oodscope.training.loop as loop
+    import oodscope.training.loop.loop as loop
 
     loop.CHECKPOINT_SECONDS, loop.SAVING_SHARE = 0.05, float("inf")
     torch.set_num_threads(1)

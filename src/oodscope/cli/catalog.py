@@ -8,7 +8,7 @@ from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any, TypeVar
 
-import oodscope.detectors
+import oodscope.detectors.methods
 import oodscope.generation.variations
 from oodscope.base.config import read_yaml
 from oodscope.base.files import write_text
@@ -23,7 +23,7 @@ from oodscope.report.paper.figure import FIGURES
 
 T = TypeVar("T")
 
-_ROOT = Path(oodscope.detectors.__file__).parent.parent
+_ROOT = Path(oodscope.__file__).parent
 
 
 def build_catalog() -> dict[str, dict[str, dict[str, Any]]]:
@@ -39,7 +39,7 @@ def build_catalog() -> dict[str, dict[str, dict[str, Any]]]:
 
 
 def _detectors() -> dict[str, dict[str, Any]]:
-    return {cls.name: _detector(cls) for cls in _named(oodscope.detectors, Detector)}  # type: ignore[type-abstract]
+    return {cls.name: _detector(cls) for cls in _named(oodscope.detectors.methods, Detector)}  # type: ignore[type-abstract]
 
 
 def _named(package: ModuleType, base: type[T]) -> list[type[T]]:

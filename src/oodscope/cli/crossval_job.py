@@ -30,9 +30,9 @@ from oodscope.protocols.crossval.pair import Pair
 from oodscope.protocols.crossval.plan import CrossValidationPlan
 from oodscope.protocols.crossval.trainer import Trainer
 from oodscope.report.crossval import write_crossval
-from oodscope.training.cross_entropy import CrossEntropy
-from oodscope.training.fine_tune import FineTune
 from oodscope.training.heads.recipe import HeadRecipe
+from oodscope.training.methods.cross_entropy import CrossEntropy
+from oodscope.training.methods.fine_tune import FineTune
 
 
 class CrossvalJob(StrictModel):

@@ -12,9 +12,9 @@ from oodscope.data.images.readability import usable
 from oodscope.data.imageset import UNLABELLED, ImageSet
 from oodscope.data.loading import load_benchmark
 from oodscope.data.preprocess import Preprocess
-from oodscope.detectors.deploying import fit_scorer
+from oodscope.deploy.fit import fit_scorer
+from oodscope.deploy.scorer import Scorer
 from oodscope.detectors.registry import create_detector
-from oodscope.detectors.scorer import Scorer
 from oodscope.execution.progress import Progress
 from oodscope.metrics.rejection.conformal import Kind
 from oodscope.models.classifier.classifier import Classifier

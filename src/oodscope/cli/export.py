@@ -17,8 +17,8 @@ def export(
     The graph is run against torch before it is handed over, on noise and on --images; one that differs is refused.
     """
     from oodscope.data.images.folders import open_folder
-    from oodscope.detectors.artefact import load
-    from oodscope.detectors.onnx import TOLERANCE, export_onnx
+    from oodscope.deploy.artefact import load
+    from oodscope.deploy.onnx import TOLERANCE, export_onnx
 
     scorer = load(detector, weights=[name.strip() for name in weights.split(",") if name.strip()], device="cpu")
     checked = export_onnx(scorer, onnx, None if images is None else open_folder("images", images))

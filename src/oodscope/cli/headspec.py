@@ -11,7 +11,7 @@ from oodscope.execution.progress import Progress
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.classifier.head import Head
 from oodscope.models.zoo.backbones import create_backbone, read_head
-from oodscope.training.linear_probe import LinearProbe
+from oodscope.training.heads.linear_probe import LinearProbe
 
 
 def classifier_with_head(

@@ -11,7 +11,7 @@ from oodscope.cli.oneset import open_one
 from oodscope.data.imageset import ImageSet
 from oodscope.data.loading import load_benchmark
 from oodscope.execution.progress import Progress
-from oodscope.training.randomness import generator as random_numbers
+from oodscope.training.loop.randomness import generator as random_numbers
 
 HELD_OUT = 5
 """Without a validation set, one image of so many is held out for it."""

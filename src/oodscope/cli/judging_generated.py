@@ -26,8 +26,8 @@ from oodscope.protocols.generated.checking import GeneratedChecks
 from oodscope.protocols.generated.judging import judge_generated
 from oodscope.report.generated import write_generated_study
 from oodscope.results.generated import GeneratedStudy
-from oodscope.training.augment import Augment
-from oodscope.training.cross_entropy import CrossEntropy
+from oodscope.training.augment.crop import Augment
+from oodscope.training.methods.cross_entropy import CrossEntropy
 
 NAME = "recombined"
 LEARNT = 2000

@@ -18,9 +18,9 @@ from oodscope.models.zoo.origin import vote
 from oodscope.models.zoo.python_object import PREFIX, call_python
 from oodscope.models.zoo.zero_shot import TextHead
 from oodscope.models.zoo.zoo import create_model
-from oodscope.training.cross_entropy import CrossEntropy
-from oodscope.training.linear_probe import LinearProbe
-from oodscope.training.trained import train
+from oodscope.training.heads.linear_probe import LinearProbe
+from oodscope.training.methods.cross_entropy import CrossEntropy
+from oodscope.training.train import train
 
 PRETRAINED = "pretrained"
 

@@ -22,7 +22,7 @@ def predict(
     Unreadable images are reported and do not stop the others; the exit status is then 1. A rejected image is no error.
     """
     from oodscope.cli.verdicts import Rows, as_lines, as_table, judge_files
-    from oodscope.detectors.artefact import load
+    from oodscope.deploy.artefact import load
 
     if as_json and as_csv:
         raise OodscopeError("predict: --json or --csv, not both")

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from oodscope.base.errors import OodscopeError
 from oodscope.data.images.decoding import EXTENSIONS, UnreadableImageError, decode
-from oodscope.detectors.scorer import Scorer
+from oodscope.deploy.scorer import Scorer
 from oodscope.execution.console import ConsoleProgress
 
 Rows: TypeAlias = Iterator[dict[str, Any]]

@@ -4,6 +4,7 @@ import inspect
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Flag, StrEnum, auto
 from itertools import product
 from pathlib import Path
@@ -16,8 +17,31 @@ from torch import Tensor
 from oodscope.activations.activations import Activations
 from oodscope.activations.probes.probe import Probe
 from oodscope.base.errors import DetectorError
-from oodscope.detectors.offer import Offer
-from oodscope.detectors.precision import precise
+from oodscope.detectors.math.numbers import precise
+
+
+@dataclass(frozen=True)
+class Offer:
+    """Known before anything is extracted, so that a detector that cannot run is named at once.
+
+    Parameters
+    ----------
+    head : whether features and a linear head were found.
+    train : whether there are in-distribution training images.
+    held_out : whether there are in-distribution validation images.
+    signed : whether features may be negative.
+    stages : how many resolutions of feature maps the network has.
+    members : how many networks vote; 0 for a single network.
+    negatives : how many negative labels a vision-language network compares with.
+    """
+
+    head: bool
+    train: bool
+    held_out: bool
+    signed: bool = False
+    stages: int = 0
+    members: int = 0
+    negatives: int = 0
 
 
 class Needs(Flag):

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from oodscope.detectors.function_scorer import TensorScorer
-from oodscope.detectors.precision import precise
-from oodscope.detectors.scorer import Scorer
+from oodscope.deploy.function_scorer import TensorScorer
+from oodscope.deploy.scorer import Scorer
+from oodscope.detectors.math.numbers import precise
 from oodscope.execution.progress import Advance, Progress
 from oodscope.generation.energy import Energy
 from oodscope.generation.fast import FastPipeline

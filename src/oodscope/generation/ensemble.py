@@ -13,9 +13,9 @@ from oodscope.execution.progress import SILENT, Progress
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.classifier.fingerprint import weights_fingerprint
 from oodscope.models.zoo.zoo import MODELS, create_model
+from oodscope.training.loop.sets import Sets, check_sets
 from oodscope.training.recipe import Recipe
-from oodscope.training.sets import Sets, check_sets
-from oodscope.training.trained import train
+from oodscope.training.train import train
 
 HETEROGENEOUS = ("resnet18_32", "vgg11_32", "densenet_40_24", "wrn_16_4")
 """Residual, plain, densely connected, wide: four small networks that fail in different places."""

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from oodscope.activations.activations import Activations
-from oodscope.detectors.scorer import Scorer
+from oodscope.deploy.scorer import Scorer
 from oodscope.generation.compiling import Compiled, kept
 from oodscope.generation.target import Pipeline
 from oodscope.generation.trunk import Trunk

@@ -16,7 +16,7 @@ from oodscope.generation.samplers.metropolis_hastings import MetropolisHastings
 from oodscope.generation.search import search
 from oodscope.generation.semantic import EnsembleInformation
 from oodscope.generation.variations.base import Variation
-from oodscope.training.randomness import generator as random_numbers
+from oodscope.training.loop.randomness import generator as random_numbers
 
 REFERENCES = 8
 """In-distribution images that a drawn one is compared with; the nearest counts."""

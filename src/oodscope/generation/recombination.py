@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from oodscope.base.errors import DataError
-from oodscope.training.randomness import generator as random_numbers
+from oodscope.training.loop.randomness import generator as random_numbers
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from oodscope.base.errors import DataError, DetectorError, OodscopeError
 from oodscope.base.hashing import canonical_json, fingerprint
-from oodscope.detectors.function_scorer import TensorScorer
+from oodscope.deploy.function_scorer import TensorScorer
 from oodscope.execution.progress import SILENT, Progress
 from oodscope.generation.blockfolder import BlockFolder
 from oodscope.generation.chains import Chains, name_of

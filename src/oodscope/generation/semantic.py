@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from oodscope.base.errors import ModelError
-from oodscope.detectors.precision import precise
+from oodscope.detectors.math.numbers import precise
 from oodscope.generation.sight import Sight
 from oodscope.models.classifier.classifier import Classifier
 

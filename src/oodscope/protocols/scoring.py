@@ -18,11 +18,11 @@ from oodscope.base.errors import DataError, DetectorError
 from oodscope.data.benchmark import Benchmark, Role, Validation
 from oodscope.data.imageset import ImageSet
 from oodscope.data.jigsaw import jigsaw
+from oodscope.deploy.scorer import Scorer
 from oodscope.detectors.base import Detector, Needs
-from oodscope.detectors.fitting import Fitted, fit_detector
-from oodscope.detectors.offering import offer_to
+from oodscope.detectors.capabilities import offer_to
 from oodscope.detectors.registry import create_detector
-from oodscope.detectors.scorer import Scorer
+from oodscope.detectors.tuning import Fitted, fit_detector
 from oodscope.execution.memory import PeakMemory
 from oodscope.execution.progress import SILENT, Advance, Progress
 from oodscope.models.classifier.classifier import Classifier

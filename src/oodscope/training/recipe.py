@@ -10,11 +10,28 @@ from torch import Tensor, nn
 from torch.optim import SGD, Adam, Optimizer
 
 from oodscope.base.config import StrictModel
-from oodscope.training.augment import Augment
-from oodscope.training.batch import Batch
+from oodscope.training.augment.crop import Augment
 
 if TYPE_CHECKING:
-    from oodscope.training.streams import Streams
+    from oodscope.training.loop.streams import Streams
+
+
+class Batch(NamedTuple):
+    """Images on the device, ready for the network, and what is known about them.
+
+    ``images`` is what the recipe's ``view`` made, normalised: a recipe with two views gets twice as many
+    images as labels. ``rows`` are the places of the images in their set, for methods that remember
+    something about each image. ``ood`` is the outliers' batch of the same step, for recipes that ask for it;
+    ``weights`` is what each label counts, for recipes that are ``balanced``.
+    """
+
+    images: Tensor
+    labels: Tensor
+    rows: Tensor
+    epoch: int = 0
+    ood: "Batch | None" = None
+    weights: Tensor | None = None
+
 
 Precision = Literal["32-true", "bf16-mixed", "16-mixed"]
 

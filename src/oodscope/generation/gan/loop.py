@@ -16,8 +16,8 @@ from oodscope.generation.gan.replay import Replay
 from oodscope.generation.gan.resumable import ResumableLoop, mixed, on_device
 from oodscope.generation.gan.views import view
 from oodscope.models.generators.stylegan import Discriminator, GeneratorShape, StyleGenerator
-from oodscope.training.checkpoint import Checkpoints
-from oodscope.training.randomness import seed_of
+from oodscope.training.loop.checkpoint import Checkpoints
+from oodscope.training.loop.randomness import seed_of
 
 
 class GanLoop(ResumableLoop):

@@ -6,7 +6,7 @@ from torch import Tensor
 from oodscope.base.errors import DataError
 from oodscope.data.imageset import ImageSet
 from oodscope.data.preprocess import Preprocess
-from oodscope.training.pixels import Resident
+from oodscope.training.loop.pixels import Resident
 
 
 class RealImages:

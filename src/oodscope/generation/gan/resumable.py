@@ -12,8 +12,8 @@ from torch.optim import Adam
 from oodscope.base.config import StrictModel
 from oodscope.base.errors import OodscopeError
 from oodscope.execution.progress import Advance
-from oodscope.training.checkpoint import Checkpoints
-from oodscope.training.loop import CHECKPOINT_SECONDS, SAVING_SHARE
+from oodscope.training.loop.checkpoint import Checkpoints
+from oodscope.training.loop.loop import CHECKPOINT_SECONDS, SAVING_SHARE
 
 REPORT_STEPS = 100
 """Losses are looked at every so many steps, because each look makes a GPU wait."""

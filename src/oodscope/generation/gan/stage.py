@@ -14,9 +14,8 @@ from oodscope.data.imageset import ImageSet
 from oodscope.generation.gan.health import Health
 from oodscope.generation.gan.resumable import Losses, ResumableLoop
 from oodscope.models.generators.saved import AnyGenerator, load_generator, read_record, save_generator
-from oodscope.training.checkpoint import Checkpoints
-from oodscope.training.finished import versions
-from oodscope.training.identity import difference
+from oodscope.training.loop.checkpoint import Checkpoints
+from oodscope.training.loop.finished import difference, versions
 
 FILE, GRID, RECORD = "generator.safetensors", "samples.png", "stage.json"
 

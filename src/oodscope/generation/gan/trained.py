@@ -20,12 +20,11 @@ from oodscope.generation.gan.resumable import Losses
 from oodscope.generation.gan.variety import Variety, measure_variety
 from oodscope.models.generators.saved import load_generator, read_record, save_generator
 from oodscope.models.generators.stylegan import GeneratorShape, StyleGenerator
-from oodscope.training.checkpoint import Checkpoints
-from oodscope.training.fabric import resolve_device
-from oodscope.training.finished import versions
-from oodscope.training.identity import difference
-from oodscope.training.pixels import Resident
-from oodscope.training.randomness import generator as random_numbers
+from oodscope.training.loop.checkpoint import Checkpoints
+from oodscope.training.loop.fabric import resolve_device
+from oodscope.training.loop.finished import difference, versions
+from oodscope.training.loop.pixels import Resident
+from oodscope.training.loop.randomness import generator as random_numbers
 
 SCHEMA = 1
 """Raised when the same recipe would no longer give the same weights."""

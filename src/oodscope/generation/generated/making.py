@@ -20,7 +20,7 @@ from oodscope.generation.generated.selecting import Selected, select_near, selec
 from oodscope.generation.semantic import EnsembleInformation
 from oodscope.metrics.generated.information import Window
 from oodscope.models.classifier.classifier import Classifier
-from oodscope.training.finished import versions
+from oodscope.training.loop.finished import versions
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from oodscope.base.config import StrictModel
 from oodscope.generation.ensemble import HETEROGENEOUS
 from oodscope.generation.near.recipe import LAMBDAS, NearRecipe
 from oodscope.generation.shifted.recipe import ShiftedRecipe
-from oodscope.training.cross_entropy import CrossEntropy
+from oodscope.training.methods.cross_entropy import CrossEntropy
 
 Kind = Literal["near", "shifted"]
 Method = Literal["gan", "latent", "recombination"]

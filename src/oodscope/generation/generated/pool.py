@@ -9,7 +9,7 @@ from oodscope.base.errors import DataError
 from oodscope.data.imageset import UNLABELLED, ImageSet
 from oodscope.data.preprocess import Preprocess
 from oodscope.generation.gan import frame
-from oodscope.training.pixels import Resident
+from oodscope.training.loop.pixels import Resident
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from oodscope.base.errors import DataError
 from oodscope.generation.generated.pool import Pool
 from oodscope.generation.semantic import EnsembleInformation
 from oodscope.metrics.generated.information import Window, overlap_window, raised_window
-from oodscope.training.randomness import generator as random_numbers
+from oodscope.training.loop.randomness import generator as random_numbers
 
 STEP = 0.05
 """Width of the bars of a histogram, in nats: the step in which a window's lower end is sought."""

@@ -16,9 +16,9 @@ from oodscope.generation.gan.views import view
 from oodscope.generation.near.objective import NearObjective
 from oodscope.generation.near.recipe import NearRecipe
 from oodscope.models.generators.saved import LatentGenerator
-from oodscope.training.checkpoint import Checkpoints
-from oodscope.training.randomness import generator as random_numbers
-from oodscope.training.randomness import seed_of
+from oodscope.training.loop.checkpoint import Checkpoints
+from oodscope.training.loop.randomness import generator as random_numbers
+from oodscope.training.loop.randomness import seed_of
 
 
 class NearLoop(ResumableLoop):

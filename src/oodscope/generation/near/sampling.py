@@ -7,7 +7,7 @@ from oodscope.base.errors import ModelError
 from oodscope.data.imageset import UNLABELLED
 from oodscope.generation.gan.real import unit_range
 from oodscope.models.generators.saved import LatentGenerator
-from oodscope.training.randomness import generator as random_numbers
+from oodscope.training.loop.randomness import generator as random_numbers
 
 
 @torch.no_grad()

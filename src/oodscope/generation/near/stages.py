@@ -22,8 +22,8 @@ from oodscope.generation.near.recipe import NearRecipe
 from oodscope.generation.near.sampling import sample
 from oodscope.models.classifier.checkpoint import load_weights, read_checkpoint
 from oodscope.models.generators.saved import LatentGenerator
-from oodscope.training.fabric import resolve_device
-from oodscope.training.randomness import generator as random_numbers
+from oodscope.training.loop.fabric import resolve_device
+from oodscope.training.loop.randomness import generator as random_numbers
 
 DISCRIMINATOR = "discriminator.safetensors"
 _COMPARED = 2048

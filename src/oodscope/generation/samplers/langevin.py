@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from oodscope.base.errors import OodscopeError
-from oodscope.detectors.precision import precise
+from oodscope.detectors.math.numbers import precise
 from oodscope.generation.domains import Box
 from oodscope.generation.samplers.base import Sampler, count_from_zero, take
 from oodscope.generation.samplers.checks import check_positive

@@ -14,8 +14,8 @@ from oodscope.generation.gan.resumable import ResumableLoop, mixed, short_memory
 from oodscope.generation.shifted.objective import ShiftedObjective
 from oodscope.generation.shifted.recipe import ShiftedRecipe
 from oodscope.models.generators.pix2pix import PatchDiscriminator, UnetGenerator, UnetShape
-from oodscope.training.checkpoint import Checkpoints
-from oodscope.training.randomness import seed_of
+from oodscope.training.loop.checkpoint import Checkpoints
+from oodscope.training.loop.randomness import seed_of
 
 
 class ShiftedLoop(ResumableLoop):

@@ -6,7 +6,7 @@ from torch import Tensor
 from oodscope.base.errors import ModelError
 from oodscope.generation.gan.real import unit_range
 from oodscope.models.generators.pix2pix import UnetGenerator
-from oodscope.training.randomness import generator as random_numbers
+from oodscope.training.loop.randomness import generator as random_numbers
 
 
 @torch.no_grad()

@@ -21,8 +21,8 @@ from oodscope.generation.shifted.objective import Members, ShiftedObjective
 from oodscope.generation.shifted.recipe import ShiftedRecipe
 from oodscope.generation.shifted.sampling import shift
 from oodscope.models.generators.pix2pix import UnetGenerator, UnetShape
-from oodscope.training.fabric import resolve_device
-from oodscope.training.randomness import generator as random_numbers
+from oodscope.training.loop.fabric import resolve_device
+from oodscope.training.loop.randomness import generator as random_numbers
 
 SCHEMA = 1
 """Raised when the same recipe would no longer give the same weights."""

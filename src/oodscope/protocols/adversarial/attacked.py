@@ -14,7 +14,7 @@ from torch import Tensor
 from oodscope.base.errors import StorageError
 from oodscope.base.files import atomic_path
 from oodscope.data.imageset import ImageSet
-from oodscope.detectors.function_scorer import TensorScorer
+from oodscope.deploy.function_scorer import TensorScorer
 from oodscope.execution.progress import SILENT, Progress
 from oodscope.metrics.scores import FloatArray, check_scores
 from oodscope.models.classifier.network import full_precision

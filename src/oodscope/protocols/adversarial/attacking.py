@@ -10,7 +10,7 @@ from torch import Tensor
 
 from oodscope.base.errors import DataError, DetectorError, OodscopeError
 from oodscope.data.imageset import ImageSet
-from oodscope.detectors.function_scorer import TensorScorer
+from oodscope.deploy.function_scorer import TensorScorer
 from oodscope.execution.progress import SILENT, Progress
 from oodscope.generation.domains import Boundary
 from oodscope.generation.samplers.base import Sampler

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from oodscope.base.errors import DataError, DetectorError
 from oodscope.data.imageset import ImageSet
-from oodscope.detectors.function_scorer import TensorScorer
-from oodscope.detectors.scorer import Scorer
+from oodscope.deploy.function_scorer import TensorScorer
+from oodscope.deploy.scorer import Scorer
 
 BATCH = 500
 

@@ -11,9 +11,9 @@ import pandas as pd
 
 from oodscope.base.hashing import fingerprint
 from oodscope.data.imageset import ImageSet
+from oodscope.deploy.function_scorer import TensorScorer
+from oodscope.deploy.scorer import Scorer
 from oodscope.detectors.base import parameters_json
-from oodscope.detectors.function_scorer import TensorScorer
-from oodscope.detectors.scorer import Scorer
 from oodscope.generation.variations.base import Variation
 from oodscope.protocols.adversarial.course import Course
 from oodscope.protocols.adversarial.plan import Plan

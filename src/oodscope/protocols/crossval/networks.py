@@ -20,10 +20,10 @@ from oodscope.models.classifier.network import choose_device
 from oodscope.models.zoo.zoo import create_model
 from oodscope.protocols.crossval.draws import Rows, TrainingRows
 from oodscope.protocols.crossval.trainer import FoldModel
-from oodscope.training.fine_tune import FineTune
-from oodscope.training.outlier_exposure import OutlierExposure
+from oodscope.training.methods.fine_tune import FineTune
+from oodscope.training.methods.outlier_exposure import OutlierExposure
 from oodscope.training.recipe import Recipe
-from oodscope.training.trained import train
+from oodscope.training.train import train
 
 EXPOSED = 5
 """Epochs with outliers, as in the paper; fewer where the training itself has fewer."""

@@ -10,15 +10,96 @@ from torch import Tensor
 from oodscope.base.errors import OodscopeError
 from oodscope.data.addressed import Draws
 from oodscope.execution.progress import Advance
-from oodscope.training.heads.adam import Adam
-from oodscope.training.heads.best import Best
-from oodscope.training.heads.deck import Deck
-from oodscope.training.heads.draws import keep_share, kept, seeded
-from oodscope.training.heads.loss import class_weights, from_uniform, weighted_cross_entropy
+from oodscope.training.heads.deck import Deck, keep_share, kept, seeded
 from oodscope.training.heads.recipe import HeadRecipe
 from oodscope.training.heads.stack import Stack
 from oodscope.training.heads.task import HeadTask
 from oodscope.training.heads.trained import TrainedHead
+
+
+def class_weights(labels: Tensor, valid: Tensor, num_classes: int, *, balanced: bool) -> Tensor:
+    """``[T, C]``: one over the number of a task's training rows of each class; ones if not balanced.
+
+    Only ratios count, because the loss divides by the sum of the weights.
+    """
+    if not balanced:
+        return torch.ones(len(labels), num_classes, device=labels.device)
+    counts = torch.zeros(len(labels), num_classes, device=labels.device)
+    counts.scatter_add_(1, labels, valid.to(counts.dtype))
+    return torch.where(counts > 0, 1 / counts, 0.0)
+
+
+def weighted_cross_entropy(logits: Tensor, labels: Tensor, valid: Tensor, weights: Tensor) -> Tensor:
+    """``[T]``: the mean of the rows' cross-entropies weighted by their classes, as ``nn.CrossEntropyLoss`` takes it."""
+    of_row = weights.gather(1, labels) * valid
+    wrong = -logits.log_softmax(dim=2).gather(2, labels[..., None])[..., 0]
+    return (of_row * wrong).sum(dim=1) / of_row.sum(dim=1)
+
+
+def from_uniform(logits: Tensor, valid: Tensor) -> Tensor:
+    r"""``[T]``: the mean of :math:`\mathrm{KL}(\mathrm{uniform} \Vert p)` over the rows; 0 where there are none."""
+    apart = -logits.log_softmax(dim=2).mean(dim=2) - math.log(logits.shape[2])
+    return (apart * valid).sum(dim=1) / valid.sum(dim=1).clamp(min=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Best:
+    """Weights, how many validation rows they got right, and after which epoch (from 1) they were kept; ``[T]`` each.
+
+    All of it stays on the device: which heads improved is a mask there, not a question asked from here.
+    """
+
+    stack: Stack
+    correct: Tensor
+    epoch: Tensor
+
+    @classmethod
+    def none(cls, stack: Stack) -> "Best":
+        """Before the first epoch."""
+        count, device = len(stack.hidden), stack.hidden.device
+        return cls(stack, torch.full((count,), -1.0, device=device), torch.zeros(count, device=device))
+
+    def after(self, epoch: int, stack: Stack, correct: Tensor, *, always: bool) -> "Best":
+        """The better of the two for every head; the newer for all if ``always``."""
+        better = correct >= 0 if always else correct > self.correct
+        return Best(
+            stack.where(better, self.stack),
+            torch.where(better, correct, self.correct),
+            torch.where(better, float(epoch), self.epoch),
+        )
+
+    def take(self, tasks: Tensor) -> "Best":
+        """Of these heads."""
+        return Best(self.stack.take(tasks), self.correct[tasks], self.epoch[tasks])
+
+
+_FIRST, _SECOND, _EPSILON = 0.9, 0.999, 1e-8
+
+
+class Adam:
+    """Kingma & Ba, ICLR 2015, with the authors' constants and no weight decay."""
+
+    def __init__(self, weights: tuple[Tensor, ...], rate: float) -> None:
+        self.rate = rate
+        self.steps = 0
+        self.means = [torch.zeros_like(each) for each in weights]
+        self.squares = [torch.zeros_like(each) for each in weights]
+
+    @torch.no_grad()
+    def step(self, weights: tuple[Tensor, ...], slopes: tuple[Tensor, ...]) -> None:
+        """Move the weights in place."""
+        self.steps += 1
+        rate = self.rate / (1 - _FIRST**self.steps)
+        spread = (1 - _SECOND**self.steps) ** 0.5
+        for weight, slope, mean, square in zip(weights, slopes, self.means, self.squares):
+            mean.lerp_(slope, 1 - _FIRST)
+            square.mul_(_SECOND).addcmul_(slope, slope, value=1 - _SECOND)
+            weight.addcdiv_(mean, square.sqrt().div_(spread).add_(_EPSILON), value=-rate)
+
+    def keep(self, tasks: Tensor) -> None:
+        """Forget all heads but these."""
+        self.means = [each[tasks] for each in self.means]
+        self.squares = [each[tasks] for each in self.squares]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from oodscope.data.addressed import Draws
 from oodscope.models.classifier.head import Head
-from oodscope.training.heads.draws import uniform
+from oodscope.training.heads.deck import uniform
 from oodscope.training.heads.trained import TrainedHead
 
 

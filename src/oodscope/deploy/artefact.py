@@ -1,0 +1,211 @@
+"""A scorer in one file: safetensors for the numbers, JSON for the rest; never a pickle."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from oodscope.base.config import StrictModel, parse
+from oodscope.base.errors import DetectorError
+from oodscope.data.preprocess import Preprocess
+from oodscope.deploy.scorer import Scorer
+from oodscope.detectors.saving import pack, unpack
+from oodscope.metrics.rejection.conformal import Calibration, Guarantee
+from oodscope.models.classifier.classifier import Classifier
+from oodscope.models.classifier.discovery import deviation, uninformative
+from oodscope.models.classifier.fingerprint import weights_fingerprint
+from oodscope.models.classifier.head import Head
+from oodscope.models.classifier.noise import noise_images
+from oodscope.models.classifier.sealed import SealedFile
+from oodscope.models.classifier.storable import as_preprocess
+from oodscope.models.zoo.origin import ModelOrigin
+
+FORMAT = 1
+_FILE = SealedFile(
+    key="oodscope_scorer",
+    format=FORMAT,
+    kind="a readable .oodscope file",
+    writer="`oodscope fit` or Scorer.save",
+    advice="",
+    remedy="fit again",
+)
+_SIDE = 64
+SAME = 0.01
+"""How far logits of noise may be off, of their spread: another device's rounding stays below, another network above."""
+
+
+class ClassifierRecord(StrictModel):
+    """How to make the classifier again, and how to know that it is the same.
+
+    Parameters
+    ----------
+    origin : its architecture; None for a network of one's own, which must be brought along.
+    fingerprint : of the weights.
+    head : the head's name in the network; None if there is none, or if it lies in the file as numbers.
+    transform : None where it comes with published weights that are fetched anew.
+    """
+
+    name: str
+    origin: ModelOrigin | None
+    fingerprint: str
+    head: str | None
+    transform: Preprocess | None
+    class_names: tuple[str, ...]
+
+
+class DetectorRecord(StrictModel):
+    """A detector as ``pack`` describes it, with the version of its score's form."""
+
+    detector: str
+    version: int
+    params: dict[str, Any]
+    values: dict[str, Any]
+
+
+class ScorerRecord(StrictModel):
+    """The JSON part of the file."""
+
+    format: int = Field(ge=1)
+    classifier: ClassifierRecord
+    detector: DetectorRecord
+    threshold: float | None
+    guarantee: Guarantee | None
+    provenance: dict[str, Any]
+
+
+def save_scorer(scorer: Scorer, path: Path, include_weights: bool) -> None:
+    """Write ``scorer`` whole or not at all."""
+    classifier, calibration = scorer.classifier, scorer.calibration
+    packed, tensors = pack(scorer.detector)
+    tensors = {f"detector.{key}": value for key, value in tensors.items()}
+    tensors["proof.logits"] = _noise_logits(classifier)
+    if calibration is not None:
+        tensors["calibration.scores"] = torch.from_numpy(calibration.scores)
+    if classifier.head is not None and classifier.head_path is None:
+        tensors |= {"head.weight": classifier.head.weight, "head.bias": classifier.head.bias}
+    if include_weights:
+        tensors |= {f"weights.{key}": value.detach() for key, value in classifier.model.state_dict().items()}
+    fetched = scorer.origin is not None and scorer.origin.pretrained and not include_weights
+    record = ScorerRecord(
+        format=FORMAT,
+        classifier=ClassifierRecord(
+            name=classifier.name,
+            origin=scorer.origin,
+            fingerprint=weights_fingerprint(classifier.model),
+            head=classifier.head_path,
+            transform=None if fetched else as_preprocess(classifier),
+            class_names=scorer.class_names,
+        ),
+        detector=DetectorRecord(version=scorer.detector.version, **packed),
+        threshold=None if calibration is None else calibration.threshold,
+        guarantee=None if calibration is None else calibration.guarantee,
+        provenance=scorer.provenance,
+    )
+    text = record.model_dump_json()
+    # tied weights share memory, which the format refuses
+    tensors = {key: value.cpu().contiguous().clone() for key, value in tensors.items()}
+    _FILE.write(path, text, tensors)
+
+
+def load(
+    path: Path | str,
+    *,
+    model: nn.Module | Classifier | None = None,
+    weights: str | Path | Sequence[str | Path] = (),
+    device: str = "auto",
+) -> Scorer:
+    """The scorer that ``Scorer.save`` wrote, ready to predict.
+
+    Parameters
+    ----------
+    model : the network (or a ``Classifier``), where it is one of your own.
+    weights : the checkpoint it was fitted with, where the file does not hold the weights. Another one is refused.
+    device : ``"auto"`` is CUDA if there is one, else MPS, else the CPU.
+    """
+    record, tensors = _read(Path(path))
+    classifier = _classifier(record.classifier, tensors, Path(path), model, weights, device)
+    packed = record.detector.model_dump(exclude={"version"})
+    detector = unpack(packed, _section(tensors, "detector."))
+    if detector.version != record.detector.version:
+        raise DetectorError(
+            f"{path}: holds version {record.detector.version} of {detector.name}, here is version {detector.version}, "
+            "whose scores differ; fit it again"
+        )
+    calibration = None
+    if record.guarantee is not None and record.threshold is not None:
+        calibration = Calibration(tensors["calibration.scores"].numpy(), record.threshold, record.guarantee)
+    return Scorer(
+        classifier,
+        detector,
+        calibration=calibration,
+        class_names=record.classifier.class_names,
+        origin=record.classifier.origin,
+        provenance=record.provenance,
+    )
+
+
+def _read(path: Path) -> tuple[ScorerRecord, dict[str, Tensor]]:
+    declared, tensors = _FILE.read(path)
+    return parse(ScorerRecord, declared, str(path)), tensors
+
+
+def _classifier(
+    record: ClassifierRecord,
+    tensors: dict[str, Tensor],
+    path: Path,
+    model: nn.Module | Classifier | None,
+    weights: str | Path | Sequence[str | Path],
+    device: str,
+) -> Classifier:
+    given = _section(tensors, "head.")
+    head = Head(given["weight"], given["bias"]) if given else record.head
+    if isinstance(model, Classifier):
+        classifier = model.with_default_transform(record.transform)
+    else:
+        module, transform = _network(record, tensors, path, model, weights)
+        classifier = Classifier(module, transform or record.transform, head=head, device=device, name=record.name)
+    if weights_fingerprint(classifier.model) != record.fingerprint:
+        raise DetectorError(f"{path}: the weights are not those it was fitted with ({record.name}); find that file")
+    expected = tensors["proof.logits"]
+    if not uninformative(expected) and (off := deviation(_noise_logits(classifier), expected)) > SAME:
+        raise DetectorError(
+            f"{path}: the network does not answer as it did when this was saved (logits of noise are off by {off:.2g} "
+            "of their spread): another preprocessing, other code, or another version of its library"
+        )
+    return classifier
+
+
+def _network(
+    record: ClassifierRecord,
+    tensors: dict[str, Tensor],
+    path: Path,
+    model: nn.Module | None,
+    weights: str | Path | Sequence[str | Path],
+) -> tuple[nn.Module, Any]:
+    kept, classes = _section(tensors, "weights."), len(record.class_names)
+    if model is not None:
+        if kept:
+            model.load_state_dict(kept)
+        return model, None
+    if record.origin is None:
+        raise DetectorError(f"{path}: made for a network of your own ({record.name}); oodscope.load(path, model=...)")
+    files = [weights] if isinstance(weights, (str, Path)) else list(weights)
+    if not (kept or files or record.origin.pretrained):
+        raise DetectorError(
+            f"{path}: needs the weights of {record.origin.architecture} that it was fitted with: give --weights FILE "
+            "(weights= in Python), or fit with --include-weights"
+        )
+    if kept:
+        return record.origin.model_copy(update={"pretrained": False}).build(classes, kept)
+    return record.origin.build(classes, files)
+
+
+def _noise_logits(classifier: Classifier) -> Tensor:
+    return classifier.forward(classifier.prepare(noise_images(_SIDE, 3))).logits.cpu()
+
+
+def _section(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}

@@ -1,0 +1,73 @@
+"""Banks: the training rows that a detector remembers, and mean features of groups of them."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from oodscope.activations.activations import Activations
+from oodscope.base.errors import DetectorError
+from oodscope.detectors.math.numbers import precise
+
+
+def group_sums(
+    train: Activations, groups: int, group: Callable[[Activations], Tensor], device: torch.device
+) -> tuple[Tensor, Tensor]:
+    """Sum ``[groups, D]`` of the features and number ``[groups, 1]`` of the images in each group.
+
+    ``group`` says which group each image of a chunk of features, labels and logits belongs to.
+    """
+    sums = precise(torch.zeros(groups, train.features.shape[1], device=device))
+    counts = torch.zeros(groups, dtype=torch.int64, device=device)
+    for chunk in train.chunks(device=device, only=("features", "labels", "logits")):
+        member = group(chunk)
+        sums.index_add_(0, member, precise(chunk.features))
+        counts += torch.bincount(member, minlength=groups)
+    return sums, precise(counts).unsqueeze(1)
+
+
+def means(sums: Tensor, counts: Tensor, otherwise: Tensor) -> Tensor:
+    """Sums over counts; an empty group takes what it is ``otherwise`` given."""
+    return torch.where(counts > 0, sums / counts.clamp(min=1), otherwise)
+
+
+def picked_rows(detector: str, train: Activations, fraction: float, seed: int, *, balanced: bool = False) -> Tensor:
+    """Which training rows a bank of this ``fraction`` holds, as a mask; at least one.
+
+    The seed alone decides. ``balanced``: as many rows of one class as of any other, as far as there are enough.
+    """
+    if not 0 < fraction <= 1:
+        raise DetectorError(f"{detector}: bank_fraction must lie in (0, 1], not {fraction}")
+    if fraction == 1:
+        return torch.ones(len(train), dtype=torch.bool)
+    order = torch.randperm(len(train), generator=torch.Generator().manual_seed(seed))
+    if balanced:
+        order = order[_turns(train.labels.cpu().long()[order]).argsort(stable=True)]
+    chosen = torch.zeros(len(train), dtype=torch.bool)
+    chosen[order[: max(1, round(fraction * len(train)))]] = True
+    return chosen
+
+
+def remembered(
+    train: Activations, column: str, chosen: Tensor, device: torch.device, change: Callable[[Tensor], Tensor]
+) -> Tensor:
+    """The chosen rows of one column after ``change``, filled in place chunk by chunk."""
+    bank, seen, filled = torch.empty(0), 0, 0
+    everything = bool(chosen.all())
+    for chunk in train.chunks(device=device, only=(column,)):
+        # a mask makes an accelerator stop and count
+        kept = change(chunk[column] if everything else chunk[column][chosen[seen : seen + len(chunk)].to(device)])
+        if seen == 0:
+            bank = kept.new_empty((int(chosen.sum()), *kept.shape[1:]))
+        bank[filled : filled + len(kept)] = kept
+        seen, filled = seen + len(chunk), filled + len(kept)
+    return bank
+
+
+def _turns(labels: Tensor) -> Tensor:
+    """For each row, how many rows of its class come before it."""
+    by_class = labels.argsort(stable=True)
+    ordered = labels[by_class]
+    turns = torch.empty_like(labels)
+    turns[by_class] = torch.arange(len(labels)) - torch.searchsorted(ordered, ordered)
+    return turns
