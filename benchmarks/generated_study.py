@@ -42,18 +42,16 @@ from oodscope.data.corruptions.catalog import members
 from oodscope.data.generated.files import is_generated, open_generated, write_generated
 from oodscope.data.generated.record import read_generated
 from oodscope.execution.memory import PeakMemory
-from oodscope.generation.ensemble import HETEROGENEOUS, train_ensemble
-from oodscope.generation.generated.pool import Pool, frame_of, read_pool
-from oodscope.generation.generated.pooling import draw_near
-from oodscope.generation.generated.selecting import select_near, select_shifted
+from oodscope.generation.distances.perceptual import open_perceptual
+from oodscope.generation.distances.semantic import EnsembleInformation
 from oodscope.generation.near.recipe import LAMBDAS, NearRecipe
 from oodscope.generation.near.stages import TrainedNear, usable
 from oodscope.generation.near.trained import fine_tune_grid, train_base
-from oodscope.generation.perceptual import open_perceptual
-from oodscope.generation.semantic import EnsembleInformation
+from oodscope.generation.sets.ensemble import HETEROGENEOUS, train_ensemble
+from oodscope.generation.sets.pool import Pool, draw_near, frame_of, read_pool
+from oodscope.generation.sets.selecting import select_near, select_shifted
 from oodscope.generation.shifted.recipe import ShiftedRecipe
-from oodscope.generation.shifted.sampling import shift
-from oodscope.generation.shifted.trained import train_shifted
+from oodscope.generation.shifted.trained import shift, train_shifted
 from oodscope.metrics.generated.information import Window
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.results.generated_claims import claims

@@ -18,9 +18,8 @@ from torch import Tensor
 
 import oodscope as oods
 from generated_study import JUDGES, TESTED, UNDER_TEST, Study, read_options
-from oodscope.generation.generated.pool import read_pool
-from oodscope.generation.generated.pooling import draw_near
-from oodscope.generation.semantic import EnsembleInformation
+from oodscope.generation.distances.semantic import EnsembleInformation
+from oodscope.generation.sets.pool import draw_near, read_pool
 from oodscope.metrics.generated.information import Window
 from oodscope.metrics.ranking.ranking import Ranking
 

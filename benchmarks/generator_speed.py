@@ -18,20 +18,19 @@ import torch
 
 import oodscope as oods
 import oodscope.generation.gan.replay as replay
-from oodscope.generation.ensemble import HETEROGENEOUS
+from oodscope.generation.distances.perceptual import FeatureDistance
+from oodscope.generation.distances.semantic import EnsembleInformation
 from oodscope.generation.gan.real import RealImages
 from oodscope.generation.gan.resumable import ResumableLoop
 from oodscope.generation.near.loop import NearLoop
-from oodscope.generation.near.networks import build_networks, near_shape
 from oodscope.generation.near.objective import NearObjective
 from oodscope.generation.near.recipe import NearRecipe
-from oodscope.generation.near.sampling import sample
-from oodscope.generation.perceptual import FeatureDistance
-from oodscope.generation.semantic import EnsembleInformation
-from oodscope.generation.shifted.loop import ShiftedLoop
-from oodscope.generation.shifted.objective import ShiftedObjective
+from oodscope.generation.near.stages import sample
+from oodscope.generation.near.trained import build_networks, near_shape
+from oodscope.generation.sets.ensemble import HETEROGENEOUS
+from oodscope.generation.shifted.loop import ShiftedLoop, ShiftedObjective
 from oodscope.generation.shifted.recipe import ShiftedRecipe
-from oodscope.generation.shifted.sampling import shift
+from oodscope.generation.shifted.trained import shift
 from oodscope.models.classifier.network import choose_device
 from oodscope.models.generators.pix2pix import UnetGenerator, UnetShape
 

@@ -24,18 +24,14 @@ from torchvision.models import resnet18
 import oodscope as oods
 from oodscope.deploy.scorer import Scorer
 from oodscope.detectors.methods.knn import KNN
-from oodscope.generation.compiling import Compiled
-from oodscope.generation.energy import Standardised
-from oodscope.generation.fast import FastPipeline, quick_products
-from oodscope.generation.noise import Noise
 from oodscope.generation.samplers import create_sampler
-from oodscope.generation.search import search
-from oodscope.generation.target import Target
-from oodscope.generation.trunk import Trunk
+from oodscope.generation.search.energy import Standardised
+from oodscope.generation.search.fast import Compiled, FastPipeline, Trunk, quick_products
+from oodscope.generation.search.search import search
+from oodscope.generation.search.target import Noise, Target, Visits
 from oodscope.generation.variations.base import Variation
 from oodscope.generation.variations.gan import GanVariation
 from oodscope.generation.variations.registry import create_variation
-from oodscope.generation.visits import Visits
 from oodscope.models.generators.stylegan import GeneratorShape, StyleGenerator
 
 SHAPE = (3, 32, 32)

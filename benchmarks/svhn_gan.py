@@ -18,8 +18,8 @@ import numpy as np
 import torch
 
 from oodscope.execution.console import ConsoleProgress
-from oodscope.generation.gan.grid import write_grid
 from oodscope.generation.gan.recipe import GanRecipe
+from oodscope.generation.gan.stage import write_grid
 from oodscope.generation.gan.trained import FILE, GRID, train_gan
 from oodscope.generation.variations.gan import GanVariation
 from oodscope.models.classifier.network import choose_device

@@ -66,7 +66,7 @@ def test_shifted_images(oodscope, place, tmp_path, monkeypatch):
     command = ("generate", "shifted", "--id", place, *QUICK, "--output", tmp_path / "shifted", "--count", 5)
     short = oodscope(*command, "--steps", 1)
     assert short.status == 1 and "oodscope: the generator of shifted images collapsed" in short.err, short
-    monkeypatch.setattr("oodscope.generation.gan.variety.COLLAPSED", 0.0)
+    monkeypatch.setattr("oodscope.generation.gan.health.COLLAPSED", 0.0)
     outcome = oodscope(*command, "--steps", 1)
     assert outcome.status == 0, outcome
     assert open_generated(tmp_path / "shifted").labels.min() >= 0

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kstest
 
-from oodscope.generation.domains import Box, Sphere
+from oodscope.generation.variations.domain import Box, Sphere
 
 inside = st.floats(0, 1, width=32)
 anything = st.floats(-50, 50, width=32)

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from oodscope.base.errors import DataError, ModelError
-from oodscope.generation.ensemble import HETEROGENEOUS, check_disjoint, train_ensemble
+from oodscope.generation.sets.ensemble import HETEROGENEOUS, check_disjoint, train_ensemble
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.classifier.fingerprint import weights_fingerprint
 from oodscope.models.zoo.zoo import MODELS

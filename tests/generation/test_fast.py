@@ -8,11 +8,11 @@ from torch import nn
 import oodscope as oods
 from oodscope.base.errors import DetectorError
 from oodscope.deploy.scorer import Scorer
-from oodscope.generation import compiling
-from oodscope.generation.energy import Standardised
-from oodscope.generation.fast import FastPipeline
 from oodscope.generation.samplers import create_sampler
-from oodscope.generation.search import search
+from oodscope.generation.search import fast as compiling
+from oodscope.generation.search.energy import Standardised
+from oodscope.generation.search.fast import FastPipeline
+from oodscope.generation.search.search import search
 from oodscope.generation.variations.gan import GanVariation
 from oodscope.generation.variations.registry import create_variation
 from oodscope.models.classifier.head import Head

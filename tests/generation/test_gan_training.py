@@ -16,11 +16,11 @@ import oodscope.generation.gan.resumable as resumable
 from oodscope.base.errors import DataError, OodscopeError, StorageError
 from oodscope.data.imageset import ImageSet
 from oodscope.generation.gan.average import Average
-from oodscope.generation.gan.grid import write_grid
+from oodscope.generation.gan.health import Variety, measure_variety
 from oodscope.generation.gan.losses import discriminator_loss, generator_loss, gradient_penalty
 from oodscope.generation.gan.recipe import GanRecipe
+from oodscope.generation.gan.stage import write_grid
 from oodscope.generation.gan.trained import train_gan
-from oodscope.generation.gan.variety import Variety, measure_variety
 from oodscope.generation.gan.views import covered, recoloured, shifted, view
 from oodscope.models.generators.saved import load_generator, read_record
 from oodscope.models.generators.stylegan import GeneratorShape

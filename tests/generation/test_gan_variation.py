@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from oodscope.base.errors import ModelError
-from oodscope.generation.domains import Box, Sphere
+from oodscope.generation.variations.domain import Box, Sphere
 from oodscope.generation.variations.gan import GanVariation
 from oodscope.models.generators.stylegan import GeneratorShape, StyleGenerator
 

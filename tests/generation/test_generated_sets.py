@@ -8,13 +8,12 @@ from pydantic import ValidationError
 from oodscope.base.errors import DataError, ModelError, OodscopeError, StorageError
 from oodscope.data.generated.files import open_generated
 from oodscope.data.generated.record import read_generated
-from oodscope.generation.generated.making import make_set
-from oodscope.generation.generated.plan import SetPlan
-from oodscope.generation.generated.pool import Pool, frame_of, read_pool
-from oodscope.generation.generated.remaking import difference, plan_of, remake_set
-from oodscope.generation.generated.selecting import select_near, select_shifted
-from oodscope.generation.near.sampling import sample
-from oodscope.generation.semantic import EnsembleInformation
+from oodscope.generation.distances.semantic import EnsembleInformation
+from oodscope.generation.near.stages import sample
+from oodscope.generation.sets.making import difference, make_set, plan_of, remake_set
+from oodscope.generation.sets.plan import SetPlan
+from oodscope.generation.sets.pool import Pool, frame_of, read_pool
+from oodscope.generation.sets.selecting import select_near, select_shifted
 from oodscope.metrics.generated.information import Window, overlap_window
 from oodscope.models.generators.saved import save_generator
 from oodscope.models.generators.stylegan import GeneratorShape, StyleGenerator
@@ -168,7 +167,7 @@ def test_a_set_is_made_again_from_its_recipe(recombined, tmp_path):
 
 
 def test_information_is_that_of_the_stored_pixels(recombined):
-    from oodscope.generation.semantic import EnsembleInformation
+    from oodscope.generation.distances.semantic import EnsembleInformation
 
     folder, result = recombined
     images = open_generated(folder)
@@ -195,7 +194,7 @@ def test_latents_of_a_plain_generator(tmp_path, work):
 @pytest.fixture
 def any_variety(monkeypatch):
     """Generators of two steps draw much the same image each time; let them pass for good ones."""
-    monkeypatch.setattr("oodscope.generation.gan.variety.COLLAPSED", 0.0)
+    monkeypatch.setattr("oodscope.generation.gan.health.COLLAPSED", 0.0)
 
 
 def test_generators_fine_tuned_for_each_weight(tmp_path, work, any_variety, monkeypatch):
@@ -205,7 +204,7 @@ def test_generators_fine_tuned_for_each_weight(tmp_path, work, any_variety, monk
         seeds.append(seed)
         return sample(generator, count, seed)
 
-    monkeypatch.setattr("oodscope.generation.near.sampling.sample", watched)
+    monkeypatch.setattr("oodscope.generation.near.stages.sample", watched)
     near = {**GAN, "network": "dcgan", "fine_steps": 2, "latent": 4}
     record = made(plan(method="gan", near=near, lambdas=(0.5, 3.0), pool=21), tmp_path / "near", work).record
     assert set(record.recipe["generators"]) == {"0.5", "3"}
@@ -220,7 +219,7 @@ def test_a_generator_without_classes_keeps_those_of_the_plain_images(tmp_path, w
         drawn.setdefault(seed, []).append(sample(generator, count, seed)[0])
         return sample(generator, count, seed)
 
-    monkeypatch.setattr("oodscope.generation.near.sampling.sample", watched)
+    monkeypatch.setattr("oodscope.generation.near.stages.sample", watched)
     near = {**GAN, "network": "dcgan", "fine_steps": 2, "latent": 4}
     result = made(plan(method="gan", near=near, lambdas=(0.5,), pool=12), tmp_path / "near", work)
     ((tuned, plain),) = drawn.values()

@@ -7,13 +7,13 @@ import torch
 from torch import nn
 
 from oodscope.base.errors import DataError
-from oodscope.generation.latent_near import NearEnergy, latent_near
+from oodscope.generation.distances.perceptual import FeatureDistance
+from oodscope.generation.distances.semantic import EnsembleInformation
 from oodscope.generation.near.recipe import LAMBDAS
-from oodscope.generation.perceptual import FeatureDistance
 from oodscope.generation.samplers.metropolis_hastings import MetropolisHastings
 from oodscope.generation.samplers.projected_gradient import ProjectedGradient
-from oodscope.generation.search import search
-from oodscope.generation.semantic import EnsembleInformation
+from oodscope.generation.search.search import search
+from oodscope.generation.sets.latent_near import NearEnergy, latent_near
 from oodscope.generation.variations.gan import GanVariation
 from tests import tiny
 from tests.generation.toys import Shift
@@ -128,7 +128,7 @@ def test_every_round_has_its_weight_references_and_seed(world, tmp_path, monkeyp
             super().__init__(*args)
             seen.append((self.lambda_semantic, self.lambda_perceptual, self.references))
 
-    monkeypatch.setattr("oodscope.generation.latent_near.NearEnergy", Watched)
+    monkeypatch.setattr("oodscope.generation.sets.latent_near.NearEnergy", Watched)
     options = {"lambdas": (1.0, 2.0), "lambda_perceptual": 0.5, "budget": 2, "chains": 2}
     for seed in (0, 1):
         folder = tmp_path / str(seed)

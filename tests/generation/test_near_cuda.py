@@ -7,12 +7,10 @@ import oodscope.generation.gan.replay as replay
 from oodscope.generation.gan.real import RealImages
 from oodscope.generation.gan.replay import REHEARSALS
 from oodscope.generation.near.loop import NearLoop
-from oodscope.generation.near.networks import build_networks, near_shape
 from oodscope.generation.near.objective import NearObjective
 from oodscope.generation.near.recipe import NearRecipe
-from oodscope.generation.near.trained import train_base
-from oodscope.generation.shifted.loop import ShiftedLoop
-from oodscope.generation.shifted.objective import ShiftedObjective
+from oodscope.generation.near.trained import build_networks, near_shape, train_base
+from oodscope.generation.shifted.loop import ShiftedLoop, ShiftedObjective
 from oodscope.generation.shifted.recipe import ShiftedRecipe
 from oodscope.generation.shifted.trained import train_shifted
 from oodscope.models.generators.pix2pix import UnetShape

@@ -16,15 +16,13 @@ import oodscope.generation.gan.resumable as resumable
 from oodscope.base.errors import DataError, ModelError, OodscopeError, StorageError
 from oodscope.data.imageset import ImageSet
 from oodscope.generation.gan.average import settle
-from oodscope.generation.gan.health import Health, measure_health
+from oodscope.generation.gan.health import Health, Variety, measure_health
 from oodscope.generation.gan.losses import hinge_discriminator_loss, hinge_generator_loss
 from oodscope.generation.gan.real import RealImages
-from oodscope.generation.gan.variety import Variety
 from oodscope.generation.near.loop import NearLoop
 from oodscope.generation.near.objective import NearObjective, nearest
 from oodscope.generation.near.recipe import LAMBDAS, NearRecipe
-from oodscope.generation.near.sampling import sample
-from oodscope.generation.near.stages import usable
+from oodscope.generation.near.stages import sample, usable
 from oodscope.generation.near.trained import fine_tune, fine_tune_grid, train_base
 from oodscope.models.generators.biggan import BigGanGenerator, BigGanShape
 from oodscope.models.generators.dcgan import DcganGenerator, DcganShape

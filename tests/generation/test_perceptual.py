@@ -8,7 +8,7 @@ import torch
 
 from oodscope.base.errors import ModelError
 from oodscope.data.preprocess import Preprocess
-from oodscope.generation.perceptual import FeatureDistance, Lpips, lpips, open_perceptual
+from oodscope.generation.distances.perceptual import FeatureDistance, Lpips, lpips, open_perceptual
 from oodscope.models.classifier.anatomy import watched_maps
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.zoo.zoo import create_model

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oodscope.base.errors import DataError
-from oodscope.generation.recombination import recombine
+from oodscope.generation.sets.recombination import recombine
 
 
 def world(seed, height=9, width=7, channels=3, count=12, classes=3):

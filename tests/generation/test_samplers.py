@@ -8,9 +8,9 @@ import torch
 from scipy.stats import kstest
 
 from oodscope.base.errors import OodscopeError, UnknownNameError
-from oodscope.generation.energy import RankProbit, Standardised
 from oodscope.generation.samplers import SAMPLERS, create_sampler
-from oodscope.generation.search import search
+from oodscope.generation.search.energy import RankProbit, Standardised
+from oodscope.generation.search.search import search
 from tests.generation.toys import FLAT, SLOPE, Ball, Pixels, energy
 
 GIBBS = 1 / 3 - math.exp(-3) / (1 - math.exp(-3))
@@ -184,7 +184,7 @@ def test_the_zeroth_order_attack_is_the_papers():
     drawn = []
 
     settings = {"step": 0.1, "reach": 0.005, "momentum": 0.9, "halve_every": 10}
-    from oodscope.generation import noise as stream
+    from oodscope.generation.search import target as stream
 
     original = stream.Noise.normal
 

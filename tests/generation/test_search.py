@@ -16,10 +16,10 @@ from scipy.stats import ks_2samp
 import oodscope as oods
 from oodscope.base.errors import DataError, DetectorError, OodscopeError, StorageError
 from oodscope.deploy.function_scorer import FunctionScorer
-from oodscope.generation.energy import Standardised
-from oodscope.generation.found import Found, images_of
 from oodscope.generation.samplers import create_sampler
-from oodscope.generation.search import search
+from oodscope.generation.search.energy import Standardised
+from oodscope.generation.search.found import Found, images_of
+from oodscope.generation.search.search import search
 from oodscope.generation.variations.registry import create_variation
 from oodscope.metrics.ranking.ranking import Ranking
 from tests.generation.toys import SLOPE, Pixels, Shift, energy
@@ -121,7 +121,7 @@ class Rising(Shift):
 
 @pytest.mark.parametrize("fast", [False, True])
 def test_an_attacked_detector_never_ranks_better_than_a_clean_one(fast, monkeypatch):
-    from oodscope.generation import compiling
+    from oodscope.generation.search import fast as compiling
 
     monkeypatch.setattr(compiling, "compile_for_one_size", lambda function: function)
     compiling._KEPT.clear()

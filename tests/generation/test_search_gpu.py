@@ -5,14 +5,12 @@ import torch
 
 import oodscope as oods
 from oodscope.deploy.scorer import Scorer
-from oodscope.generation.energy import RankProbit, Standardised
-from oodscope.generation.fast import FastPipeline
-from oodscope.generation.noise import Noise
 from oodscope.generation.samplers import SAMPLERS, create_sampler
-from oodscope.generation.search import search
-from oodscope.generation.target import Target
+from oodscope.generation.search.energy import RankProbit, Standardised
+from oodscope.generation.search.fast import FastPipeline
+from oodscope.generation.search.search import search
+from oodscope.generation.search.target import Noise, Target, Visits
 from oodscope.generation.variations.registry import create_variation
-from oodscope.generation.visits import Visits
 from tests.generation.toys import Pixels, energy
 
 pytestmark = [

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from oodscope.base.errors import DataError, ModelError
 from oodscope.data.preprocess import Preprocess
-from oodscope.generation.semantic import EnsembleInformation, information
+from oodscope.generation.distances.semantic import EnsembleInformation, information
 from oodscope.metrics.generated.information import mutual_information
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.classifier.ensemble import Ensemble

@@ -11,14 +11,12 @@ from torch import nn
 
 import oodscope.generation.gan.resumable as resumable
 from oodscope.base.errors import ModelError, StorageError
+from oodscope.generation.distances.semantic import information
 from oodscope.generation.gan.real import RealImages
 from oodscope.generation.gan.resumable import short_memory_adam
-from oodscope.generation.semantic import information
-from oodscope.generation.shifted.loop import ShiftedLoop
-from oodscope.generation.shifted.objective import ShiftedObjective, mean_cross_entropy
+from oodscope.generation.shifted.loop import ShiftedLoop, ShiftedObjective, mean_cross_entropy
 from oodscope.generation.shifted.recipe import ShiftedRecipe
-from oodscope.generation.shifted.sampling import shift
-from oodscope.generation.shifted.trained import train_shifted
+from oodscope.generation.shifted.trained import shift, train_shifted
 from oodscope.models.generators.pix2pix import UnetGenerator, UnetShape
 from oodscope.models.generators.saved import load_generator
 from tests import tiny

@@ -9,13 +9,13 @@ from oodscope.base.errors import DataError, OodscopeError, UnknownNameError
 from oodscope.data.addressed import content_keys
 from oodscope.data.corruptions.batch import STEADY, corrupt_batch
 from oodscope.data.corruptions.catalog import CORRUPTIONS
-from oodscope.generation.domains import Box, Sphere
 from oodscope.generation.variations.affine import Affine
 from oodscope.generation.variations.base import Variation
 from oodscope.generation.variations.blend import Blend
 from oodscope.generation.variations.color import Color
 from oodscope.generation.variations.composition import Composition
 from oodscope.generation.variations.corruption import Corruption
+from oodscope.generation.variations.domain import Box, Sphere
 from oodscope.generation.variations.linf import LInf
 from oodscope.generation.variations.registry import VARIATIONS, create_variation
 

@@ -3,8 +3,8 @@
 import torch
 
 from oodscope.deploy.function_scorer import FunctionScorer
-from oodscope.generation.domains import Box, Sphere
 from oodscope.generation.variations.base import Variation
+from oodscope.generation.variations.domain import Box, Sphere
 
 
 class Pixels(Variation):

@@ -16,10 +16,10 @@ from oodscope.data.generated.files import is_generated, open_generated
 from oodscope.data.generated.record import read_generated
 from oodscope.data.imageset import ImageSet
 from oodscope.execution.progress import Progress
-from oodscope.generation.ensemble import train_ensemble
-from oodscope.generation.generated.making import make_set
-from oodscope.generation.generated.plan import SetPlan
-from oodscope.generation.generated.pool import frame_of
+from oodscope.generation.sets.ensemble import train_ensemble
+from oodscope.generation.sets.making import make_set
+from oodscope.generation.sets.plan import SetPlan
+from oodscope.generation.sets.pool import frame_of
 from oodscope.metrics.generated.information import Window
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.protocols.generated.checking import GeneratedChecks

@@ -26,7 +26,7 @@ def again(
     from oodscope.cli.idsets import open_id
     from oodscope.data.generated.files import check_free
     from oodscope.execution.console import ConsoleProgress
-    from oodscope.generation.generated.remaking import plan_of, remake_set
+    from oodscope.generation.sets.making import plan_of, remake_set
     from oodscope.report.generated_set import write_set_page
 
     check_free(output)

@@ -13,9 +13,9 @@ from oodscope.cli.commas import separated
 from oodscope.cli.idsets import open_id
 from oodscope.data.generated.files import check_free
 from oodscope.execution.console import ConsoleProgress
-from oodscope.generation.generated.making import make_set
-from oodscope.generation.generated.plan import SetPlan
-from oodscope.generation.generated.pool import frame_of
+from oodscope.generation.sets.making import make_set
+from oodscope.generation.sets.plan import SetPlan
+from oodscope.generation.sets.pool import frame_of
 from oodscope.models.classifier.network import choose_device
 from oodscope.report.generated_set import write_set_page
 from oodscope.results.generated_claims import RECOGNISED_NEAR

@@ -5,10 +5,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from PIL import Image
+from torch import Tensor
 
 from oodscope.base.errors import StorageError
-from oodscope.base.files import write_text
+from oodscope.base.files import atomic_path, write_text
 from oodscope.base.hashing import fingerprint
 from oodscope.data.imageset import ImageSet
 from oodscope.generation.gan.health import Health
@@ -16,6 +19,23 @@ from oodscope.generation.gan.resumable import Losses, ResumableLoop
 from oodscope.models.generators.saved import AnyGenerator, load_generator, read_record, save_generator
 from oodscope.training.loop.checkpoint import Checkpoints
 from oodscope.training.loop.finished import difference, versions
+
+_GAP = 2
+
+
+def write_grid(images: Tensor, path: Path, columns: int = 8, zoom: int = 2) -> None:
+    """Tile images ``[N, C, H, W]`` in [0, 1], row by row, on white, each pixel ``zoom`` times as large."""
+    pixels = images.mul(255).round().byte().permute(0, 2, 3, 1).repeat_interleave(zoom, 1).repeat_interleave(zoom, 2)
+    tiles = pixels.cpu().numpy()
+    count, height, width, channels = tiles.shape
+    rows = -(-count // columns)
+    sheet = np.full((rows * (height + _GAP) + _GAP, columns * (width + _GAP) + _GAP, channels), 255, dtype=np.uint8)
+    for number, tile in enumerate(tiles):
+        top, left = _GAP + number // columns * (height + _GAP), _GAP + number % columns * (width + _GAP)
+        sheet[top : top + height, left : left + width] = tile
+    with atomic_path(path) as temporary:
+        Image.fromarray(sheet[:, :, 0] if channels == 1 else sheet).save(temporary, "PNG")
+
 
 FILE, GRID, RECORD = "generator.safetensors", "samples.png", "stage.json"
 

@@ -12,12 +12,12 @@ from oodscope.base.hashing import fingerprint
 from oodscope.data.imageset import ImageSet
 from oodscope.data.preprocess import Preprocess
 from oodscope.execution.progress import SILENT, Progress
-from oodscope.generation.gan.frame import frame_of
-from oodscope.generation.gan.grid import write_grid
+from oodscope.generation.gan.health import Variety, measure_variety
 from oodscope.generation.gan.loop import GanLoop
+from oodscope.generation.gan.real import frame_of
 from oodscope.generation.gan.recipe import GanRecipe
 from oodscope.generation.gan.resumable import Losses
-from oodscope.generation.gan.variety import Variety, measure_variety
+from oodscope.generation.gan.stage import write_grid
 from oodscope.models.generators.saved import load_generator, read_record, save_generator
 from oodscope.models.generators.stylegan import GeneratorShape, StyleGenerator
 from oodscope.training.loop.checkpoint import Checkpoints

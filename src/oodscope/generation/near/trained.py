@@ -6,17 +6,46 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+from torch import nn
 
+from oodscope.base.config import parse
 from oodscope.base.errors import ModelError
 from oodscope.data.imageset import ImageSet
 from oodscope.execution.progress import SILENT, Progress
 from oodscope.generation.gan.health import Features
+from oodscope.generation.gan.real import frame_of
 from oodscope.generation.gan.stage import StageFolder, described
-from oodscope.generation.near.networks import build_networks, near_shape
 from oodscope.generation.near.objective import NearObjective, Perceptual, Semantic
 from oodscope.generation.near.recipe import LAMBDAS, NearRecipe
 from oodscope.generation.near.stages import Start, TrainedNear, run_stage
 from oodscope.models.classifier.fingerprint import weights_fingerprint
+from oodscope.models.generators.biggan import BigGanGenerator, BigGanShape, ProjectionDiscriminator
+from oodscope.models.generators.dcgan import DcganDiscriminator, DcganGenerator, DcganShape
+from oodscope.models.generators.saved import LatentGenerator
+
+
+def near_shape(recipe: NearRecipe, images: ImageSet, size: int | None) -> BigGanShape | DcganShape:
+    """The generator's shape for these images."""
+    side, channels = frame_of(images, size)
+    if recipe.network == "dcgan":
+        return DcganShape(size=side, channels=channels, latent=recipe.latent, width=recipe.width)
+    declared = {
+        "size": side,
+        "channels": channels,
+        "classes": len(images.class_names),
+        "latent": recipe.latent,
+        "width": recipe.width,
+    }
+    return parse(BigGanShape, declared, "near recipe")
+
+
+def build_networks(recipe: NearRecipe, shape: BigGanShape | DcganShape) -> tuple[LatentGenerator, nn.Module]:
+    """Generator and discriminator with first weights from torch's global random numbers."""
+    width = recipe.discriminator_width
+    if isinstance(shape, DcganShape):
+        return DcganGenerator(shape), DcganDiscriminator(shape.size, shape.channels, width)
+    return BigGanGenerator(shape), ProjectionDiscriminator(shape.size, shape.channels, shape.classes, width)
+
 
 SCHEMA = 1
 """Raised when the same recipe would no longer give the same weights."""

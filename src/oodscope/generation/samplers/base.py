@@ -1,13 +1,29 @@
 """Sampler: how chains move through the parameters of a variation."""
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import torch
 from torch import Tensor
 
-from oodscope.generation.target import Target
+from oodscope.base.errors import OodscopeError, UnknownNameError
+from oodscope.generation.search.target import Target
+from oodscope.generation.variations.domain import Boundary
+
+
+def check_positive(sampler: str, **settings: float) -> None:
+    """Refuse settings that are not positive numbers."""
+    for name, value in settings.items():
+        if not (value > 0 and math.isfinite(value)):
+            raise OodscopeError(f"{sampler}: {name} must be a positive number, not {value}")
+
+
+def check_boundary(boundary: str) -> None:
+    """Refuse a boundary that nobody knows."""
+    if boundary not in get_args(Boundary):
+        raise UnknownNameError("boundary", boundary, get_args(Boundary))
 
 
 @dataclass

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from oodscope.generation.samplers.base import Sampler, State, take
-from oodscope.generation.samplers.checks import check_positive
-from oodscope.generation.target import Target
+from oodscope.generation.samplers.base import Sampler, State, check_positive, take
+from oodscope.generation.search.target import Target
 
 
 @dataclass

@@ -8,11 +8,10 @@ from torch import Tensor
 
 from oodscope.base.errors import OodscopeError
 from oodscope.detectors.math.numbers import precise
-from oodscope.generation.domains import Box
-from oodscope.generation.samplers.base import Sampler, count_from_zero, take
-from oodscope.generation.samplers.checks import check_positive
+from oodscope.generation.samplers.base import Sampler, check_positive, count_from_zero, take
 from oodscope.generation.samplers.projected_gradient import Slope
-from oodscope.generation.target import Target
+from oodscope.generation.search.target import Target
+from oodscope.generation.variations.domain import Box
 
 MIRRORS = (-2, -1, 0, 1, 2)
 """A mean lies between -1 and 2, so images of a point further than these are many steps away."""

@@ -7,10 +7,9 @@ import torch
 from torch import Tensor
 
 from oodscope.base.errors import OodscopeError
-from oodscope.generation.domains import Boundary
-from oodscope.generation.samplers.base import Sampler, State, take
-from oodscope.generation.samplers.checks import check_boundary, check_positive
-from oodscope.generation.target import Target
+from oodscope.generation.samplers.base import Sampler, State, check_boundary, check_positive, take
+from oodscope.generation.search.target import Target
+from oodscope.generation.variations.domain import Boundary
 
 WANTED = 0.234
 """The share of accepted moves that is best in many dimensions (Roberts et al. 1997)."""

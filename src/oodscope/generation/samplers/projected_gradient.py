@@ -6,10 +6,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from oodscope.generation.domains import Box
-from oodscope.generation.samplers.base import Sampler, State, count_from_zero
-from oodscope.generation.samplers.checks import check_positive
-from oodscope.generation.target import Target
+from oodscope.generation.samplers.base import Sampler, State, check_positive, count_from_zero
+from oodscope.generation.search.target import Target
+from oodscope.generation.variations.domain import Box
 
 
 @dataclass

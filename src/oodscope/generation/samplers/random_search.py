@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from oodscope.generation.samplers.base import Sampler, State, take
-from oodscope.generation.target import Target
+from oodscope.generation.search.target import Target
 
 
 @dataclass(frozen=True)

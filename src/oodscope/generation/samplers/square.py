@@ -7,10 +7,9 @@ import torch
 from torch import Tensor
 
 from oodscope.base.errors import OodscopeError
-from oodscope.generation.domains import Box
-from oodscope.generation.samplers.base import Sampler, State, take
-from oodscope.generation.samplers.checks import check_positive
-from oodscope.generation.target import Target
+from oodscope.generation.samplers.base import Sampler, State, check_positive, take
+from oodscope.generation.search.target import Target
+from oodscope.generation.variations.domain import Box
 
 HALVINGS = (0.001, 0.005, 0.02, 0.1, 0.2, 0.4, 0.6, 0.8)
 """Shares of the schedule after which the area of a square is halved (Andriushchenko et al. 2020, section 4)."""

@@ -6,10 +6,9 @@ import torch
 from torch import Tensor
 
 from oodscope.base.errors import OodscopeError
-from oodscope.generation.domains import Box
-from oodscope.generation.samplers.base import Sampler, State
-from oodscope.generation.samplers.checks import check_positive
-from oodscope.generation.target import Target
+from oodscope.generation.samplers.base import Sampler, State, check_positive
+from oodscope.generation.search.target import Target
+from oodscope.generation.variations.domain import Box
 
 
 @dataclass

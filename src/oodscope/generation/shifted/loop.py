@@ -1,21 +1,62 @@
 """The training loop of a generator of shifted images."""
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 from torch.autograd import backward
 
+from oodscope.generation.distances.semantic import information
 from oodscope.generation.gan.losses import discriminator_loss, generator_loss
 from oodscope.generation.gan.real import RealImages, unit_range
 from oodscope.generation.gan.replay import Replay
 from oodscope.generation.gan.resumable import ResumableLoop, mixed, short_memory_adam
-from oodscope.generation.shifted.objective import ShiftedObjective
+from oodscope.generation.near.objective import Perceptual
 from oodscope.generation.shifted.recipe import ShiftedRecipe
 from oodscope.models.generators.pix2pix import PatchDiscriminator, UnetGenerator, UnetShape
 from oodscope.training.loop.checkpoint import Checkpoints
 from oodscope.training.loop.randomness import seed_of
+
+
+class Members(Protocol):
+    """Networks that are asked together, such as ``EnsembleInformation``."""
+
+    def logits(self, images: Tensor) -> Tensor:
+        """``[T, N, C]`` logits of images in [0, 1], differentiable."""
+        ...
+
+
+@dataclass(frozen=True)
+class ShiftedObjective:
+    r""":math:`-λ_p\, d(x, G(x)) + λ_s\, I(G(x)) + λ_y\, \mathrm{CE}`, from one pass of the members."""
+
+    perceptual: Perceptual
+    members: Members
+    lambda_perceptual: float
+    lambda_semantic: float
+    lambda_label: float
+
+    def __call__(self, given: Tensor, drawn: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The cost, then the mean of each term: distance, information and cross-entropy.
+
+        Parameters
+        ----------
+        given, drawn : images in [0, 1].
+        labels : of the given images.
+        """
+        logits = self.members.logits(drawn)
+        distance, doubt = self.perceptual(given, drawn).mean(), information(logits).mean()
+        entropy = mean_cross_entropy(logits, labels)
+        cost = self.lambda_semantic * doubt - self.lambda_perceptual * distance + self.lambda_label * entropy
+        return cost, distance, doubt, entropy
+
+
+def mean_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+    """Of all members ``[T, N, C]`` and images."""
+    right = logits.float().log_softmax(2).gather(2, labels.view(1, -1, 1).expand(len(logits), -1, 1))
+    return -right.mean()
 
 
 class ShiftedLoop(ResumableLoop):

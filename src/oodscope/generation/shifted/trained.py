@@ -7,22 +7,37 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from oodscope.base.errors import ModelError
 from oodscope.data.imageset import ImageSet
 from oodscope.execution.progress import SILENT, Progress
-from oodscope.generation.gan.frame import frame_of
-from oodscope.generation.gan.grid import write_grid
 from oodscope.generation.gan.health import Health, measure_health
-from oodscope.generation.gan.real import RealImages, unit_range
+from oodscope.generation.gan.real import RealImages, frame_of, unit_range
 from oodscope.generation.gan.resumable import Losses
-from oodscope.generation.gan.stage import GRID, StageFolder, described, told_history
+from oodscope.generation.gan.stage import GRID, StageFolder, described, told_history, write_grid
 from oodscope.generation.near.objective import Perceptual
-from oodscope.generation.shifted.loop import ShiftedLoop
-from oodscope.generation.shifted.objective import Members, ShiftedObjective
+from oodscope.generation.shifted.loop import Members, ShiftedLoop, ShiftedObjective
 from oodscope.generation.shifted.recipe import ShiftedRecipe
-from oodscope.generation.shifted.sampling import shift
 from oodscope.models.generators.pix2pix import UnetGenerator, UnetShape
 from oodscope.training.loop.fabric import resolve_device
 from oodscope.training.loop.randomness import generator as random_numbers
+
+
+@torch.no_grad()
+def shift(generator: UnetGenerator, images: Tensor, seed: int, batch_size: int = 256) -> Tensor:
+    """Images ``[N, C, H, W]`` in [0, 1], redrawn, on the generator's device; labels stay those of ``images``.
+
+    Parameters
+    ----------
+    generator : ready to draw (``eval()``), as ``load_generator`` and a finished training give it. Its dropout stays on.
+    seed : of the dropout; with ``images`` and ``batch_size`` it decides every pixel on a device.
+    """
+    if generator.training:
+        raise ModelError("the generator is in training mode, in which images depend on their batch; call eval() first")
+    device = next(generator.parameters()).device
+    draws = random_numbers("shift", seed, device=device)
+    parts = [generator(part.to(device) * 2 - 1, draws) for part in torch.split(images, batch_size)]
+    return unit_range(torch.cat(parts)).clamp(0, 1)
+
 
 SCHEMA = 1
 """Raised when the same recipe would no longer give the same weights."""

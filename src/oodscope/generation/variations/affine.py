@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 
 from oodscope.base.errors import DataError, UnknownNameError
-from oodscope.generation.variations.precision import computed_in, wide
-from oodscope.generation.variations.ranged import Range, Ranged
+from oodscope.generation.variations.base import Range, Ranged, computed_in, wide
 
 Interpolation = Literal["bilinear", "nearest"]
 

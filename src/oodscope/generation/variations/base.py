@@ -1,11 +1,22 @@
 r"""Variation: a map from parameters to images, one parameter vector per image."""
 
 from abc import ABC, abstractmethod
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from oodscope.generation.domains import Domain
+from oodscope.generation.variations.domain import Box, Domain
+
+
+def computed_in(images: Tensor) -> Tensor:
+    """The images in at least float32: eight bits of bfloat16 lose levels, and positions entirely."""
+    return images if images.dtype in (torch.float32, torch.float64) else images.float()
+
+
+def wide(device: torch.device) -> torch.dtype:
+    """float64 for the few numbers per image that decide where all its pixels go; Apple's GPUs have none."""
+    return torch.float32 if device.type == "mps" else torch.float64
 
 
 class Variation(ABC):
@@ -56,3 +67,33 @@ class Variation(ABC):
     @abstractmethod
     def describe(self) -> dict[str, object]:
         """Name and settings as plain JSON values: what a result records, and what a resumed search compares."""
+
+
+class Range(NamedTuple):
+    """One coordinate: what it is called, with its unit, and the values at 0 and at 1."""
+
+    name: str
+    low: float
+    high: float
+
+
+class Ranged(Variation):
+    """A variation with named coordinates: the unit box, stretched linearly to ``ranges``."""
+
+    @property
+    @abstractmethod
+    def ranges(self) -> tuple[Range, ...]:
+        """One per coordinate."""
+
+    @property
+    def domain(self) -> Box:
+        return Box(len(self.ranges))
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return tuple(each.name for each in self.ranges)
+
+    def natural(self, points: Tensor) -> Tensor:
+        # numbers of Python, because a table of bounds would be copied to the device at every step, which waits for it
+        columns = zip(points.unbind(1), self.ranges, strict=True)
+        return torch.stack([each.low + (each.high - each.low) * column for column, each in columns], dim=1)

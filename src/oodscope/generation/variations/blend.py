@@ -7,8 +7,7 @@ from torch import Tensor
 
 from oodscope.base.errors import DataError, OodscopeError
 from oodscope.base.hashing import fingerprint
-from oodscope.generation.variations.precision import computed_in
-from oodscope.generation.variations.ranged import Range, Ranged
+from oodscope.generation.variations.base import Range, Ranged, computed_in
 
 
 class Blend(Ranged):

@@ -3,8 +3,7 @@
 import torch
 from torch import Tensor
 
-from oodscope.generation.variations.precision import computed_in
-from oodscope.generation.variations.ranged import Range, Ranged
+from oodscope.generation.variations.base import Range, Ranged, computed_in
 
 _GREY = (0.2989, 0.587, 0.114)
 _TINY = 1e-8

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from oodscope.base.errors import OodscopeError
-from oodscope.generation.domains import Box
 from oodscope.generation.variations.base import Variation
+from oodscope.generation.variations.domain import Box
 
 
 class Composition(Variation):

@@ -10,7 +10,7 @@ from oodscope.data.addressed import content_keys
 from oodscope.data.corruptions.batch import STEADY, corrupt_steadily
 from oodscope.data.corruptions.catalog import find_corruption
 from oodscope.data.corruptions.severities import WORST
-from oodscope.generation.variations.ranged import Range, Ranged
+from oodscope.generation.variations.base import Range, Ranged
 
 _DEFAULT = ("gaussian_noise", "gaussian_blur", "fog", "brightness", "contrast", "pixelate")
 

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from oodscope.base.errors import ModelError
-from oodscope.generation.domains import Box, Domain, Sphere
 from oodscope.generation.variations.base import Variation
+from oodscope.generation.variations.domain import Box, Domain, Sphere
 from oodscope.models.classifier.fingerprint import weights_fingerprint
 from oodscope.models.generators.stylegan import StyleGenerator
 

@@ -3,9 +3,8 @@
 from torch import Tensor
 
 from oodscope.base.errors import OodscopeError
-from oodscope.generation.domains import Box
-from oodscope.generation.variations.base import Variation
-from oodscope.generation.variations.precision import computed_in
+from oodscope.generation.variations.base import Variation, computed_in
+from oodscope.generation.variations.domain import Box
 
 
 class LInf(Variation):

@@ -12,9 +12,9 @@ from oodscope.base.errors import DataError, DetectorError, OodscopeError
 from oodscope.data.imageset import ImageSet
 from oodscope.deploy.function_scorer import TensorScorer
 from oodscope.execution.progress import SILENT, Progress
-from oodscope.generation.domains import Boundary
 from oodscope.generation.samplers.base import Sampler
 from oodscope.generation.variations.base import Variation
+from oodscope.generation.variations.domain import Boundary
 from oodscope.generation.variations.registry import create_variation
 from oodscope.protocols.adversarial.attacked import Attacked, aim
 from oodscope.protocols.adversarial.course import Course, judged

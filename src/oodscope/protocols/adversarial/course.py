@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from oodscope.generation.found import Found
+from oodscope.generation.search.found import Found
 from oodscope.generation.variations.base import Variation
 from oodscope.metrics.ranking.minrank import outlier_ranks
 from oodscope.metrics.scores import FloatArray

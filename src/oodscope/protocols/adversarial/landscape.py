@@ -7,16 +7,14 @@ import torch
 from torch import Tensor
 
 from oodscope.base.errors import OodscopeError
-from oodscope.generation.noise import Noise
 from oodscope.generation.samplers.base import Sampler
 from oodscope.generation.samplers.coordinate_descent import CoordinateDescent
 from oodscope.generation.samplers.metropolis_hastings import MetropolisHastings
 from oodscope.generation.samplers.random_search import RandomSearch
-from oodscope.generation.search import search
-from oodscope.generation.target import Target
+from oodscope.generation.search.search import search
+from oodscope.generation.search.target import Noise, Target, Visits
 from oodscope.generation.variations.base import Variation
 from oodscope.generation.variations.plane import Plane
-from oodscope.generation.visits import Visits
 from oodscope.metrics.scores import FloatArray
 from oodscope.models.classifier.network import full_precision
 from oodscope.protocols.adversarial.attacked import Attacked

@@ -11,15 +11,15 @@ from torch import Tensor
 from oodscope.base.errors import DetectorError, OodscopeError, UnknownNameError
 from oodscope.base.hashing import fingerprint
 from oodscope.execution.progress import SILENT, Prefixed, Progress
-from oodscope.generation.domains import Boundary
-from oodscope.generation.energy import Energy, RankProbit, Standardised
-from oodscope.generation.found import Found
 from oodscope.generation.samplers.base import Sampler
 from oodscope.generation.samplers.metropolis_hastings import MetropolisHastings
 from oodscope.generation.samplers.projected_gradient import ProjectedGradient
 from oodscope.generation.samplers.zeroth_order import ZerothOrder
-from oodscope.generation.search import search
+from oodscope.generation.search.energy import Energy, RankProbit, Standardised
+from oodscope.generation.search.found import Found
+from oodscope.generation.search.search import search
 from oodscope.generation.variations.base import Variation
+from oodscope.generation.variations.domain import Boundary
 from oodscope.generation.variations.linf import LInf
 from oodscope.protocols.adversarial.attacked import Attacked
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from oodscope.generation.found import Found
 from oodscope.generation.samplers.base import Sampler
+from oodscope.generation.search.found import Found
 from oodscope.metrics.ranking.minrank import OutlierRanks, outlier_ranks, source_interval
 from oodscope.metrics.scores import FloatArray
 

@@ -10,8 +10,8 @@ from oodscope.base.errors import DataError, UnknownNameError
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.images.decoding import as_rgb
 from oodscope.data.imageset import ImageSet
-from oodscope.generation.ensemble import check_disjoint
-from oodscope.generation.perceptual import Perceptual
+from oodscope.generation.distances.perceptual import Perceptual
+from oodscope.generation.sets.ensemble import check_disjoint
 from oodscope.metrics.generated.information import Window
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.protocols.generated.nearness import equal_count, frechet_distances

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from oodscope.base.errors import DataError
 from oodscope.data.imageset import ImageSet
-from oodscope.generation.perceptual import Perceptual
+from oodscope.generation.distances.perceptual import Perceptual
 
 PER_PIXEL = 50 / (3 * 224 * 224) ** 0.5
 """The length of 50 that the paper gives all differences of its images of 224 pixels, per value of a pixel."""

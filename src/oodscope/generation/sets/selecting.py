@@ -7,8 +7,8 @@ import torch
 from numpy.typing import NDArray
 
 from oodscope.base.errors import DataError
-from oodscope.generation.generated.pool import Pool
-from oodscope.generation.semantic import EnsembleInformation
+from oodscope.generation.distances.semantic import EnsembleInformation
+from oodscope.generation.sets.pool import Pool
 from oodscope.metrics.generated.information import Window, overlap_window, raised_window
 from oodscope.training.loop.randomness import generator as random_numbers
 

@@ -5,8 +5,8 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from oodscope.base.config import StrictModel
-from oodscope.generation.ensemble import HETEROGENEOUS
 from oodscope.generation.near.recipe import LAMBDAS, NearRecipe
+from oodscope.generation.sets.ensemble import HETEROGENEOUS
 from oodscope.generation.shifted.recipe import ShiftedRecipe
 from oodscope.training.methods.cross_entropy import CrossEntropy
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from oodscope.base.errors import ModelError
 from oodscope.detectors.math.numbers import precise
-from oodscope.generation.sight import Sight
+from oodscope.generation.distances.sight import Sight
 from oodscope.models.classifier.classifier import Classifier
 
 _LEAST = -1e4

@@ -9,12 +9,12 @@ from torch import Tensor
 from oodscope.base.errors import DataError
 from oodscope.base.hashing import fingerprint
 from oodscope.execution.progress import SILENT, Progress
+from oodscope.generation.distances.perceptual import Perceptual
+from oodscope.generation.distances.semantic import EnsembleInformation
 from oodscope.generation.near.recipe import LAMBDAS
-from oodscope.generation.perceptual import Perceptual
 from oodscope.generation.samplers.base import Sampler
 from oodscope.generation.samplers.metropolis_hastings import MetropolisHastings
-from oodscope.generation.search import search
-from oodscope.generation.semantic import EnsembleInformation
+from oodscope.generation.search.search import search
 from oodscope.generation.variations.base import Variation
 from oodscope.training.loop.randomness import generator as random_numbers
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.functional import interpolate, normalize
 
 from oodscope.base.errors import ModelError
-from oodscope.generation.sight import Sight
+from oodscope.generation.distances.sight import Sight
 from oodscope.models.classifier.anatomy import watched_maps
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.classifier.network import choose_device

@@ -1,19 +1,130 @@
 """Fast: from parameters to scores in bf16, compiled where torch can."""
 
 import copy
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from oodscope.activations.activations import Activations
+from oodscope.base.hashing import fingerprint
 from oodscope.deploy.scorer import Scorer
-from oodscope.generation.compiling import Compiled, kept
-from oodscope.generation.target import Pipeline
-from oodscope.generation.trunk import Trunk
+from oodscope.generation.search.target import Pipeline
 from oodscope.generation.variations.base import Variation
+from oodscope.models.classifier.classifier import Classifier
+from oodscope.models.classifier.network import first_line, returned_tensor
 from oodscope.models.classifier.noise import noise_like
+
+LIMIT = 64
+"""Sizes, networks and variations that one process may compile for; torch's own limit of 8 ends in silence."""
+KEPT = 8
+"""Compiled functions that wait for the next search; with a network goes a copy of its weights."""
+
+_KEPT: "OrderedDict[str, Compiled]" = OrderedDict()
+
+
+class Compiled:
+    """A function of tensors, compiled at its first call; all calls have the same shapes.
+
+    Parameters
+    ----------
+    function : what to compile.
+    what : its name, for the note where compiling fails.
+    """
+
+    def __init__(self, function: Callable[..., Tensor], what: str) -> None:
+        self.note: str | None = None
+        self._plain = function
+        self._what = what
+        self._chosen: Callable[..., Tensor] | None = None
+
+    def __call__(self, *tensors: Tensor | None) -> Tensor:
+        if self._chosen is None:
+            return self._first(*tensors)
+        return self._chosen(*tensors)
+
+    def _first(self, *tensors: Tensor | None) -> Tensor:
+        compiled = compile_for_one_size(self._plain)
+        try:
+            with torch._dynamo.config.patch(recompile_limit=LIMIT):
+                result = compiled(*tensors)
+        except torch.OutOfMemoryError:
+            raise
+        except Exception as error:  # whatever a compiler says, the search can do without it
+            self.note = f"the {self._what} runs uncompiled: torch.compile failed ({first_line(error)})"
+            self._chosen = self._plain
+            return self._plain(*tensors)
+        self._chosen = compiled
+        return result
+
+
+def compile_for_one_size(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """``torch.compile`` for fixed shapes."""
+    compiled: Any = torch.compile(function, dynamic=False)
+    return compiled  # type: ignore[no-any-return]
+
+
+def kept(key: list[Any], make: Callable[[], Compiled]) -> Compiled:
+    """The compiled function of an earlier search with the same key (plain JSON values), or a new one."""
+    name = fingerprint(key)
+    if name not in _KEPT:
+        _KEPT[name] = make()
+    _KEPT.move_to_end(name)
+    while len(_KEPT) > KEPT:
+        _KEPT.popitem(last=False)
+    return _KEPT[name]
+
+
+TOLERANCE = 1e-3
+"""Outputs of trunk and classifier in float32 may differ by this share of their spread."""
+
+
+class Trunk:
+    """A copy of a classifier's network that returns features in one pass (logits, where there is no head).
+
+    ``Classifier.forward`` catches features by a hook, at which a compiler stops. Here the head is replaced by the
+    identity, so that features are simply what the network returns; ``agrees`` proves that they are the same.
+    """
+
+    def __init__(self, classifier: Classifier) -> None:
+        self.classifier = classifier
+        self.head = None if classifier.head is None else classifier.head.to(classifier.device)
+        self.network = copy.deepcopy(classifier.model).eval().requires_grad_(False)
+        self.network = self.network.to(memory_format=torch.channels_last)
+        self._half = False
+        if classifier.head_path:
+            self.network.set_submodule(classifier.head_path, nn.Identity())
+
+    def __call__(self, prepared: Tensor) -> Tensor:
+        """Features ``[N, D]`` in float32 of images that are prepared for the network."""
+        device = prepared.device.type
+        with torch.autocast(device, dtype=torch.bfloat16) if self._half else nullcontext():
+            returned = self.network(prepared.contiguous(memory_format=torch.channels_last))
+        return returned_tensor(returned).flatten(1).float()
+
+    def agrees(self, prepared: Tensor) -> bool:
+        """Whether it says of some images what the classifier says; asked before ``halve``."""
+        theirs = self.classifier.forward(prepared)
+        wanted = theirs.logits if self.head is None else theirs.features
+        try:
+            ours = self(prepared)
+        except Exception:  # a network that looks at its head from elsewhere breaks in ways of its own
+            return False
+        if wanted is None or ours.shape != wanted.shape:
+            return False
+        return bool((ours - wanted).abs().max() <= TOLERANCE * wanted.abs().max())
+
+    def halve(self) -> "Trunk":
+        """Multiply in bf16 from now on; norms and sums stay in float32, as autocast decides."""
+        self._half = True
+        for module in self.network.modules():
+            if isinstance(module, (nn.Conv2d, nn.Linear)):
+                # cast once, not in every pass
+                module.to(torch.bfloat16)
+        return self
 
 
 class FastPipeline:

@@ -1,1 +1,0 @@
-"""The shelf: what lies under the root, in which state, and how it gets there."""

@@ -1,1 +1,0 @@
-"""Where pixels come from: arrays, files, shards, tables, datasets, and other sources."""
