@@ -18,7 +18,6 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from oodscope.activations.activations import Activations as Activations
     from oodscope.activations.store.store import ActivationStore as ActivationStore
-    from oodscope.api import audit as audit
     from oodscope.api import evaluate as evaluate
     from oodscope.base.errors import OodscopeError as OodscopeError
     from oodscope.data.benchmark import Benchmark as Benchmark
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from oodscope.models.classifier.classifier import Classifier as Classifier
     from oodscope.models.zoo.zoo import create_model as create_model
     from oodscope.protocols.adversarial.attacking import attack as attack
+    from oodscope.protocols.audit import audit as audit
     from oodscope.protocols.comparing import compare as compare
     from oodscope.protocols.crossval.engine import cross_validate as cross_validate
     from oodscope.protocols.crossval.frozen import FrozenEmbeddings as FrozenEmbeddings
@@ -96,7 +96,7 @@ _HOMES = {
     "ScoreTable": "results.scoretable",
     "Scorer": "deploy.scorer",
     "attack": "protocols.adversarial.attacking",
-    "audit": "api",
+    "audit": "protocols.audit",
     "compare": "protocols.comparing",
     "corrupt": "data.corruptions.sets",
     "corrupt_batch": "data.corruptions.batch",

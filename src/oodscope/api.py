@@ -16,17 +16,15 @@ from oodscope.data.similarity.duplicates import find_duplicates
 from oodscope.detectors.base import Detector, Needs
 from oodscope.detectors.registry import DETECTORS, create_detector
 from oodscope.execution.progress import SILENT, Progress
+from oodscope.metrics.catalog import Tuning
 from oodscope.models.classifier.classifier import Classifier
-from oodscope.protocols.audit import audit_benchmark
-from oodscope.protocols.exposure import find_exposure
+from oodscope.protocols.find_exposure import find_exposure
 from oodscope.protocols.human_options import HumanCentric
 from oodscope.protocols.networks import network_record
 from oodscope.protocols.picturing import picture_hardest
 from oodscope.protocols.protocol import Protocol, get_protocol
 from oodscope.protocols.scoring import applicable, score_benchmark
-from oodscope.results.audit import Audit
 from oodscope.results.environment import environment
-from oodscope.results.measurement import Tuning
 from oodscope.results.measurements import Measurements
 from oodscope.results.record import RunRecord, SetRecord
 from oodscope.results.result import Result
@@ -118,31 +116,6 @@ def evaluate(
         forward_images=store.forwarded - forwarded,
     )
     return Result(record, measurements, scores, gallery)
-
-
-def audit(
-    benchmark: Benchmark,
-    classifier: Classifier | nn.Module | None = None,
-    *,
-    store: ActivationStore | None = None,
-    batch_size: int = 256,
-    progress: Progress = SILENT,
-) -> Audit:
-    """Look for images and classes of a benchmark that are where they should not be.
-
-    Every pair of sets is compared, and every set with itself: by pixels (whatever kind of file they came from), by
-    perceptual hash, and by class name; WordNet tells kinds from classes where it is installed. ``write_audit`` makes
-    a page of what was found.
-
-    Parameters
-    ----------
-    classifier : its features find near duplicates that a hash does not: shifted, or cropped by much.
-    """
-    if classifier is not None:
-        if not isinstance(classifier, Classifier):
-            classifier = Classifier(classifier)
-        classifier = classifier.with_default_transform(benchmark.transform)
-    return audit_benchmark(benchmark, classifier, store=store, batch_size=batch_size, progress=progress)
 
 
 def _choose(

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from oodscope.base.errors import DataError, UnknownNameError
+from oodscope.results.arrange import pivot
 from oodscope.results.measurement import Measurement
 from oodscope.results.measurements import Measurements
-from oodscope.results.tables import pivot
 from oodscope.results.wording import span
 from tests.results.factory import make_result
 

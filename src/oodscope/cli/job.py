@@ -19,9 +19,9 @@ from oodscope.data.loading import load_benchmark
 from oodscope.detectors.base import Detector
 from oodscope.detectors.registry import create_detector
 from oodscope.execution.progress import Progress
+from oodscope.metrics.catalog import Tuning
 from oodscope.protocols.human_options import HumanCentric
 from oodscope.report.page import write_report
-from oodscope.results.measurement import Tuning
 from oodscope.results.result import Result
 
 

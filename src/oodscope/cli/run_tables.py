@@ -6,6 +6,7 @@ from typing import Protocol
 from rich.console import Console, ConsoleOptions, RenderResult
 
 from oodscope.base.errors import OodscopeError
+from oodscope.results.arrange import pivot
 from oodscope.results.attack import Attack
 from oodscope.results.attack_table import attack_table
 from oodscope.results.crossval import CrossValidationTable
@@ -15,7 +16,6 @@ from oodscope.results.generated import PROTOCOL, GeneratedStudy
 from oodscope.results.generated_table import calibration_table, separation_table
 from oodscope.results.opened import open_runs
 from oodscope.results.result import Result
-from oodscope.results.tables import pivot
 
 
 class Printable(Protocol):

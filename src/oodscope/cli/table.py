@@ -35,10 +35,10 @@ def table(
 
     Runs of crossval, attack and generate have tables of their own kind, in the same formats.
     """
+    from oodscope.results.arrange import pivot
     from oodscope.results.result import Result
     from oodscope.results.seeds import over_seeds
     from oodscope.results.store import ResultStore
-    from oodscope.results.tables import pivot
 
     if as_seeds:
         print_table(

@@ -8,6 +8,12 @@ from oodscope.metrics.ranking.ranking import Ranking
 from oodscope.metrics.ranking.walk import Positive, Walk
 from oodscope.metrics.scores import FloatArray
 
+Tuning = Literal["default", "id_only", "ood_val"]
+"""How parameters were chosen. The three tracks are ranked apart, because each has seen different data."""
+
+MEAN = "mean"
+"""The ``set`` of a row that holds the unweighted mean over the sets of its group."""
+
 KEEPS = (95, 99)
 """Percent of the threshold sample that a threshold keeps."""
 

@@ -6,13 +6,13 @@ from itertools import combinations
 import pandas as pd
 
 from oodscope.base.errors import DataError, UnknownNameError
+from oodscope.metrics.catalog import MEAN
 from oodscope.metrics.comparison.multiplicity import holm
 from oodscope.metrics.comparison.paired import PairedTest, paired_bootstrap, paired_delong
 from oodscope.metrics.resampling.resampling import bootstrap_each
 from oodscope.protocols.protocol import PROTOCOLS, get_protocol
 from oodscope.protocols.samples import Separation, separate
 from oodscope.results.comparison import Comparison, Comparisons
-from oodscope.results.measurement import MEAN
 from oodscope.results.result import Result
 from oodscope.results.scoretable import ScoreTable
 from oodscope.results.wording import higher_is_better

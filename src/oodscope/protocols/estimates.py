@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oodscope.metrics.catalog import MEAN
 from oodscope.metrics.interval import Interval
 from oodscope.metrics.resampling.bootstrap import percentile_interval
 from oodscope.protocols.labelled_sets import SHIFTS, LabelledSet
-from oodscope.results.measurement import MEAN, Measurement
+from oodscope.results.measurement import Measurement
 
 LEVEL = 0.95
 REPLICATES = 1000

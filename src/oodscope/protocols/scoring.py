@@ -25,10 +25,10 @@ from oodscope.detectors.registry import create_detector
 from oodscope.detectors.tuning import Fitted, fit_detector
 from oodscope.execution.memory import PeakMemory
 from oodscope.execution.progress import SILENT, Advance, Progress
+from oodscope.metrics.catalog import Tuning
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.protocols.human_options import HumanCentric
 from oodscope.protocols.training_rows import training_rows
-from oodscope.results.measurement import Tuning
 from oodscope.results.scoretable import ScoreTable
 
 TESTED: tuple[Role, ...] = ("id_test", "near", "far", "csid")

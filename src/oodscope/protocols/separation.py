@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodscope.base.errors import DataError
-from oodscope.metrics.catalog import METRICS
+from oodscope.metrics.catalog import MEAN, METRICS
 from oodscope.metrics.interval import Interval, wilson_interval
 from oodscope.metrics.ranking.delong import auroc_interval, mean_auroc_interval
 from oodscope.metrics.ranking.ranking import Ranking
@@ -16,7 +16,7 @@ from oodscope.metrics.resampling.resampling import bootstrap_each
 from oodscope.protocols.classes import class_ends
 from oodscope.protocols.ranks import Ranks, group_ranks
 from oodscope.protocols.samples import GROUPS, Separation, separate
-from oodscope.results.measurement import MEAN, Measurement
+from oodscope.results.measurement import Measurement
 from oodscope.results.measurements import Measurements
 from oodscope.results.scoretable import ScoreTable
 

@@ -5,10 +5,21 @@ from dataclasses import replace
 from statistics import median
 
 from oodscope.base.errors import DataError
+from oodscope.metrics.catalog import MEAN
 from oodscope.results.grid import Cell, Column, Grid, Row
-from oodscope.results.measurement import MEAN, Measurement
+from oodscope.results.measurement import Measurement
 from oodscope.results.measurements import Measurements
-from oodscope.results.wording import CLOSE, EXPOSED, TRACKS, explanation, higher_is_better, percent, unit_of
+from oodscope.results.tables import Table
+from oodscope.results.wording import (
+    CLOSE,
+    EXPOSED,
+    TRACKS,
+    explanation,
+    headline_metrics,
+    higher_is_better,
+    percent,
+    unit_of,
+)
 
 FIRST = ("near", "far", "all", "label_shift", "input_shift")
 """Groups that lead a table, in this order."""
@@ -156,3 +167,8 @@ def _notes(chosen: Measurements, columns: Sequence[Column]) -> list[str]:
     if exposed := dict.fromkeys(said for row in chosen for said in row.exposure.split("; ") if said):
         notes.append(f"{EXPOSED}: the network has met images of this value before ({'; '.join(exposed)}).")
     return notes
+
+
+def pivot(measurements: Measurements, protocol: str, metric: str | None = None) -> Table:
+    """The table of one metric (the headline of the protocol by default); rows sorted by its first mean, best first."""
+    return Table(arrange(measurements, protocol, metric or headline_metrics(protocol)[0]))

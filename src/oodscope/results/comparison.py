@@ -10,8 +10,8 @@ import pandas as pd
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
+from oodscope.metrics.catalog import MEAN
 from oodscope.results.grid import Column
-from oodscope.results.measurement import MEAN
 from oodscope.results.notebook import block, note
 from oodscope.results.sheet import Entry, Sheet
 from oodscope.results.wording import LABELS, explanation, heading, higher_is_better

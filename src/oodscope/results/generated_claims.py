@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from oodscope.metrics.catalog import MEAN
 from oodscope.results.generated import WORST, GeneratedStudy
 from oodscope.results.generated_ranks import ALL, rank_agreements
-from oodscope.results.measurement import MEAN
 from oodscope.results.wording import percent, span
 
 RECOGNISED_NEAR, RECOGNISED_SHIFTED = 0.5, 0.6

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from oodscope.metrics.catalog import MEAN
 from oodscope.metrics.generated.rank_agreement import kendall, kendall_interval, kendall_within
 from oodscope.metrics.interval import Interval
 from oodscope.results.generated import GeneratedStudy
-from oodscope.results.measurement import MEAN
 
 ALL, INDEPENDENT, WITHIN = "all networks", "networks that made nothing", "within networks"
 FEWEST, FEWEST_DETECTORS = 8, 5

@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from oodscope.metrics.catalog import Unit
-from oodscope.results.measurement import MEAN, Tuning
+from oodscope.metrics.catalog import MEAN, Tuning, Unit
 from oodscope.results.wording import CLOSE, EXPOSED, TRACKS, places, shown, span
 
 GROUPS = ("near", "far", "csid", "id", "all", "label_shift", "input_shift")

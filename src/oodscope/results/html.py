@@ -2,8 +2,8 @@
 
 from html import escape
 
+from oodscope.metrics.catalog import MEAN
 from oodscope.results.grid import Cell, Grid, Row
-from oodscope.results.measurement import MEAN
 from oodscope.results.notebook import block, note
 from oodscope.results.wording import heading
 

@@ -1,7 +1,7 @@
 """A grid as a LaTeX table in the manner of booktabs, ready to be pasted into a paper."""
 
+from oodscope.metrics.catalog import MEAN
 from oodscope.results.grid import Cell, Grid
-from oodscope.results.measurement import MEAN
 from oodscope.results.wording import CLOSE, EXPOSED, heading
 
 _SPECIAL = {

@@ -4,18 +4,13 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import pandas as pd
 
 from oodscope.base.errors import DataError, OodscopeError, did_you_mean
 from oodscope.base.hashing import canonical_json
-
-Tuning = Literal["default", "id_only", "ood_val"]
-"""How parameters were chosen. The three tracks are ranked apart, because each has seen different data."""
-
-MEAN = "mean"
-"""The ``set`` of a row that holds the unweighted mean over the sets of its group."""
+from oodscope.metrics.catalog import Tuning
 
 
 @dataclass(frozen=True, kw_only=True)

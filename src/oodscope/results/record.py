@@ -1,11 +1,14 @@
 """RunRecord: what was run, on what, with what; enough to repeat it or to see why it differs."""
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import ConfigDict, Field, field_validator
 
 from oodscope.base.config import StrictModel
+
+if TYPE_CHECKING:
+    from oodscope.results.measurements import Measurements
 
 
 class SetRecord(StrictModel):
@@ -73,3 +76,13 @@ class RunRecord(StrictModel):
         if datetime.fromisoformat(value).utcoffset() != timedelta(0):
             raise ValueError("must be in UTC, such as 2026-01-31T12:00:00+00:00")
         return value
+
+
+class Recorded(Protocol):
+    """What a store keeps of a run: its record and its measurements."""
+
+    @property
+    def record(self) -> RunRecord: ...
+
+    @property
+    def measurements(self) -> "Measurements": ...

@@ -13,12 +13,13 @@ from oodscope.base.config import parse
 from oodscope.base.errors import DataError, OodscopeError, StorageError
 from oodscope.base.files import atomic_path, file_sha256, write_text
 from oodscope.results import html
+from oodscope.results.arrange import pivot
 from oodscope.results.gallery import Gallery
 from oodscope.results.measurements import Measurements
 from oodscope.results.notebook import block
 from oodscope.results.record import RunRecord
 from oodscope.results.scoretable import ScoreTable
-from oodscope.results.tables import Table, pivot
+from oodscope.results.tables import Table
 from oodscope.results.wording import headline_metrics
 
 RECORD, _MEASUREMENTS, _SCORES = "run.json", "measurements.parquet", "scores.parquet"

@@ -8,10 +8,11 @@ import pandas as pd
 
 from oodscope.base.errors import DataError
 from oodscope.metrics.interval import t_interval
+from oodscope.results.arrange import pivot
 from oodscope.results.measurement import Measurement
 from oodscope.results.measurements import Measurements
 from oodscope.results.result import Result
-from oodscope.results.tables import Table, pivot
+from oodscope.results.tables import Table
 from oodscope.results.wording import headline_metrics
 
 Key = tuple[str, str, str, str, str, str]

@@ -32,8 +32,7 @@ from oodscope.base.hashing import canonical_json
 from oodscope.results import schema
 from oodscope.results.measurement import COLUMNS, Measurement, check_fields
 from oodscope.results.measurements import Measurements
-from oodscope.results.record import RunRecord
-from oodscope.results.result import Result
+from oodscope.results.record import Recorded, RunRecord
 from oodscope.results.running import Running
 
 _WAIT_SECONDS = 60
@@ -69,7 +68,7 @@ class ResultStore:
         with self._one_line_errors(), self._engine.connect() as connection:
             return bool(inspect(connection).get_table_names())
 
-    def add(self, result: Result, folder: Path | None = None) -> None:
+    def add(self, result: Recorded, folder: Path | None = None) -> None:
         """Append one run: all of it or, if anything fails, nothing. A run id already there is an error.
 
         Parameters

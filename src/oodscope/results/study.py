@@ -10,7 +10,7 @@ from pydantic import Field
 
 from oodscope.base.config import StrictModel, parse
 from oodscope.base.errors import DataError
-from oodscope.results.measurement import MEAN
+from oodscope.metrics.catalog import MEAN
 from oodscope.results.measurements import Measurements
 from oodscope.results.plaintext import escaped
 from oodscope.results.result import Result

@@ -7,10 +7,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 
 from oodscope.base.errors import UnknownNameError
 from oodscope.results import html, latex, plaintext, terminal
-from oodscope.results.arrange import arrange
 from oodscope.results.grid import Grid
-from oodscope.results.measurements import Measurements
-from oodscope.results.wording import headline_metrics
 
 FORMATS: dict[str, Callable[[Grid], str]] = {
     "rich": terminal.as_text,
@@ -44,8 +41,3 @@ class Table:
 
     def _repr_html_(self) -> str:
         return html.notebook(self.grid)
-
-
-def pivot(measurements: Measurements, protocol: str, metric: str | None = None) -> Table:
-    """The table of one metric (the headline of the protocol by default); rows sorted by its first mean, best first."""
-    return Table(arrange(measurements, protocol, metric or headline_metrics(protocol)[0]))

@@ -10,8 +10,8 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from oodscope.metrics.catalog import MEAN
 from oodscope.results.grid import Cell, Grid
-from oodscope.results.measurement import MEAN
 from oodscope.results.wording import heading
 
 _BESIDE, _BELOW, _NOWHERE = " ", "\n", None

@@ -10,9 +10,9 @@ from oodscope.metrics.catalog import (
     AttackMetric,
     MetricInfo,
     RejectionMetric,
+    Tuning,
     Unit,
 )
-from oodscope.results.measurement import Tuning
 
 LABELS = {
     "auroc": "AUROC",

@@ -12,9 +12,9 @@ from oodscope.report.site.addresses import safe_name
 from oodscope.report.site.templating import site_environment
 from oodscope.report.site.words import protocol_title
 from oodscope.results import html as table_html
+from oodscope.results.arrange import pivot
 from oodscope.results.measurements import Measurements
 from oodscope.results.record import RunRecord
-from oodscope.results.tables import pivot
 from oodscope.results.wording import heading, headline_metrics
 from oodscope.serve.headers import FRAMES, PAGE_POLICY
 

@@ -26,12 +26,12 @@ def audit(
     Ends with status 1 if something tuned on is judged on.
     """
 
-    from oodscope.api import audit as look
     from oodscope.base.config import parse
     from oodscope.base.errors import OodscopeError
     from oodscope.cli.modelspec import ModelSpec, make_classifier
     from oodscope.data.loading import load_benchmark
     from oodscope.execution.console import ConsoleProgress
+    from oodscope.protocols.audit import audit as look
     from oodscope.report.audit import write_audit
 
     if bool(model) != bool(weights):

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from itertools import combinations_with_replacement
 from time import perf_counter
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from oodscope.activations.store.store import ActivationStore
 from oodscope.base.errors import ModelError
@@ -22,8 +22,6 @@ from oodscope.protocols.audit.candidates import by_features, by_hash, least_cosi
 from oodscope.protocols.audit.classes import class_notes, class_pairs
 from oodscope.protocols.audit.pairs import FoundBy, Member, exact_pairs, near_pairs
 from oodscope.results.audit import VERDICTS, Audit, ImagePair
-
-__all__ = ["audit_benchmark"]
 
 
 def audit_benchmark(
@@ -122,3 +120,28 @@ class _Clock:
         started = perf_counter()
         yield
         self.seconds[step] = perf_counter() - started
+
+
+def audit(
+    benchmark: Benchmark,
+    classifier: Classifier | nn.Module | None = None,
+    *,
+    store: ActivationStore | None = None,
+    batch_size: int = 256,
+    progress: Progress = SILENT,
+) -> Audit:
+    """Look for images and classes of a benchmark that are where they should not be.
+
+    Every pair of sets is compared, and every set with itself: by pixels (whatever kind of file they came from), by
+    perceptual hash, and by class name; WordNet tells kinds from classes where it is installed. ``write_audit`` makes
+    a page of what was found.
+
+    Parameters
+    ----------
+    classifier : its features find near duplicates that a hash does not: shifted, or cropped by much.
+    """
+    if classifier is not None:
+        if not isinstance(classifier, Classifier):
+            classifier = Classifier(classifier)
+        classifier = classifier.with_default_transform(benchmark.transform)
+    return audit_benchmark(benchmark, classifier, store=store, batch_size=batch_size, progress=progress)

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from oodscope.base.errors import DataError
-from oodscope.results.measurement import MEAN, Measurement
+from oodscope.metrics.catalog import MEAN
+from oodscope.results.measurement import Measurement
 from oodscope.results.opened import OpenedRuns
 from oodscope.results.result import Result
 

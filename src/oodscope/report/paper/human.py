@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from oodscope.base.errors import DataError
+from oodscope.metrics.catalog import MEAN
 from oodscope.report.paper.figure import PaperFigure
 from oodscope.report.paper.fitting import only_result, results_with
 from oodscope.report.paper.heatmap import heatmap
@@ -20,7 +21,6 @@ from oodscope.report.paper.style import (
     same_scale,
     style_of,
 )
-from oodscope.results.measurement import MEAN
 from oodscope.results.measurements import Measurements
 from oodscope.results.opened import OpenedRuns
 from oodscope.results.study import Study, study_of

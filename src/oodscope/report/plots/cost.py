@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
+from oodscope.metrics.catalog import MEAN
 from oodscope.report.plots.marks import axis, layout, line
 from oodscope.report.plots.plot import PlotlyFigure, figure_name, plain, shown
 from oodscope.report.plots.positions import detector_positions
-from oodscope.results.measurement import MEAN, Measurement
+from oodscope.results.measurement import Measurement
 from oodscope.results.result import Result
 from oodscope.results.wording import LABELS, headline_metrics, higher_is_better
 

@@ -1,9 +1,9 @@
 """What the site says about tiers, tracks and protocols: in one place, the same on every page."""
 
+from oodscope.metrics.catalog import Tuning
 from oodscope.results import wording
 from oodscope.results.leaderboard.entry import Track
 from oodscope.results.leaderboard.standing import Tier
-from oodscope.results.measurement import Tuning
 
 TIERS: dict[Tier, str] = {
     "retrained": "The same recipe was trained with three seeds or more, and every network's scores follow from its "

@@ -3,12 +3,22 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from oodscope.report import plots
+from oodscope.metrics.catalog import MEAN
+from oodscope.report.plots.budget import auroc_against_budget
+from oodscope.report.plots.cost import cost_against_quality
+from oodscope.report.plots.crossval_matrix import crossval_matrix
+from oodscope.report.plots.disagreement import rank_correlations, verdict_differences
+from oodscope.report.plots.found_parameters import found_parameters
+from oodscope.report.plots.histograms import score_histograms
 from oodscope.report.plots.plot import PlotlyFigure
+from oodscope.report.plots.rejection import der_curves
+from oodscope.report.plots.reliability import reliability_diagram
+from oodscope.report.plots.risk_coverage import risk_coverage
+from oodscope.report.plots.roc import roc_of_detector, roc_of_set
+from oodscope.report.plots.transfer import transfer_matrix
 from oodscope.results.attack import TRANSFER, Attack
 from oodscope.results.crossval import CrossValidationTable
 from oodscope.results.generated import GeneratedStudy
-from oodscope.results.measurement import MEAN
 from oodscope.results.result import Result
 from oodscope.results.wording import headline_metrics
 
@@ -43,13 +53,13 @@ def result_plots(result: Result, detectors: Sequence[str], run: int) -> list[Plo
         PlotGroup(
             "ROC curves",
             f"One plot for each set, one curve for each{limit or ' detector'}: the upper left is best.",
-            [plots.roc_of_set(scores, name, leading) for name in foreign],
+            [roc_of_set(scores, name, leading) for name in foreign],
         ),
         PlotGroup("Cost against quality", "What a better detector costs.", list(_costs(result, detectors))),
         PlotGroup(
             "Disagreement",
             "Which detectors see different things.",
-            [plots.rank_correlations(scores, detectors), plots.verdict_differences(scores, detectors)]
+            [rank_correlations(scores, detectors), verdict_differences(scores, detectors)]
             if len(detectors) > 1
             else [],
         ),
@@ -73,11 +83,11 @@ def detector_plots(result: Result, detectors: Sequence[str], run: int) -> dict[s
     foreign = bool(scores.sets("near") or scores.sets("far"))
     found = {}
     for name in detectors:
-        own = [plots.score_histograms(scores, name)]
+        own = [score_histograms(scores, name)]
         if foreign and curves:
-            own.append(plots.roc_of_detector(scores, name))
+            own.append(roc_of_detector(scores, name))
             if shifted:
-                own.append(plots.roc_of_detector(scores, name, shifted=True))
+                own.append(roc_of_detector(scores, name, shifted=True))
         found[name] = _numbered(own, run)
     return found
 
@@ -95,17 +105,17 @@ def attack_plots(attack: Attack, detectors: Sequence[str], run: int) -> list[Plo
         PlotGroup(
             "Budget",
             "What was left of each detector while the search went on.",
-            [plots.auroc_against_budget(attack, name, detectors) for name in ways],
+            [auroc_against_budget(attack, name, detectors) for name in ways],
         ),
         PlotGroup(
             "Transfer",
             "Whether images found against one detector fool the others.",
-            [plots.transfer_matrix(attack, name, detectors) for name in ways if transferred],
+            [transfer_matrix(attack, name, detectors) for name in ways if transferred],
         ),
         PlotGroup(
             "Parameters",
             "With which parameters the chains ended.",
-            [figure for name in ways for figure in plots.found_parameters(attack, name, leading)],
+            [figure for name in ways for figure in found_parameters(attack, name, leading)],
         ),
     ]
     return [replace(each, figures=_numbered(each.figures, run)) for each in groups if each.figures]
@@ -113,13 +123,13 @@ def attack_plots(attack: Attack, detectors: Sequence[str], run: int) -> list[Plo
 
 def crossval_plots(table: CrossValidationTable, metric: str, run: int) -> list[PlotGroup]:
     """The matrix of detectors and cells."""
-    matrix = _numbered([plots.crossval_matrix(table, metric)], run)
+    matrix = _numbered([crossval_matrix(table, metric)], run)
     return [PlotGroup("Matrix", "Every detector in every experiment.", matrix)]
 
 
 def generated_plots(study: GeneratedStudy, run: int) -> list[PlotGroup]:
     """How confidence and accuracy of each network differ."""
-    diagrams = _numbered([plots.reliability_diagram(study, name) for name in study.networks], run)
+    diagrams = _numbered([reliability_diagram(study, name) for name in study.networks], run)
     return [PlotGroup("Reliability", "Whether confidence can be taken at its word.", diagrams)]
 
 
@@ -129,12 +139,12 @@ def _costs(result: Result, detectors: Sequence[str]) -> Iterator[PlotlyFigure]:
         rows = result.measurements.filter(protocol=protocol, metric=metric, set=MEAN)
         groups = [group for group in rows.distinct("group") if group in ("near", "far", "all")]
         if groups and any(row.microseconds_per_image for row in rows):
-            yield plots.cost_against_quality(result, protocol, groups[0], metric, detectors)
+            yield cost_against_quality(result, protocol, groups[0], metric, detectors)
 
 
 def _rejection(result: Result, name: str, leading: Sequence[str]) -> Iterator[PlotlyFigure]:
-    yield plots.der_curves(result.scores, name, leading)
-    yield plots.risk_coverage(result.scores, name, leading)
+    yield der_curves(result.scores, name, leading)
+    yield risk_coverage(result.scores, name, leading)
 
 
 def _numbered(figures: Iterable[PlotlyFigure], run: int) -> list[PlotlyFigure]:

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from oodscope.metrics.catalog import Tuning
 from oodscope.report.whole.trial import Entry, Trial
 from oodscope.results.grid import spans
-from oodscope.results.measurement import Tuning
 from oodscope.results.wording import TRACKS
 
 

@@ -5,15 +5,14 @@ from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
+from oodscope.metrics.catalog import MEAN
 from oodscope.report.whole.trials import section
 from oodscope.results import html as table_html
-from oodscope.results.arrange import WITHOUT_DETECTOR
+from oodscope.results.arrange import WITHOUT_DETECTOR, pivot
 from oodscope.results.grid import Grid
-from oodscope.results.measurement import MEAN
 from oodscope.results.opened import OpenedRuns
 from oodscope.results.record import RunRecord
 from oodscope.results.result import Result
-from oodscope.results.tables import pivot
 from oodscope.results.wording import LABELS, heading, headline_metrics
 
 _ORDER = ("auroc", "fpr95_id_positive", "fpr95_ood_positive", "aupr_out", "aupr_in")

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from oodscope.metrics.catalog import Tuning
 from oodscope.results.grid import Cell
-from oodscope.results.measurement import Tuning
 from oodscope.results.wording import places
 
 PAIRED = "paired tests of all pairs at once"

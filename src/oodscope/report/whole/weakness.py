@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from oodscope.metrics.catalog import MEAN, Tuning
 from oodscope.report.whole.trial import Entry, Trial
 from oodscope.report.whole.trials import finished_study, section
 from oodscope.results import attack as attacks
 from oodscope.results import generated as generated_studies
 from oodscope.results.arrange import UNRANKED
-from oodscope.results.measurement import MEAN, Measurement, Tuning
+from oodscope.results.measurement import Measurement
 from oodscope.results.opened import CROSS_VALIDATION, OpenedRuns
 from oodscope.results.result import Result
 from oodscope.results.wording import headline_metrics, percent

@@ -7,6 +7,7 @@ from statistics import fmean, stdev
 import numpy as np
 
 from oodscope.base.errors import DataError, UnknownNameError
+from oodscope.metrics.catalog import MEAN, Tuning
 from oodscope.metrics.comparison.multiplicity import rank_ranges
 from oodscope.metrics.interval import t_interval
 from oodscope.metrics.ranking.placements import Placements
@@ -14,7 +15,7 @@ from oodscope.results.arrange import FIRST, UNRANKED, ordered
 from oodscope.results.grid import Cell, Column
 from oodscope.results.leaderboard.entry import Track
 from oodscope.results.leaderboard.standing import Standing
-from oodscope.results.measurement import MEAN, Measurement, Tuning
+from oodscope.results.measurement import Measurement
 from oodscope.results.scoretable import JUDGED
 from oodscope.results.wording import headline_metrics, higher_is_better, unit_of
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, model_validator
 
+from oodscope.metrics.catalog import Tuning
 from oodscope.results.attack import PROTOCOL as ADVERSARIAL
 from oodscope.results.leaderboard.records import (
     AttackUse,
@@ -21,7 +22,7 @@ from oodscope.results.leaderboard.records import (
     Threshold,
 )
 from oodscope.results.leaderboard.text import Line, Link, Name, Slug, Text
-from oodscope.results.measurement import Measurement, Tuning
+from oodscope.results.measurement import Measurement
 from oodscope.results.measurements import Measurements
 
 SCHEMA = 1

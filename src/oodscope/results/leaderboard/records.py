@@ -5,8 +5,8 @@ from typing import Annotated, Literal, Self
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
 from oodscope.base.config import StrictModel
+from oodscope.metrics.catalog import Tuning
 from oodscope.results.leaderboard.text import NOT_KNOWN, Digest, Line, Link, Name, Plain, Text
-from oodscope.results.measurement import Tuning
 
 Count = Annotated[int, Field(ge=0)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]

@@ -10,10 +10,10 @@ from typing import Any, Literal
 from pydantic import Field
 
 from oodscope.base.config import StrictModel, parse
+from oodscope.metrics.catalog import MEAN, Tuning
 from oodscope.results.leaderboard.entry import Entry, Track
 from oodscope.results.leaderboard.records import BenchmarkUse, DetectorUse, ModelUse, Publication, Reported, Search
 from oodscope.results.leaderboard.standing import Standing
-from oodscope.results.measurement import MEAN, Tuning
 
 Number = list[float] | None
 """A value in percent and, where there were several runs, its standard deviation; ``None`` where none was printed."""
