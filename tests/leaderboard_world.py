@@ -10,7 +10,10 @@ import pytest
 
 import oodscope as oods
 from oodscope.metrics.resampling.resampling import bootstrap_each
-from oodscope.protocols import conventional_rows, rejection_rows, selective_rows, separation
+from oodscope.protocols import ranking as separation
+from oodscope.protocols.human_centric import rows as conventional_rows
+from oodscope.protocols.human_centric import rows as rejection_rows
+from oodscope.protocols.human_centric import rows as selective_rows
 from oodscope.protocols.leaderboard.about import About
 from oodscope.protocols.leaderboard.publishing import publish_activations
 from oodscope.protocols.leaderboard.submitting import submit

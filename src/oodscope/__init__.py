@@ -18,7 +18,6 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from oodscope.activations.activations import Activations as Activations
     from oodscope.activations.store.store import ActivationStore as ActivationStore
-    from oodscope.api import evaluate as evaluate
     from oodscope.base.errors import OodscopeError as OodscopeError
     from oodscope.data.benchmark import Benchmark as Benchmark
     from oodscope.data.corruptions.batch import corrupt_batch as corrupt_batch
@@ -41,27 +40,28 @@ if TYPE_CHECKING:
     from oodscope.execution.console import ConsoleProgress as ConsoleProgress
     from oodscope.models.classifier.classifier import Classifier as Classifier
     from oodscope.models.zoo.zoo import create_model as create_model
-    from oodscope.protocols.adversarial.attacking import attack as attack
-    from oodscope.protocols.audit import audit as audit
-    from oodscope.protocols.comparing import compare as compare
-    from oodscope.protocols.crossval.engine import cross_validate as cross_validate
-    from oodscope.protocols.crossval.frozen import FrozenEmbeddings as FrozenEmbeddings
-    from oodscope.protocols.crossval.networks import FineTuning as FineTuning
-    from oodscope.protocols.crossval.networks import FullTraining as FullTraining
-    from oodscope.protocols.crossval.pair import Pair as Pair
-    from oodscope.protocols.crossval.plan import CrossValidationPlan as CrossValidationPlan
-    from oodscope.protocols.generated.checking import GeneratedChecks as GeneratedChecks
-    from oodscope.protocols.generated.judging import judge_generated as judge_generated
-    from oodscope.protocols.human_options import HumanCentric as HumanCentric
-    from oodscope.protocols.scoring import fit_scorers as fit_scorers
+    from oodscope.protocols.human_centric.options import HumanCentric as HumanCentric
     from oodscope.report.attack import write_attack as write_attack
     from oodscope.report.audit import write_audit as write_audit
     from oodscope.report.generated import write_generated_study as write_generated_study
     from oodscope.report.page import write_report as write_report
-    from oodscope.results.result import Result as Result
     from oodscope.results.scoretable import ScoreTable as ScoreTable
-    from oodscope.results.seeds import over_seeds as over_seeds
-    from oodscope.results.store import ResultStore as ResultStore
+    from oodscope.results.store.store import ResultStore as ResultStore
+    from oodscope.runs.attack.attack import attack as attack
+    from oodscope.runs.audit.audit import audit as audit
+    from oodscope.runs.comparison.compare import compare as compare
+    from oodscope.runs.crossval.draws import Pair as Pair
+    from oodscope.runs.crossval.engine import cross_validate as cross_validate
+    from oodscope.runs.crossval.frozen import FrozenEmbeddings as FrozenEmbeddings
+    from oodscope.runs.crossval.networks import FineTuning as FineTuning
+    from oodscope.runs.crossval.networks import FullTraining as FullTraining
+    from oodscope.runs.crossval.plan import CrossValidationPlan as CrossValidationPlan
+    from oodscope.runs.evaluation.evaluate import evaluate as evaluate
+    from oodscope.runs.evaluation.run import Result as Result
+    from oodscope.runs.evaluation.scoring import fit_scorers as fit_scorers
+    from oodscope.runs.evaluation.seeds import over_seeds as over_seeds
+    from oodscope.runs.generated.checking import GeneratedChecks as GeneratedChecks
+    from oodscope.runs.generated.judging import judge_generated as judge_generated
     from oodscope.training.methods.cross_entropy import CrossEntropy as CrossEntropy
     from oodscope.training.methods.fine_tune import FineTune as FineTune
     from oodscope.training.methods.outlier_exposure import OutlierExposure as OutlierExposure
@@ -74,44 +74,44 @@ _HOMES = {
     "Classifier": "models.classifier.classifier",
     "ConsoleProgress": "execution.console",
     "CrossEntropy": "training.methods.cross_entropy",
-    "CrossValidationPlan": "protocols.crossval.plan",
+    "CrossValidationPlan": "runs.crossval.plan",
     "Detector": "detectors.base",
     "DualKFold": "data.folds.splitters",
     "FineTune": "training.methods.fine_tune",
-    "FineTuning": "protocols.crossval.networks",
+    "FineTuning": "runs.crossval.networks",
     "FoldPlan": "data.folds.sets",
-    "FrozenEmbeddings": "protocols.crossval.frozen",
-    "FullTraining": "protocols.crossval.networks",
+    "FrozenEmbeddings": "runs.crossval.frozen",
+    "FullTraining": "runs.crossval.networks",
     "FunctionScorer": "deploy.function_scorer",
-    "GeneratedChecks": "protocols.generated.checking",
+    "GeneratedChecks": "runs.generated.checking",
     "HierarchicalKFold": "data.folds.splitters",
-    "HumanCentric": "protocols.human_options",
+    "HumanCentric": "protocols.human_centric.options",
     "ImageSet": "data.imageset",
     "OodscopeError": "base.errors",
     "OutlierExposure": "training.methods.outlier_exposure",
-    "Pair": "protocols.crossval.pair",
+    "Pair": "runs.crossval.draws",
     "Preprocess": "data.preprocess",
-    "Result": "results.result",
-    "ResultStore": "results.store",
+    "Result": "runs.evaluation.run",
+    "ResultStore": "results.store.store",
     "ScoreTable": "results.scoretable",
     "Scorer": "deploy.scorer",
-    "attack": "protocols.adversarial.attacking",
-    "audit": "protocols.audit",
-    "compare": "protocols.comparing",
+    "attack": "runs.attack.attack",
+    "audit": "runs.audit.audit",
+    "compare": "runs.comparison.compare",
     "corrupt": "data.corruptions.sets",
     "corrupt_batch": "data.corruptions.batch",
     "create_detector": "detectors.registry",
     "create_model": "models.zoo.zoo",
-    "cross_validate": "protocols.crossval.engine",
-    "evaluate": "api",
+    "cross_validate": "runs.crossval.engine",
+    "evaluate": "runs.evaluation.evaluate",
     "fit_scorer": "deploy.fit",
     "fold_sets": "data.folds.sets",
-    "fit_scorers": "protocols.scoring",
-    "judge_generated": "protocols.generated.judging",
+    "fit_scorers": "runs.evaluation.scoring",
+    "judge_generated": "runs.generated.judging",
     "load": "deploy.artefact",
     "load_benchmark": "data.loading",
     "load_detector": "detectors.saving",
-    "over_seeds": "results.seeds",
+    "over_seeds": "runs.evaluation.seeds",
     "own_benchmark": "data.own",
     "train": "training.train",
     "write_attack": "report.attack",

@@ -12,13 +12,13 @@ from PIL import Image
 from oodscope.activations import extract
 from oodscope.activations.extract import prepared
 from oodscope.activations.store.store import ActivationStore
-from oodscope.api import evaluate
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.images import encoded
 from oodscope.data.images.folders import open_folder
 from oodscope.data.preprocess import Preprocess
 from oodscope.execution.lookahead import ahead
 from oodscope.models.classifier.classifier import Classifier
+from oodscope.runs.evaluation.evaluate import evaluate
 from tests.tiny import classifier, images, network
 
 

@@ -13,14 +13,13 @@ from oodscope.report.crossval import write_crossval
 from oodscope.report.generated import write_generated_study
 from oodscope.report.page import write_report
 from oodscope.report.site.render import write_site
-from oodscope.results.attack import Attack
-from oodscope.results.crossval import CrossValidationTable
-from oodscope.results.gallery import Gallery
-from oodscope.results.hardest import hardest, shown_sets
-from oodscope.results.measurements import Measurements
-from oodscope.results.opened import OpenedRuns
-from oodscope.results.result import Result
+from oodscope.results.gallery import Gallery, hardest, shown_sets
+from oodscope.results.measurement import Measurements
 from oodscope.results.scoretable import ScoreTable
+from oodscope.runs.attack.run import Attack
+from oodscope.runs.crossval.run import CrossValidationTable
+from oodscope.runs.evaluation.run import Result
+from oodscope.runs.opened import OpenedRuns
 from tests.generation.toys import Shift
 from tests.protocols.generated_world import study
 from tests.report.board_factory import make_board

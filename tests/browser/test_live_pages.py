@@ -5,8 +5,7 @@ from time import time
 import pytest
 
 from oodscope.report.site.render import render_pages
-from oodscope.results.running import Running
-from oodscope.results.store import ResultStore
+from oodscope.results.store.store import ResultStore, Running
 from oodscope.serve.app import Leaderboard
 from oodscope.serve.board import LiveBoard
 from oodscope.serve.snapshot import Snapshot

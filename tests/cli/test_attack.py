@@ -12,7 +12,7 @@ from oodscope.cli.attacking import AttackSettings
 from oodscope.models.generators.saved import save_generator
 from oodscope.models.generators.stylegan import GeneratorShape, StyleGenerator
 from oodscope.models.zoo.zoo import create_model
-from oodscope.results.attack import Attack
+from oodscope.runs.attack.run import Attack
 
 
 @pytest.fixture(scope="module")

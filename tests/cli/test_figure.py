@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from oodscope.base.catalog import catalog
-from oodscope.results.attack_table import attack_table
-from oodscope.results.crossval_study import study_metric
+from oodscope.runs.attack.table import attack_table
+from oodscope.runs.crossval.study import study_metric
 from tests.protocols.generated_world import NEAR, study
 from tests.report.paper_runs import evaluation
 from tests.results import made_studies

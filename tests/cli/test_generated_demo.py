@@ -9,7 +9,7 @@ from oodscope.cli import judging_generated
 from oodscope.cli.job import read_job
 from oodscope.data.generated.files import open_generated
 from oodscope.execution.progress import SILENT
-from oodscope.results.generated import GeneratedStudy
+from oodscope.runs.generated.run import GeneratedStudy
 
 
 def test_the_demo_judges_a_set_that_its_report_links(oodscope, tmp_path, monkeypatch):

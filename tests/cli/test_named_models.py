@@ -10,7 +10,6 @@ import torch
 import torchvision
 from safetensors.torch import save_file
 
-from oodscope.api import evaluate
 from oodscope.base.config import parse
 from oodscope.base.errors import ModelError, OodscopeError, UnknownNameError
 from oodscope.cli.modelspec import ModelSpec, make_classifier
@@ -18,7 +17,8 @@ from oodscope.data.preprocess import Preprocess
 from oodscope.detectors.registry import create_detector
 from oodscope.execution.progress import SILENT
 from oodscope.models.zoo import dinov2
-from oodscope.protocols.scoring import applicable
+from oodscope.runs.evaluation.evaluate import evaluate
+from oodscope.runs.evaluation.scoring import applicable
 from tests.tiny import benchmark, imageset, noise
 from tests.tiny_libraries import clip_architecture, clip_weights, hf_folder
 

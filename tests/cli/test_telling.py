@@ -9,8 +9,8 @@ from oodscope.base.errors import StorageError
 from oodscope.cli import attacking, crossval_job, job
 from oodscope.cli.storing import store_of
 from oodscope.execution.progress import SILENT
-from oodscope.results import telling
-from oodscope.results.store import ResultStore
+from oodscope.results.store import reporting as telling
+from oodscope.results.store.store import ResultStore
 from tests.results.factory import make_result
 from tests.results.test_telling import until
 

@@ -7,8 +7,7 @@ from oodscope.data.images.decoding import as_rgb, picture_digest
 from oodscope.data.imageset import ImageSet
 from oodscope.data.similarity.perceptual import VIEWS, close_pairs, is_flat, perceptual_hashes, resemblance, thumbnails
 from oodscope.data.similarity.signatures import read_signatures
-from oodscope.protocols.audit.candidates import RADIUS, by_hash
-from oodscope.protocols.audit.pairs import is_alike
+from oodscope.runs.audit.pairs import RADIUS, by_hash, is_alike
 from tests.pictures import COPIES, clouds
 
 

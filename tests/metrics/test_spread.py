@@ -10,7 +10,7 @@ from oodscope.base.errors import OodscopeError
 from oodscope.metrics.crossval.class_groups import class_group_interval, class_group_intervals
 from oodscope.metrics.crossval.convergence import running_mean
 from oodscope.metrics.crossval.variance import VarianceShares, variance_components
-from oodscope.results.crossval_study import variance_shares
+from oodscope.runs.crossval.study import variance_shares
 
 
 @settings(max_examples=40, deadline=None)

@@ -7,7 +7,7 @@ import torch
 
 from oodscope.activations.activations import Activations
 from oodscope.data.imageset import ImageSet
-from oodscope.protocols.crossval.pair import Pair
+from oodscope.runs.crossval.draws import Pair
 from tests.tiny import images
 
 

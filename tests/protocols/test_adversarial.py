@@ -11,10 +11,10 @@ from oodscope.base.errors import DataError, DetectorError, OodscopeError, Unknow
 from oodscope.generation.samplers.metropolis_hastings import MetropolisHastings
 from oodscope.generation.variations.gan import GanVariation
 from oodscope.generation.variations.registry import create_variation
-from oodscope.protocols.adversarial.measuring import measure
-from oodscope.protocols.adversarial.plan import Plan
-from oodscope.results.attack import Attack
-from oodscope.results.attack_table import attack_table
+from oodscope.runs.attack.measuring import measure
+from oodscope.runs.attack.plan import Plan
+from oodscope.runs.attack.run import Attack
+from oodscope.runs.attack.table import attack_table
 from tests.generation.toys import Shift
 from tests.tiny import benchmark, classifier, imageset, network, noise
 
@@ -256,7 +256,7 @@ class TestGoesOn:
             run({"mean": other}, {"shift": Shift()}, folder=tmp_path)
 
     def test_fewer_chains_are_the_first_block_of_more(self, monkeypatch, tmp_path):
-        monkeypatch.setattr("oodscope.protocols.adversarial.plan.BLOCK", 10)
+        monkeypatch.setattr("oodscope.runs.attack.plan.BLOCK", 10)
         scorers = {"mean": oods.FunctionScorer(lambda images: images.mean(dim=(1, 2, 3)))}
         few = run(scorers, {"shift": Shift()}, chains=10, folder=tmp_path)
         more = run(scorers, {"shift": Shift()}, chains=50, folder=tmp_path)

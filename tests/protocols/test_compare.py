@@ -17,12 +17,10 @@ from oodscope.metrics.comparison.paired import paired_delong
 from oodscope.metrics.ranking.clusters import sampling_noise
 from oodscope.metrics.ranking.placements import place
 from oodscope.metrics.ranking.ranking import Ranking
-from oodscope.protocols.classes import standard_errors
-from oodscope.protocols.samples import separate
-from oodscope.protocols.separation import measure_separation
-from oodscope.results.comparison import Comparison, p_value, points
-from oodscope.results.result import Result
+from oodscope.protocols.ranking import measure_separation, separate, standard_errors
 from oodscope.results.scoretable import ScoreTable
+from oodscope.runs.comparison.comparison import Comparison, p_value, points
+from oodscope.runs.evaluation.run import Result
 from tests.results.factory import make_record, make_result, make_scores
 
 NEAR, FAR = ["held_out"], ["photographs", "digits", "textures"]

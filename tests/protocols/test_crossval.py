@@ -19,13 +19,12 @@ from oodscope.data.folds.sets import FoldPlan, fold_sets
 from oodscope.data.imageset import ImageSet
 from oodscope.detectors.registry import create_detector
 from oodscope.models.classifier.classifier import Classifier
-from oodscope.protocols.crossval.draws import Draw
-from oodscope.protocols.crossval.engine import cross_validate
-from oodscope.protocols.crossval.frozen import FrozenEmbeddings
-from oodscope.protocols.crossval.networks import FineTuning, FullTraining
-from oodscope.protocols.crossval.pair import Pair
-from oodscope.protocols.crossval.plan import PAPER_DETECTORS, CrossValidationPlan
-from oodscope.results.crossval import CrossValidationTable
+from oodscope.runs.crossval.draws import Draw, Pair
+from oodscope.runs.crossval.engine import cross_validate
+from oodscope.runs.crossval.frozen import FrozenEmbeddings
+from oodscope.runs.crossval.networks import FineTuning, FullTraining
+from oodscope.runs.crossval.plan import PAPER_DETECTORS, CrossValidationPlan
+from oodscope.runs.crossval.run import CrossValidationTable
 from oodscope.training.heads.recipe import HeadRecipe
 from oodscope.training.heads.task import HeadTask
 from oodscope.training.heads.training import train_heads

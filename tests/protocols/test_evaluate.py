@@ -119,7 +119,7 @@ class TestNumbers:
         assert result.scores.metadata["classes"]["snow"] == ["a", "b", "c"]
 
     def test_numbers_can_be_recomputed_from_the_saved_scores(self, result, tmp_path):
-        from oodscope.protocols.protocol import get_protocol
+        from oodscope.protocols.base import get_protocol
 
         loaded = oods.Result.load(result.save(tmp_path / "run"))
         again = get_protocol("standard").measure(loaded.scores) + get_protocol("full_spectrum").measure(loaded.scores)

@@ -9,7 +9,7 @@ from safetensors.torch import save_file
 import oodscope as oods
 from oodscope.base.errors import UnknownNameError
 from oodscope.data.corpora import CORPORA, pretraining_overlap
-from oodscope.results.wording import EXPOSED
+from oodscope.document.wording import EXPOSED
 from tests.tiny import benchmark, classifier, imageset, noise
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from oodscope.protocols.protocol import get_protocol
+from oodscope.protocols.base import get_protocol
 from oodscope.results.scoretable import ScoreTable
 
 SIZES = {

@@ -10,11 +10,11 @@ import scipy.stats
 
 import oodscope as oods
 from oodscope.metrics.generated.information import Window
-from oodscope.protocols.generated.perceived import PER_PIXEL, perceived
-from oodscope.results.generated import GeneratedStudy
-from oodscope.results.generated_claims import claims
-from oodscope.results.generated_ranks import ALL, INDEPENDENT, WITHIN, rank_agreements
-from oodscope.results.generated_table import calibration_table, separation_table
+from oodscope.runs.generated.claims import claims
+from oodscope.runs.generated.opinion import PER_PIXEL, perceived
+from oodscope.runs.generated.ranks import ALL, INDEPENDENT, WITHIN, rank_agreements
+from oodscope.runs.generated.run import GeneratedStudy
+from oodscope.runs.generated.table import calibration_table, separation_table
 from tests.protocols.generated_world import (
     DIM,
     EVIL,

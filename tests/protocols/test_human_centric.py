@@ -10,9 +10,9 @@ import oodscope as oods
 from oodscope.base.errors import DataError
 from oodscope.metrics.resampling.bootstrap import percentile_interval
 from oodscope.metrics.resampling.resampling import bootstrap
-from oodscope.protocols.human_options import HumanCentric, Prices
-from oodscope.protocols.protocol import get_protocol
-from oodscope.protocols.training_rows import training_rows
+from oodscope.protocols.base import get_protocol
+from oodscope.protocols.human_centric.options import HumanCentric, Prices
+from oodscope.runs.evaluation.scoring import training_rows
 from tests.metrics import slow_rejection as slow
 from tests.tiny import benchmark, classifier, imageset
 

@@ -12,7 +12,7 @@ from oodscope.generation.samplers.random_search import RandomSearch
 from oodscope.generation.variations.gan import GanVariation
 from oodscope.generation.variations.plane import Plane
 from oodscope.generation.variations.registry import create_variation
-from oodscope.results.attack import Attack
+from oodscope.runs.attack.run import Attack
 from tests.generation.toys import Pixels, Shift
 from tests.tiny import benchmark
 

@@ -29,7 +29,7 @@ from oodscope.results.leaderboard.keeping import write_receipt
 from oodscope.results.leaderboard.records import Reported
 from oodscope.results.leaderboard.text import NOT_KNOWN
 from oodscope.results.measurement import Measurement
-from oodscope.results.result import Result
+from oodscope.runs.evaluation.run import Result
 from tests.leaderboard_world import ABOUT, activations, edit, enter, few_replicates, run, store  # noqa: F401
 from tests.tiny import benchmark, classifier
 

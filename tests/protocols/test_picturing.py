@@ -5,7 +5,7 @@ import pytest
 
 import oodscope as oods
 from oodscope.base.errors import DataError
-from oodscope.protocols.picturing import picture_hardest
+from oodscope.runs.evaluation.picturing import picture_hardest
 from tests.tiny import benchmark, classifier
 
 

@@ -9,8 +9,7 @@ from oodscope.data.images.decoding import picture_digest
 from oodscope.data.imageset import ImageSet
 from oodscope.data.similarity.perceptual import resemblance, thumbnails
 from oodscope.data.similarity.signatures import Signatures, read_signatures
-from oodscope.protocols.audit.candidates import by_hash
-from oodscope.protocols.audit.pairs import Member, exact_pairs, is_alike
+from oodscope.runs.audit.pairs import Member, by_hash, exact_pairs, is_alike
 from tests.pictures import COPIES
 from tests.realdata.packs import pack
 

@@ -14,8 +14,7 @@ from oodscope.results.leaderboard.records import (
     Search,
 )
 from oodscope.results.leaderboard.standing import Difference, Standing
-from oodscope.results.measurement import Measurement
-from oodscope.results.measurements import Measurements
+from oodscope.results.measurement import Measurement, Measurements
 
 SETS = {"near": ("cifar100", "tin"), "far": ("mnist", "svhn", "texture", "places365")}
 METRICS = ("auroc", "fpr95_id_positive")

@@ -3,10 +3,9 @@
 import numpy as np
 import pandas as pd
 
-from oodscope.results.measurement import Measurement
-from oodscope.results.measurements import Measurements
-from oodscope.results.result import Result
+from oodscope.results.measurement import Measurement, Measurements
 from oodscope.results.scoretable import ScoreTable
+from oodscope.runs.evaluation.run import Result
 from tests.results.factory import make_record
 
 DETECTORS = ("msp", "mls", "ebo", "react", "ash", "knn", "mds", "rmds", "vim", "odin", "gradnorm", "gen")

@@ -11,7 +11,7 @@ from PIL import Image
 import oodscope as oods
 from oodscope.report.attack import render
 from oodscope.report.attack_figures import budget_curves
-from oodscope.results.attack_table import attack_table
+from oodscope.runs.attack.table import attack_table
 from tests.generation.toys import Shift
 from tests.tiny import benchmark
 

@@ -13,8 +13,8 @@ from oodscope.report.crossval import write_crossval
 from oodscope.report.crossval_figures import convergence_plot, critical_difference_diagram, variance_bars
 from oodscope.report.crossval_sheets import ALPHAS, starred
 from oodscope.report.templating import own_scripts
-from oodscope.results.crossval import CrossValidationTable
-from oodscope.results.crossval_study import study_metric
+from oodscope.runs.crossval.run import CrossValidationTable
+from oodscope.runs.crossval.study import study_metric
 from tests.report.reading import read
 from tests.results.crossval_factory import make_table
 

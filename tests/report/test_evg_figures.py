@@ -12,7 +12,7 @@ from oodscope.generation.variations.gan import GanVariation
 from oodscope.generation.variations.registry import create_variation
 from oodscope.report.paper.figure import FIGURES
 from oodscope.report.paper.style import house_style, write_figure
-from oodscope.results.opened import OpenedRuns
+from oodscope.runs.opened import OpenedRuns
 from tests.generation.toys import Shift
 from tests.tiny import benchmark
 

@@ -10,8 +10,7 @@ import pytest
 from PIL import Image
 
 from oodscope.report.gallery import hardest_walls, picture_rules, render_gallery
-from oodscope.results.gallery import Gallery
-from oodscope.results.hardest import hardest
+from oodscope.results.gallery import Gallery, hardest
 from oodscope.results.scoretable import ScoreTable
 from tests.report.reading import read
 from tests.results.factory import make_result

@@ -12,9 +12,9 @@ from PIL import Image
 import oodscope as oods
 from oodscope.report.generated import render
 from oodscope.report.generated_figures import confusion_matrix, information_histogram, radar, reliability_diagram
-from oodscope.results.generated import GeneratedStudy
-from oodscope.results.generated_claims import claims
-from oodscope.results.generated_ranks import rank_agreements
+from oodscope.runs.generated.claims import claims
+from oodscope.runs.generated.ranks import rank_agreements
+from oodscope.runs.generated.run import GeneratedStudy
 from tests.protocols.generated_world import EVIL, NEAR, SHIFTED, study
 from tests.report.reading import read
 

@@ -16,9 +16,9 @@ from oodscope.report.paper import crossval, human, openood
 from oodscope.report.paper.figure import FIGURES, find_figure
 from oodscope.report.paper.labels import label_points
 from oodscope.report.paper.style import COLOURS, MARKERS, style_of, write_figure
-from oodscope.results.crossval_study import study_metric
-from oodscope.results.opened import OpenedRuns
-from oodscope.results.study import study_of
+from oodscope.runs.crossval.study import study_metric
+from oodscope.runs.models.run import study_of
+from oodscope.runs.opened import OpenedRuns
 from tests.report.paper_runs import DETECTORS, evaluation
 from tests.results.crossval_factory import make_table
 

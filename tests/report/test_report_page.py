@@ -9,12 +9,12 @@ import re
 
 import pytest
 
+from oodscope.document.wording import span
 from oodscope.report.page import write_report
 from oodscope.report.plots import bundle
-from oodscope.results.measurements import Measurements
-from oodscope.results.result import Result
+from oodscope.results.measurement import Measurements
 from oodscope.results.scoretable import ScoreTable
-from oodscope.results.wording import span
+from oodscope.runs.evaluation.run import Result
 from tests.report.reading import read
 from tests.results.factory import make_record, make_result, make_scores
 

@@ -18,7 +18,7 @@ from oodscope.report.plots.histograms import score_histograms
 from oodscope.report.plots.rejection import der_curves
 from oodscope.report.plots.risk_coverage import risk_coverage
 from oodscope.report.plots.roc import roc_of_detector, roc_of_set
-from oodscope.results.measurements import Measurements
+from oodscope.results.measurement import Measurements
 from oodscope.results.scoretable import ScoreTable
 from tests.report.test_plot import EVIL
 from tests.results.factory import DETECTORS, SETS, make_result, make_scores

@@ -15,7 +15,7 @@ from oodscope.report.plots.frechet import frechet_bars
 from oodscope.report.plots.information import information_histograms
 from oodscope.report.plots.reliability import reliability_diagram
 from oodscope.report.plots.transfer import transfer_matrix
-from oodscope.results.generated import RELIABILITY, GeneratedStudy
+from oodscope.runs.generated.run import RELIABILITY, GeneratedStudy
 from tests.generation.toys import Shift
 from tests.protocols.generated_world import NEAR, SHIFTED, study
 from tests.report.test_plot import EVIL

@@ -4,14 +4,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oodscope.report.whole.trial import APART, BY_VALUE, NEMENYI, PAIRED, Entry, in_order
+from oodscope.document.grid import Cell
+from oodscope.document.trial import APART, BY_VALUE, NEMENYI, PAIRED, Entry, in_order
 from oodscope.report.whole.trials import of_crossval, of_result, trials
 from oodscope.report.whole.verdict import verdicts
-from oodscope.results.grid import Cell
-from oodscope.results.measurement import Measurement
-from oodscope.results.measurements import Measurements
-from oodscope.results.opened import OpenedRuns
-from oodscope.results.result import Result
+from oodscope.results.measurement import Measurement, Measurements
+from oodscope.runs.evaluation.run import Result
+from oodscope.runs.opened import OpenedRuns
 from tests.report.whole_runs import attack_of, judged, table
 from tests.results.factory import make_record, make_scores
 

@@ -5,15 +5,15 @@ import re
 
 import pytest
 
+from oodscope.document.wording import headline_metrics
 from oodscope.report.generated import generated_view
 from oodscope.report.page import write_report
 from oodscope.report.whole import tables
 from oodscope.report.whole.tables import protocol_sections
-from oodscope.results.crossval_study import study_metric
-from oodscope.results.generated_ranks import rank_agreements
-from oodscope.results.opened import OpenedRuns
-from oodscope.results.result import Result
-from oodscope.results.wording import headline_metrics
+from oodscope.runs.crossval.study import study_metric
+from oodscope.runs.evaluation.run import Result
+from oodscope.runs.generated.ranks import rank_agreements
+from oodscope.runs.opened import OpenedRuns
 from tests.report.reading import read
 from tests.report.whole_runs import every_kind, judged, table
 from tests.results.factory import make_result

@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 
 import oodscope as oods
-from oodscope.protocols.protocol import PROTOCOLS
-from oodscope.results.attack import Attack
-from oodscope.results.measurements import Measurements
-from oodscope.results.opened import OpenedRuns
-from oodscope.results.result import Result
+from oodscope.protocols.base import PROTOCOLS
+from oodscope.results.measurement import Measurements
 from oodscope.results.scoretable import ScoreTable
+from oodscope.runs.attack.run import Attack
+from oodscope.runs.evaluation.run import Result
+from oodscope.runs.opened import OpenedRuns
 from tests.generation.toys import Shift
 from tests.protocols.generated_world import study
 from tests.results.crossval_factory import make_table

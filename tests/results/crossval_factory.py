@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from oodscope.results.crossval import CrossValidationTable
+from oodscope.runs.crossval.run import CrossValidationTable
 
 DETECTORS = ("ebo", "fdbd", "gen", "klm", "knn", "mds", "nnguide", "relation")
 METRICS = ("tpr5_id_positive", "auroc", "aupr_in_trapezoid", "max_f1_id_positive", "accuracy_at_90_id_kept")

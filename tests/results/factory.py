@@ -9,11 +9,10 @@ from oodscope.metrics.catalog import METRICS, point_metrics
 from oodscope.metrics.ranking.delong import auroc_interval, mean_auroc_interval
 from oodscope.metrics.ranking.ranking import Ranking
 from oodscope.metrics.resampling.resampling import bootstrap
-from oodscope.results.measurement import Measurement
-from oodscope.results.measurements import Measurements
+from oodscope.results.measurement import Measurement, Measurements
 from oodscope.results.record import RunRecord, SetRecord
-from oodscope.results.result import Result
 from oodscope.results.scoretable import ScoreTable
+from oodscope.runs.evaluation.run import Result
 
 SETS = {  # name: (role, images)
     "id_test": ("id_test", 700),

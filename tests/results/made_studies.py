@@ -3,7 +3,7 @@
 from functools import cache
 
 import oodscope as oods
-from oodscope.protocols.comparing import compare
+from oodscope.runs.comparison.compare import compare
 from tests.generation.toys import Shift
 from tests.results.crossval_factory import make_table
 from tests.results.factory import make_result

@@ -9,8 +9,8 @@ from oodscope.base.errors import OodscopeError
 from oodscope.metrics.comparison.many_sets import signed_rank
 from oodscope.metrics.comparison.multiplicity import holm
 from oodscope.metrics.comparison.paired import corrected_t
-from oodscope.results.crossval import CrossValidationTable
-from oodscope.results.crossval_study import study_metric, variance_table
+from oodscope.runs.crossval.run import CrossValidationTable
+from oodscope.runs.crossval.study import study_metric, variance_table
 from tests.results.crossval_factory import make_table
 
 

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from oodscope.base.errors import OodscopeError
-from oodscope.results.crossval import CrossCell, CrossValidationTable
 from oodscope.results.scoretable import ScoreTable
+from oodscope.runs.crossval.run import CrossCell, CrossValidationTable
 from tests.results.crossval_factory import make_table
 
 SMALL = {

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from oodscope.results.crossval import CrossValidationTable
-from oodscope.results.crossval_study import study_metric
-from oodscope.results.crossval_summary import summary
+from oodscope.runs.crossval.run import CrossValidationTable
+from oodscope.runs.crossval.study import study_metric
+from oodscope.runs.crossval.summary import summary
 from tests.protocols.generated_world import EVIL, NEAR, study
 from tests.report.reading import read
 from tests.results import made_studies

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from oodscope.base.errors import DataError
-from oodscope.results.gallery import Gallery
-from oodscope.results.hardest import hardest, shown_sets
-from oodscope.results.result import Result
+from oodscope.results.gallery import Gallery, hardest, shown_sets
+from oodscope.runs.evaluation.run import Result
 from tests.results.factory import make_result, make_scores
 
 

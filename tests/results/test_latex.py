@@ -7,11 +7,11 @@ from functools import cache
 
 import pytest
 
+from oodscope.document.sheet import Entry, Sheet
 from oodscope.report.crossval import metric_sheets, overall_sheets
-from oodscope.results.attack_table import attack_table
-from oodscope.results.crossval_study import study_metric
-from oodscope.results.generated_table import calibration_table, separation_table
-from oodscope.results.sheet import Entry, Sheet
+from oodscope.runs.attack.table import attack_table
+from oodscope.runs.crossval.study import study_metric
+from oodscope.runs.generated.table import calibration_table, separation_table
 from tests.protocols.generated_world import study
 from tests.results import made_studies
 from tests.results.factory import make_result

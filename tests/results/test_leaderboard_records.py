@@ -17,7 +17,7 @@ from oodscope.results.leaderboard.folder import read_entry, write_entry
 from oodscope.results.leaderboard.records import Reported
 from oodscope.results.leaderboard.standing import Standing
 from oodscope.results.leaderboard.text import https_link, one_line, plain_json, several_lines
-from oodscope.results.measurements import Measurements
+from oodscope.results.measurement import Measurements
 
 ANY = st.text(max_size=40)
 SOME = st.text(alphabet=string.ascii_letters + "<>&'\"é Ω\t\x1b\u202e", min_size=1, max_size=20).filter(one_line)

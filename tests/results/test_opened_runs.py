@@ -6,10 +6,10 @@ import shutil
 import pytest
 
 from oodscope.base.errors import DataError
-from oodscope.results.attack import Attack
-from oodscope.results.generated import GeneratedStudy
-from oodscope.results.opened import OpenedRuns, open_runs
-from oodscope.results.result import Result
+from oodscope.runs.attack.run import Attack
+from oodscope.runs.evaluation.run import Result
+from oodscope.runs.generated.run import GeneratedStudy
+from oodscope.runs.opened import OpenedRuns, open_runs
 from tests.protocols.generated_world import study
 from tests.results.crossval_factory import make_table
 from tests.results.factory import make_record, make_result

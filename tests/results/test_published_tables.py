@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from oodscope.base.errors import DataError, UnknownNameError
+from oodscope.document.wording import span
 from oodscope.results.arrange import pivot
-from oodscope.results.measurement import Measurement
-from oodscope.results.measurements import Measurements
-from oodscope.results.wording import span
+from oodscope.results.measurement import Measurement, Measurements
 from tests.results.factory import make_result
 
 special = st.sampled_from("\\{}[]()$&#%_^~|<>*`'\"-–†")

@@ -7,8 +7,8 @@ import pytest
 from pydantic import ValidationError
 
 from oodscope.base.errors import DataError, OodscopeError, StorageError
-from oodscope.results.result import Result
 from oodscope.results.scoretable import ScoreTable
+from oodscope.runs.evaluation.run import Result
 from tests.results.factory import make_record, make_result
 
 FILES = {"run.json", "measurements.parquet", "measurements.csv", "scores.parquet"}
@@ -27,7 +27,7 @@ def test_what_is_saved_is_loaded(folder):
     pd.testing.assert_frame_equal(after.scores.frame, before.scores.frame, check_exact=True)
 
 
-@pytest.mark.parametrize("step", ["pandas.DataFrame.to_csv", "oodscope.results.scorefile.write"])
+@pytest.mark.parametrize("step", ["pandas.DataFrame.to_csv", "oodscope.results.scoretable.write"])
 def test_an_interrupted_save_does_not_look_like_a_result(tmp_path, monkeypatch, step):
     def interrupted(*_, **__):
         raise KeyboardInterrupt

@@ -13,10 +13,9 @@ import pytest
 from sqlalchemy import event, inspect, text
 
 from oodscope.base.errors import OodscopeError, StorageError
-from oodscope.results.measurements import Measurements
-from oodscope.results.result import Result
-from oodscope.results.running import Running
-from oodscope.results.store import ResultStore
+from oodscope.results.measurement import Measurements
+from oodscope.results.store.store import ResultStore, Running
+from oodscope.runs.evaluation.run import Result
 from tests.results.factory import make_record, make_result
 
 
@@ -126,7 +125,7 @@ def test_processes_write_at_the_same_time_from_the_first_moment(store_location):
 
 
 def test_a_reader_does_not_hold_up_a_writer(tmp_path, monkeypatch):
-    monkeypatch.setattr("oodscope.results.store._WAIT_SECONDS", 0.1)
+    monkeypatch.setattr("oodscope.results.store.store._WAIT_SECONDS", 0.1)
     store = ResultStore(tmp_path / "results.db")
     store.add(small("before"))
     reader = sqlite3.connect(tmp_path / "results.db", isolation_level=None)

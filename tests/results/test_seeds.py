@@ -8,9 +8,9 @@ import pytest
 from scipy.stats import t
 
 from oodscope.base.errors import DataError
-from oodscope.results.measurements import Measurements
-from oodscope.results.result import Result
-from oodscope.results.seeds import over_seeds
+from oodscope.results.measurement import Measurements
+from oodscope.runs.evaluation.run import Result
+from oodscope.runs.evaluation.seeds import over_seeds
 from tests.results.factory import make_record, make_result
 
 

@@ -3,7 +3,7 @@
 import csv
 import io
 
-from oodscope.results.sheet import Entry, Sheet
+from oodscope.document.sheet import Entry, Sheet
 from tests.report.reading import read
 
 EVIL = """<script>alert("1")</script>'"><img src=x>{{ 7*7 }} & % _ | * \\"""

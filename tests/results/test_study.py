@@ -11,9 +11,8 @@ from oodscope.base.errors import DataError
 from oodscope.report.paper.human import conventional_twice, der_against_accuracy, distillation, strategy_heatmap
 from oodscope.report.paper.style import save_figure
 from oodscope.report.study_figures import write_study_figures
-from oodscope.results.measurement import Measurement
-from oodscope.results.measurements import Measurements
-from oodscope.results.study import Study, StudyMember, StudyModel
+from oodscope.results.measurement import Measurement, Measurements
+from oodscope.runs.models.run import Study, StudyMember, StudyModel
 
 SETS = {"label_shift": ("rain", "snow"), "input_shift": ("id_test", "dim")}
 SHARED = {"run": "r", "benchmark": "b", "benchmark_version": "1", "model": "m", "protocol": "human_centric"}

@@ -10,9 +10,9 @@ import pytest
 
 from oodscope.base.errors import StorageError
 from oodscope.execution.progress import SILENT
-from oodscope.results import telling
-from oodscope.results.store import ResultStore
-from oodscope.results.telling import told
+from oodscope.results.store import reporting as telling
+from oodscope.results.store.reporting import told
+from oodscope.results.store.store import ResultStore
 
 
 class Heard:

@@ -8,8 +8,7 @@ from time import time
 
 import pytest
 
-from oodscope.results.running import Running
-from oodscope.results.store import ResultStore
+from oodscope.results.store.store import ResultStore, Running
 from oodscope.serve.app import Leaderboard
 from oodscope.serve.board import LiveBoard
 from oodscope.serve.runpages import report_policy

@@ -11,7 +11,7 @@ import zipfile
 import pytest
 
 from oodscope.base.errors import OodscopeError
-from oodscope.results.store import ResultStore
+from oodscope.results.store.store import ResultStore
 from oodscope.serve import submissions as module
 from oodscope.serve.app import Leaderboard
 from oodscope.serve.board import LiveBoard

@@ -22,11 +22,11 @@ from oodscope.generation.variations.gan import GanVariation
 from oodscope.generation.variations.registry import VARIATIONS
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.generators.saved import load_generator
-from oodscope.protocols.adversarial.attacking import attack
-from oodscope.protocols.adversarial.plan import PRESETS, Plan
-from oodscope.protocols.scoring import applicable, fit_scorers
 from oodscope.report.attack import write_attack
-from oodscope.results.attack import Attack
+from oodscope.runs.attack.attack import attack
+from oodscope.runs.attack.plan import PRESETS, Plan
+from oodscope.runs.attack.run import Attack
+from oodscope.runs.evaluation.scoring import applicable, fit_scorers
 
 GAN = "gan="
 

@@ -17,8 +17,8 @@ def compare(
     """Test detectors against each other on the same images: all pairs of one run, or two runs detector by detector."""
     from rich.console import Console
 
-    from oodscope.protocols.comparing import compare as compare_results
-    from oodscope.results.result import Result
+    from oodscope.runs.comparison.compare import compare as compare_results
+    from oodscope.runs.evaluation.run import Result
 
     names = [name.strip() for name in detectors.split(",") if name.strip()]
     found = compare_results(

@@ -22,14 +22,14 @@ from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.zoo.backbones import create_backbone
 from oodscope.models.zoo.python_object import PREFIX, call_python
 from oodscope.models.zoo.zoo import create_model
-from oodscope.protocols.crossval.engine import cross_validate
-from oodscope.protocols.crossval.frozen import FrozenEmbeddings
-from oodscope.protocols.crossval.networks import FineTuning, FullTraining
-from oodscope.protocols.crossval.outcome import CrossValidation
-from oodscope.protocols.crossval.pair import Pair
-from oodscope.protocols.crossval.plan import CrossValidationPlan
-from oodscope.protocols.crossval.trainer import Trainer
 from oodscope.report.crossval import write_crossval
+from oodscope.runs.crossval.draws import Pair
+from oodscope.runs.crossval.engine import cross_validate
+from oodscope.runs.crossval.frozen import FrozenEmbeddings
+from oodscope.runs.crossval.networks import FineTuning, FullTraining
+from oodscope.runs.crossval.outcome import CrossValidation
+from oodscope.runs.crossval.plan import CrossValidationPlan
+from oodscope.runs.crossval.trainer import Trainer
 from oodscope.training.heads.recipe import HeadRecipe
 from oodscope.training.methods.cross_entropy import CrossEntropy
 from oodscope.training.methods.fine_tune import FineTune

@@ -9,9 +9,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from oodscope.protocols.crossval.outcome import CrossValidation
-from oodscope.results.crossval_study import MetricStudy, study_metric
-from oodscope.results.wording import percent
+from oodscope.document.wording import percent
+from oodscope.runs.crossval.outcome import CrossValidation
+from oodscope.runs.crossval.study import MetricStudy, study_metric
 
 HEADLINE = "auroc"
 ALPHA = 0.05

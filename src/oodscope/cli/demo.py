@@ -39,7 +39,7 @@ def demo(
     from oodscope.cli.output import show
     from oodscope.execution.console import ConsoleProgress
     from oodscope.report.page import write_report
-    from oodscope.results.opened import OpenedRuns
+    from oodscope.runs.opened import OpenedRuns
 
     with as_file(files("oodscope.cli") / "demo.yaml") as packaged:
         job = read_job(packaged)

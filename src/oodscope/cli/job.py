@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from oodscope.api import evaluate
 from oodscope.base.config import StrictModel, parse, read_yaml
 from oodscope.base.errors import OodscopeError
 from oodscope.cli.classes import matched
@@ -20,9 +19,10 @@ from oodscope.detectors.base import Detector
 from oodscope.detectors.registry import create_detector
 from oodscope.execution.progress import Progress
 from oodscope.metrics.catalog import Tuning
-from oodscope.protocols.human_options import HumanCentric
+from oodscope.protocols.human_centric.options import HumanCentric
 from oodscope.report.page import write_report
-from oodscope.results.result import Result
+from oodscope.runs.evaluation.evaluate import evaluate
+from oodscope.runs.evaluation.run import Result
 
 
 class Job(StrictModel):

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 
-from oodscope.api import evaluate
 from oodscope.base.files import cache_root
 from oodscope.base.hashing import fingerprint
 from oodscope.cli.job import Job, asked_detectors, open_benchmark
@@ -22,10 +21,11 @@ from oodscope.generation.sets.plan import SetPlan
 from oodscope.generation.sets.pool import frame_of
 from oodscope.metrics.generated.information import Window
 from oodscope.models.classifier.classifier import Classifier
-from oodscope.protocols.generated.checking import GeneratedChecks
-from oodscope.protocols.generated.judging import judge_generated
 from oodscope.report.generated import write_generated_study
-from oodscope.results.generated import GeneratedStudy
+from oodscope.runs.evaluation.evaluate import evaluate
+from oodscope.runs.generated.checking import GeneratedChecks
+from oodscope.runs.generated.judging import judge_generated
+from oodscope.runs.generated.run import GeneratedStudy
 from oodscope.training.augment.crop import Augment
 from oodscope.training.methods.cross_entropy import CrossEntropy
 

@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.table import Table
 
 from oodscope.cli.job import Job, execute
+from oodscope.document.wording import heading, headline_metrics, percent
 from oodscope.execution.progress import Progress
-from oodscope.results.result import Result
-from oodscope.results.seeds import over_seeds
-from oodscope.results.study import Study
-from oodscope.results.wording import heading, headline_metrics, percent
+from oodscope.runs.evaluation.run import Result
+from oodscope.runs.evaluation.seeds import over_seeds
+from oodscope.runs.models.run import Study
 
 
 def execute_and_show(job: Job, progress: Progress, as_json: bool) -> None:

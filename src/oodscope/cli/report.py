@@ -22,7 +22,7 @@ def report(
     """
     from oodscope.base.errors import OodscopeError
     from oodscope.report.page import write_report
-    from oodscope.results.opened import open_runs
+    from oodscope.runs.opened import open_runs
 
     if output.suffix.lower() not in (".html", ".htm"):
         raise OodscopeError(f"{output}: the report is an HTML file; give it a name such as report.html")

@@ -7,15 +7,15 @@ from rich.console import Console, ConsoleOptions, RenderResult
 
 from oodscope.base.errors import OodscopeError
 from oodscope.results.arrange import pivot
-from oodscope.results.attack import Attack
-from oodscope.results.attack_table import attack_table
-from oodscope.results.crossval import CrossValidationTable
-from oodscope.results.crossval_study import study_metric
-from oodscope.results.crossval_summary import HEADLINE
-from oodscope.results.generated import PROTOCOL, GeneratedStudy
-from oodscope.results.generated_table import calibration_table, separation_table
-from oodscope.results.opened import open_runs
-from oodscope.results.result import Result
+from oodscope.runs.attack.run import Attack
+from oodscope.runs.attack.table import attack_table
+from oodscope.runs.crossval.run import CrossValidationTable
+from oodscope.runs.crossval.study import study_metric
+from oodscope.runs.crossval.summary import HEADLINE
+from oodscope.runs.evaluation.run import Result
+from oodscope.runs.generated.run import PROTOCOL, GeneratedStudy
+from oodscope.runs.generated.table import calibration_table, separation_table
+from oodscope.runs.opened import open_runs
 
 
 class Printable(Protocol):

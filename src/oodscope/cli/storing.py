@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from oodscope.execution.progress import Progress
-from oodscope.results.store import ResultStore
-from oodscope.results.telling import told
+from oodscope.results.store.reporting import told
+from oodscope.results.store.store import ResultStore
 
 VARIABLE = "OODSCOPE_STORE"
 _WAIT_SECONDS = 1.0

@@ -13,9 +13,9 @@ from oodscope.base.files import file_sha256, write_text
 from oodscope.base.hashing import fingerprint
 from oodscope.cli.job import Job, execute, job_from
 from oodscope.execution.progress import Progress
-from oodscope.results.measurements import Measurements
-from oodscope.results.result import Result
-from oodscope.results.study import Study, StudyMember, StudyModel
+from oodscope.results.measurement import Measurements
+from oodscope.runs.evaluation.run import Result
+from oodscope.runs.models.run import Study, StudyMember, StudyModel
 
 
 @dataclass(frozen=True)

@@ -36,9 +36,9 @@ def table(
     Runs of crossval, attack and generate have tables of their own kind, in the same formats.
     """
     from oodscope.results.arrange import pivot
-    from oodscope.results.result import Result
-    from oodscope.results.seeds import over_seeds
-    from oodscope.results.store import ResultStore
+    from oodscope.results.store.store import ResultStore
+    from oodscope.runs.evaluation.run import Result
+    from oodscope.runs.evaluation.seeds import over_seeds
 
     if as_seeds:
         print_table(

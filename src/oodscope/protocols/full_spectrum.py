@@ -21,10 +21,8 @@ from typing import Any
 from oodscope.base.errors import DataError
 from oodscope.metrics.catalog import MEAN
 from oodscope.metrics.ranking.crossed import crossed_auroc
-from oodscope.protocols.samples import GROUPS
-from oodscope.protocols.separation import LEVEL, measure_accuracy, measure_separation
-from oodscope.results.measurement import Measurement
-from oodscope.results.measurements import Measurements
+from oodscope.protocols.ranking import GROUPS, LEVEL, measure_accuracy, measure_separation
+from oodscope.results.measurement import Measurement, Measurements
 from oodscope.results.scoretable import ScoreTable
 
 NEGATIVES = ("id_test", "csid")

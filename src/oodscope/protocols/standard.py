@@ -1,7 +1,7 @@
 """Standard OOD detection: separate ``id_test`` from each near and far set."""
 
-from oodscope.protocols.separation import measure_accuracy, measure_separation
-from oodscope.results.measurements import Measurements
+from oodscope.protocols.ranking import measure_accuracy, measure_separation
+from oodscope.results.measurement import Measurements
 from oodscope.results.scoretable import ScoreTable
 
 NEGATIVES = ("id_test",)

@@ -13,11 +13,10 @@ from oodscope.report.attack_figures import budget_curves, parameter_histogram
 from oodscope.report.pictures import data_uri
 from oodscope.report.svg import style_of
 from oodscope.report.templating import render_page
-from oodscope.results.attack import BUDGET, CLEAN, PROTOCOL, SEARCH, TRANSFER, Attack, SearchedPair
-from oodscope.results.attack_table import AttackTable, attack_table
-from oodscope.results.measurement import Measurement
-from oodscope.results.measurements import Measurements
+from oodscope.results.measurement import Measurement, Measurements
 from oodscope.results.record import RunRecord
+from oodscope.runs.attack.run import BUDGET, CLEAN, PROTOCOL, SEARCH, TRANSFER, Attack, SearchedPair
+from oodscope.runs.attack.table import AttackTable, attack_table
 
 _BRIEF = 5
 """Images of each search on a page that is about more."""

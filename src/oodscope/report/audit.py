@@ -8,7 +8,7 @@ from oodscope.base.files import write_text
 from oodscope.data.benchmark import Benchmark
 from oodscope.report.pictures import data_uri
 from oodscope.report.templating import render_page
-from oodscope.results.audit import VERDICTS, Audit, ImagePair
+from oodscope.runs.audit.run import VERDICTS, Audit, ImagePair
 
 _SHOWN = 60
 """Pairs shown of each pair of sets; all of them are in the tables beside the page."""

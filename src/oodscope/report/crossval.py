@@ -10,6 +10,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from oodscope.base.files import atomic_path, write_text
+from oodscope.document.sheet import FORMATS, Sheet
 from oodscope.metrics.crossval.metrics import DUAL_METRICS, DualMetric
 from oodscope.report import crossval_sheets as sheets
 from oodscope.report.crossval_figures import (
@@ -20,9 +21,8 @@ from oodscope.report.crossval_figures import (
 )
 from oodscope.report.svg import standalone, style_of
 from oodscope.report.templating import render_page
-from oodscope.results.crossval import CrossValidationTable
-from oodscope.results.crossval_study import MetricStudy, study_metric, variance_table
-from oodscope.results.sheet import FORMATS, Sheet
+from oodscope.runs.crossval.run import CrossValidationTable
+from oodscope.runs.crossval.study import MetricStudy, study_metric, variance_table
 
 _SETTLED = 0.005
 """Half a point: a mean that moves by less is called settled."""

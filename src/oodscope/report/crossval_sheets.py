@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from oodscope.document.sheet import Entry, Sheet
+from oodscope.document.wording import span
 from oodscope.metrics.crossval.metrics import DUAL_METRICS
-from oodscope.results.crossval_study import MetricStudy
-from oodscope.results.sheet import Entry, Sheet
-from oodscope.results.wording import span
+from oodscope.runs.crossval.study import MetricStudy
 
 ALPHAS = (0.1, 0.05, 0.01)
 

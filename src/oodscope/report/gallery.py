@@ -9,10 +9,9 @@ from markupsafe import Markup
 
 from oodscope.report.pictures import data_uri
 from oodscope.report.templating import page_environment
-from oodscope.results.gallery import Gallery
-from oodscope.results.hardest import FOREIGN, hardest, shown_sets
-from oodscope.results.result import Result
+from oodscope.results.gallery import FOREIGN, Gallery, hardest, shown_sets
 from oodscope.results.scoretable import ScoreTable
+from oodscope.runs.evaluation.run import Result
 
 SMALL = 40
 """Pictures no larger than this are enlarged pixel by pixel, so that they do not blur."""

@@ -12,12 +12,12 @@ from oodscope.report.generated_figures import confusion_matrix, information_hist
 from oodscope.report.pictures import data_uri
 from oodscope.report.svg import style_of
 from oodscope.report.templating import render_page
-from oodscope.results.generated import RELIABILITY, GeneratedStudy
-from oodscope.results.generated_claims import Claim, claims
-from oodscope.results.generated_ranks import RankAgreement, rank_agreements
-from oodscope.results.generated_table import CIRCULAR, StudyTable, calibration_table, separation_table
 from oodscope.results.record import RunRecord
-from oodscope.results.sanity import Sanity, SetCheck
+from oodscope.runs.generated.claims import Claim, claims
+from oodscope.runs.generated.ranks import RankAgreement, rank_agreements
+from oodscope.runs.generated.run import RELIABILITY, GeneratedStudy
+from oodscope.runs.generated.sanity import Sanity, SetCheck
+from oodscope.runs.generated.table import CIRCULAR, StudyTable, calibration_table, separation_table
 
 CALIBRATION = {
     "ece15": "ECE, 15 bins of equal width",

@@ -30,14 +30,14 @@ from oodscope.report.whole.scorecard import scorecard
 from oodscope.report.whole.tables import protocol_sections
 from oodscope.report.whole.trials import CROSSVAL_METRIC, finished_study, section, trials
 from oodscope.report.whole.verdict import verdicts
-from oodscope.results.attack import PROTOCOL as ATTACK
-from oodscope.results.attack import Attack
-from oodscope.results.crossval import CrossValidationTable
-from oodscope.results.crossval_study import variance_table
-from oodscope.results.generated import PROTOCOL as GENERATED
-from oodscope.results.opened import CROSS_VALIDATION, OpenedRuns
 from oodscope.results.record import RunRecord
-from oodscope.results.result import Result
+from oodscope.runs.attack.run import PROTOCOL as ATTACK
+from oodscope.runs.attack.run import Attack
+from oodscope.runs.crossval.run import CrossValidationTable
+from oodscope.runs.crossval.study import variance_table
+from oodscope.runs.evaluation.run import Result
+from oodscope.runs.generated.run import PROTOCOL as GENERATED
+from oodscope.runs.opened import CROSS_VALIDATION, OpenedRuns
 
 
 @dataclass(frozen=True)

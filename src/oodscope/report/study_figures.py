@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from oodscope.report.paper import human
 from oodscope.report.paper.style import house_style, save_figure
-from oodscope.results.study import Study
+from oodscope.runs.models.run import Study
 
 
 def write_study_figures(study: Study, folder: Path) -> list[Path]:

@@ -5,12 +5,9 @@ from dataclasses import replace
 from statistics import median
 
 from oodscope.base.errors import DataError
-from oodscope.metrics.catalog import MEAN
-from oodscope.results.grid import Cell, Column, Grid, Row
-from oodscope.results.measurement import Measurement
-from oodscope.results.measurements import Measurements
-from oodscope.results.tables import Table
-from oodscope.results.wording import (
+from oodscope.document.grid import Cell, Column, Grid, Row
+from oodscope.document.table import Table
+from oodscope.document.wording import (
     CLOSE,
     EXPOSED,
     TRACKS,
@@ -20,6 +17,8 @@ from oodscope.results.wording import (
     percent,
     unit_of,
 )
+from oodscope.metrics.catalog import MEAN
+from oodscope.results.measurement import Measurement, Measurements
 
 FIRST = ("near", "far", "all", "label_shift", "input_shift")
 """Groups that lead a table, in this order."""

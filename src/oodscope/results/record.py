@@ -1,6 +1,9 @@
 """RunRecord: what was run, on what, with what; enough to repeat it or to see why it differs."""
 
+import os
+import platform
 from datetime import datetime, timedelta
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import ConfigDict, Field, field_validator
@@ -8,7 +11,19 @@ from pydantic import ConfigDict, Field, field_validator
 from oodscope.base.config import StrictModel
 
 if TYPE_CHECKING:
-    from oodscope.results.measurements import Measurements
+    from oodscope.results.measurement import Measurements
+
+_PACKAGES = ("torch", "torchvision", "numpy", "scipy", "scikit-learn", "pillow")
+
+
+def environment() -> dict[str, str | int]:
+    """Versions of Python and of the libraries that compute, the platform, and the number of processors."""
+    return {
+        "python": platform.python_version(),
+        **{package: version(package) for package in _PACKAGES},
+        "platform": platform.platform(),
+        "processors": os.cpu_count() or 1,
+    }
 
 
 class SetRecord(StrictModel):

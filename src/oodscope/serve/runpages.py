@@ -8,14 +8,14 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 from markupsafe import Markup
 
+from oodscope.document import html as table_html
+from oodscope.document.wording import heading, headline_metrics
 from oodscope.report.site.addresses import safe_name
 from oodscope.report.site.templating import site_environment
 from oodscope.report.site.words import protocol_title
-from oodscope.results import html as table_html
 from oodscope.results.arrange import pivot
-from oodscope.results.measurements import Measurements
+from oodscope.results.measurement import Measurements
 from oodscope.results.record import RunRecord
-from oodscope.results.wording import heading, headline_metrics
 from oodscope.serve.headers import FRAMES, PAGE_POLICY
 
 _POLICY = re.compile(rb'<meta http-equiv="Content-Security-Policy" content="([^"<>\r\n]*)">')

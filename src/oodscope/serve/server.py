@@ -10,7 +10,7 @@ from socket import AI_PASSIVE, SO_REUSEADDR, SOCK_STREAM, SOL_SOCKET, getaddrinf
 import uvicorn
 
 from oodscope.base.errors import OodscopeError
-from oodscope.results.store import ResultStore
+from oodscope.results.store.store import ResultStore
 from oodscope.serve.app import Leaderboard
 from oodscope.serve.board import LiveBoard
 from oodscope.serve.connection import Timely

@@ -7,10 +7,9 @@ from time import monotonic, time
 from typing import Any, Generic, TypeVar
 
 from oodscope.base.errors import StorageError
-from oodscope.results.measurements import Measurements
+from oodscope.results.measurement import Measurements
 from oodscope.results.record import RunRecord
-from oodscope.results.running import Running
-from oodscope.results.store import ResultStore
+from oodscope.results.store.store import ResultStore, Running
 from oodscope.serve.refusal import RefusedError
 
 T = TypeVar("T")

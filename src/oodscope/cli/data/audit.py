@@ -31,8 +31,8 @@ def audit(
     from oodscope.cli.modelspec import ModelSpec, make_classifier
     from oodscope.data.loading import load_benchmark
     from oodscope.execution.console import ConsoleProgress
-    from oodscope.protocols.audit import audit as look
     from oodscope.report.audit import write_audit
+    from oodscope.runs.audit.audit import audit as look
 
     if bool(model) != bool(weights):
         raise OodscopeError("--model and --weights belong together")

@@ -18,7 +18,7 @@ from oodscope.generation.sets.plan import SetPlan
 from oodscope.generation.sets.pool import frame_of
 from oodscope.models.classifier.network import choose_device
 from oodscope.report.generated_set import write_set_page
-from oodscope.results.generated_claims import RECOGNISED_NEAR
+from oodscope.runs.generated.claims import RECOGNISED_NEAR
 
 POOLED = 5
 """Images made for each one that is wanted."""

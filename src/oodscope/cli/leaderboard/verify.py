@@ -64,7 +64,7 @@ def _verified(folder: Path) -> "Verification":
 
 
 def _say(standing: "Standing") -> None:
-    from oodscope.results.wording import percent
+    from oodscope.document.wording import percent
 
     entry = standing.entry
     _line(f"{entry.id}: {standing.tier} ({entry.method}, {entry.benchmark}, {standing.track}, {entry.tuning})")

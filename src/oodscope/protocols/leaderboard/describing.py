@@ -8,15 +8,15 @@ import numpy as np
 from oodscope.base.errors import OodscopeError
 from oodscope.base.hashing import fingerprint
 from oodscope.detectors.registry import DETECTORS
+from oodscope.document.wording import headline_metrics
 from oodscope.metrics.catalog import KEEPS, SOURCES
 from oodscope.protocols.leaderboard.about import About
-from oodscope.results.attack import SearchedPair
 from oodscope.results.leaderboard.lists import table_lists
 from oodscope.results.leaderboard.text import LINE, NOT_KNOWN, one_line
-from oodscope.results.measurements import Measurements
+from oodscope.results.measurement import Measurements
 from oodscope.results.record import RunRecord
 from oodscope.results.scoretable import ScoreTable
-from oodscope.results.wording import headline_metrics
+from oodscope.runs.attack.run import SearchedPair
 
 Part = dict[str, Any]
 

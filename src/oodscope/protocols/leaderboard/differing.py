@@ -7,8 +7,7 @@ from oodscope.base.errors import DataError
 from oodscope.results.leaderboard.entry import Entry
 from oodscope.results.leaderboard.records import Claim, Reported
 from oodscope.results.leaderboard.standing import Difference
-from oodscope.results.measurement import Measurement
-from oodscope.results.measurements import Measurements
+from oodscope.results.measurement import Measurement, Measurements
 
 CLAIM_TOLERANCE = 1e-6
 """Of a number that was computed from the same scores by the same arithmetic, on another machine."""

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from oodscope.base.errors import DataError
 from oodscope.metrics.ranking.placements import Placements
+from oodscope.protocols.base import PROTOCOLS
 from oodscope.protocols.leaderboard.judging import judge
 from oodscope.protocols.leaderboard.suspicions import suspicions
-from oodscope.protocols.protocol import PROTOCOLS
-from oodscope.protocols.samples import separate
+from oodscope.protocols.ranking import separate
 from oodscope.results.leaderboard.entry import Entry
 from oodscope.results.leaderboard.folder import read_scores
-from oodscope.results.measurements import Measurements
+from oodscope.results.measurement import Measurements
 from oodscope.results.scoretable import ScoreTable
 
 Placed = dict[tuple[str, str], Placements]

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from oodscope.base.errors import DataError, UnknownNameError
-from oodscope.protocols.adversarial.measuring import measure as measure_attack
-from oodscope.protocols.protocol import PROTOCOLS
-from oodscope.results.attack import PROTOCOL as ADVERSARIAL
-from oodscope.results.measurements import Measurements
+from oodscope.protocols.base import PROTOCOLS
+from oodscope.results.measurement import Measurements
 from oodscope.results.scoretable import ScoreTable
+from oodscope.runs.attack.measuring import measure as measure_attack
+from oodscope.runs.attack.run import PROTOCOL as ADVERSARIAL
 
 _VERSIONS = {**{name: each.version for name, each in PROTOCOLS.items()}, ADVERSARIAL: 1}
 _JUDGES: Mapping[str, Callable[[ScoreTable], Measurements]] = {

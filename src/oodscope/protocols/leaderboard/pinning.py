@@ -4,7 +4,7 @@ from pathlib import Path
 
 from oodscope.results.leaderboard.keeping import PinnedLists, write_lists
 from oodscope.results.leaderboard.lists import table_lists
-from oodscope.results.result import Result
+from oodscope.runs.evaluation.run import Result
 
 
 def pin_lists(board: Path | str, run: Path | str) -> Path:

@@ -18,7 +18,7 @@ from oodscope.metrics.ranking.placements import Placements
 from oodscope.protocols.leaderboard.examining import Examined, Placed, examine
 from oodscope.results.leaderboard.entry import Entry
 from oodscope.results.leaderboard.folder import check_score_file
-from oodscope.results.measurements import Measurements
+from oodscope.results.measurement import Measurements
 
 _STATIONS = ("base", "metrics", "protocols", "results")
 """Where the numbers come from: a change in any file of these folders is another examiner."""

@@ -20,12 +20,12 @@ from oodscope.protocols.leaderboard.describing import (
     describe_thresholds,
 )
 from oodscope.protocols.leaderboard.judging import protocol_versions
-from oodscope.results.attack import Attack, SearchedPair
 from oodscope.results.leaderboard.entry import SCHEMA, Entry, Track
 from oodscope.results.leaderboard.folder import write_entry
 from oodscope.results.leaderboard.keeping import RESERVED
-from oodscope.results.result import Result
 from oodscope.results.scoretable import COLUMNS, ScoreTable
+from oodscope.runs.attack.run import Attack, SearchedPair
+from oodscope.runs.evaluation.run import Result
 
 
 def submit(

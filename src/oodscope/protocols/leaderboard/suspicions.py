@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from oodscope.protocols.samples import GROUPS
+from oodscope.protocols.ranking import GROUPS
 from oodscope.results.leaderboard.entry import Entry
 from oodscope.results.leaderboard.text import NOT_KNOWN
-from oodscope.results.measurements import Measurements
+from oodscope.results.measurement import Measurements
 from oodscope.results.scoretable import ScoreTable
 
 TIED = 0.01

@@ -17,8 +17,8 @@ from oodscope.report.crossval_sheets import ALPHAS
 from oodscope.report.paper.figure import PaperFigure
 from oodscope.report.paper.heatmap import heatmap
 from oodscope.report.paper.style import COLUMN, GREY, PAGE, PALE, legend_above, plain_axes, style_of
-from oodscope.results.crossval_study import MetricStudy, study_metric
-from oodscope.results.opened import OpenedRuns
+from oodscope.runs.crossval.study import MetricStudy, study_metric
+from oodscope.runs.opened import OpenedRuns
 
 HEADLINE = "auroc"
 ALPHA = 0.05

@@ -14,8 +14,8 @@ from oodscope.report.paper.heatmap import heatmap
 from oodscope.report.paper.mosaic import Picture, mosaic, names_width, size_of
 from oodscope.report.paper.outliers import Outliers, only_set, outlier_sets
 from oodscope.report.paper.style import PAGE
-from oodscope.results.attack import FoundImages
-from oodscope.results.opened import OpenedRuns
+from oodscope.runs.attack.run import FoundImages
+from oodscope.runs.opened import OpenedRuns
 
 WEAK = 3
 """Detectors of figure 3: as many as the paper has, those with the lowest AUROC on the outliers as they are."""

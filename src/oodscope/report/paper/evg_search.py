@@ -7,8 +7,8 @@ from matplotlib.ticker import NullFormatter
 
 from oodscope.base.errors import DataError
 from oodscope.report.paper.style import PAGE, legend_above, plain_axes, style_of
-from oodscope.results.landscape import Landscape
-from oodscope.results.opened import OpenedRuns
+from oodscope.runs.attack.run import Landscape
+from oodscope.runs.opened import OpenedRuns
 
 SAMPLERS = {"mh": "Metropolis–Hastings", "coordinate": "coordinate descent", "random": "random search"}
 """Samplers as a paper calls them; others keep their names."""

@@ -15,7 +15,7 @@ from oodscope.base.errors import DataError, UnknownNameError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from oodscope.results.opened import OpenedRuns
+    from oodscope.runs.opened import OpenedRuns
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from oodscope.base.errors import DataError
 from oodscope.metrics.catalog import MEAN
 from oodscope.results.measurement import Measurement
-from oodscope.results.opened import OpenedRuns
-from oodscope.results.result import Result
+from oodscope.runs.evaluation.run import Result
+from oodscope.runs.opened import OpenedRuns
 
 
 def results_with(runs: OpenedRuns, *protocols: str, at_least: int = 1) -> tuple[Result, ...]:

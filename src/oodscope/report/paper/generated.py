@@ -15,9 +15,9 @@ from oodscope.report.paper.heatmap import heatmap
 from oodscope.report.paper.mosaic import Picture, mosaic, names_width, size_of
 from oodscope.report.paper.studies import only_study
 from oodscope.report.paper.style import COLOURS, COLUMN, PAGE, plain_axes
-from oodscope.results.generated import GeneratedStudy, Samples
-from oodscope.results.opened import OpenedRuns
-from oodscope.results.sanity import SetCheck
+from oodscope.runs.generated.run import GeneratedStudy, Samples
+from oodscope.runs.generated.sanity import SetCheck
+from oodscope.runs.opened import OpenedRuns
 
 LABELLED, WRITTEN = 30, 12
 """Most classes whose names, and whose shares, are written into a confusion matrix."""

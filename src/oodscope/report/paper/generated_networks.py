@@ -10,10 +10,10 @@ from oodscope.base.errors import DataError
 from oodscope.report.paper.radar import radar
 from oodscope.report.paper.studies import foreign, marked, only_study, studies
 from oodscope.report.paper.style import GREY, PAGE, legend_above, plain_axes, style_of
-from oodscope.results.generated import RELIABILITY, WORST, GeneratedStudy
-from oodscope.results.generated_table import calibration_table
 from oodscope.results.measurement import Measurement
-from oodscope.results.opened import OpenedRuns
+from oodscope.runs.generated.run import RELIABILITY, WORST, GeneratedStudy
+from oodscope.runs.generated.table import calibration_table
+from oodscope.runs.opened import OpenedRuns
 
 DETECTORS, SETS = 9, 8
 """Most panels of figures 6 and 7."""

@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from oodscope.base.errors import DataError
+from oodscope.document.wording import LABELS
 from oodscope.metrics.catalog import MEAN
 from oodscope.report.paper.figure import PaperFigure
 from oodscope.report.paper.fitting import only_result, results_with
@@ -21,10 +22,9 @@ from oodscope.report.paper.style import (
     same_scale,
     style_of,
 )
-from oodscope.results.measurements import Measurements
-from oodscope.results.opened import OpenedRuns
-from oodscope.results.study import Study, study_of
-from oodscope.results.wording import LABELS
+from oodscope.results.measurement import Measurements
+from oodscope.runs.models.run import Study, study_of
+from oodscope.runs.opened import OpenedRuns
 
 METRIC = "der99_val_correct"
 CONVENTIONAL = {"auroc": "AUROC, % (higher is better)", "fpr95_id_positive": "FPR95, % (lower is better)"}

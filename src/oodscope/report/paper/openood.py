@@ -11,9 +11,9 @@ from oodscope.report.paper.fitting import group_means, only_result, results_with
 from oodscope.report.paper.labels import label_points
 from oodscope.report.paper.style import COLOURS, COLUMN, GREY, MARKERS, PAGE, legend_above, plain_axes, style_of
 from oodscope.results.measurement import Measurement
-from oodscope.results.opened import OpenedRuns
-from oodscope.results.result import Result
-from oodscope.results.study import study_of
+from oodscope.runs.evaluation.run import Result
+from oodscope.runs.models.run import study_of
+from oodscope.runs.opened import OpenedRuns
 
 SETTINGS = {"standard": "standard", "full_spectrum": "full-spectrum"}
 GROUPS = ("near", "far")

@@ -6,9 +6,9 @@ from functools import cached_property
 from typing import Any
 
 from oodscope.base.errors import DataError
-from oodscope.results.attack import CLEAN, PROTOCOL, TRANSFER, Attack, SearchedPair
-from oodscope.results.opened import OpenedRuns
 from oodscope.results.record import SetRecord
+from oodscope.runs.attack.run import CLEAN, PROTOCOL, TRANSFER, Attack, SearchedPair
+from oodscope.runs.opened import OpenedRuns
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from oodscope.base.errors import DataError
-from oodscope.results.generated import GeneratedStudy
-from oodscope.results.generated_table import CIRCULAR
-from oodscope.results.opened import OpenedRuns
+from oodscope.runs.generated.run import GeneratedStudy
+from oodscope.runs.generated.table import CIRCULAR
+from oodscope.runs.opened import OpenedRuns
 
 
 def studies(runs: OpenedRuns) -> Sequence[GeneratedStudy]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from oodscope.report.plots.marks import axis, layout, line, percents
 from oodscope.report.plots.plot import PlotlyFigure, figure_name
 from oodscope.report.plots.positions import detector_positions
-from oodscope.results.attack import BUDGET, Attack
+from oodscope.runs.attack.run import BUDGET, Attack
 
 _HOVER = "<b>%{fullData.name}</b><br>AUROC %{y:.2%} after %{x:,} evaluations"
 

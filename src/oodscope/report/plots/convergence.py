@@ -5,15 +5,15 @@ from typing import Any
 import numpy as np
 
 from oodscope.base.errors import DataError
+from oodscope.document.wording import LABELS
 from oodscope.metrics.crossval.convergence import running_mean
 from oodscope.report.plots.bins import Numbers
 from oodscope.report.plots.marks import axis, layout, line
 from oodscope.report.plots.plot import PlotlyFigure, figure_name, shown
 from oodscope.report.plots.positions import detector_positions
 from oodscope.report.plots.thinning import thin
-from oodscope.results.crossval import CrossValidationTable
-from oodscope.results.crossval_study import study_metric
-from oodscope.results.wording import LABELS
+from oodscope.runs.crossval.run import CrossValidationTable
+from oodscope.runs.crossval.study import study_metric
 
 _HOVER = "<b>%{fullData.name}</b><br>after %{x} hold-outs %{y:+.3f} points from the last mean"
 

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
+from oodscope.document.wording import LABELS, headline_metrics, higher_is_better
 from oodscope.metrics.catalog import MEAN
 from oodscope.report.plots.marks import axis, layout, line
 from oodscope.report.plots.plot import PlotlyFigure, figure_name, plain, shown
 from oodscope.report.plots.positions import detector_positions
 from oodscope.results.measurement import Measurement
-from oodscope.results.result import Result
-from oodscope.results.wording import LABELS, headline_metrics, higher_is_better
+from oodscope.runs.evaluation.run import Result
 
 LABELLED = 14
 """Most detectors that are all named beside their points; of more, only those in the front."""

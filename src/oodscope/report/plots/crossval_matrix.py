@@ -1,10 +1,10 @@
 """The matrix of a cross-validation: every detector in every experiment."""
 
+from oodscope.document.wording import LABELS, higher_is_better
 from oodscope.report.plots.marks import heat, layout, names, square
 from oodscope.report.plots.plot import PlotlyFigure, figure_name, shown
-from oodscope.results.crossval import CrossValidationTable
-from oodscope.results.crossval_study import study_metric
-from oodscope.results.wording import LABELS, higher_is_better
+from oodscope.runs.crossval.run import CrossValidationTable
+from oodscope.runs.crossval.study import study_metric
 
 
 def crossval_matrix(table: CrossValidationTable, metric: str = "auroc") -> PlotlyFigure:

@@ -8,7 +8,7 @@ from oodscope.report.plots.bins import Numbers, outline, shares
 from oodscope.report.plots.marks import axis, layout, line, percents
 from oodscope.report.plots.plot import PlotlyFigure, figure_name
 from oodscope.report.plots.positions import detector_positions
-from oodscope.results.attack import Attack
+from oodscope.runs.attack.run import Attack
 
 BINS = 24
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from oodscope.report.plots.marks import axis, layout, names
 from oodscope.report.plots.plot import PlotlyFigure, plain, shown
-from oodscope.results.generated import GeneratedStudy
-from oodscope.results.sanity import SetCheck
+from oodscope.runs.generated.run import GeneratedStudy
+from oodscope.runs.generated.sanity import SetCheck
 
 
 def frechet_bars(study: GeneratedStudy) -> PlotlyFigure | None:

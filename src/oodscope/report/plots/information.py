@@ -8,7 +8,7 @@ import numpy as np
 from oodscope.report.plots.bins import Numbers, outline
 from oodscope.report.plots.marks import Colour, axis, layout, line, percents
 from oodscope.report.plots.plot import PlotlyFigure, figure_name
-from oodscope.results.generated import GeneratedStudy
+from oodscope.runs.generated.run import GeneratedStudy
 
 _HOVER = "%{fullData.name}: %{y:.2%} of its images"
 

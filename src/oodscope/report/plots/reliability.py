@@ -6,8 +6,8 @@ import numpy as np
 
 from oodscope.report.plots.marks import guide, layout, line, percents
 from oodscope.report.plots.plot import PlotlyFigure, figure_name
-from oodscope.results.generated import RELIABILITY, GeneratedStudy
-from oodscope.results.generated_table import calibration_table
+from oodscope.runs.generated.run import RELIABILITY, GeneratedStudy
+from oodscope.runs.generated.table import calibration_table
 
 _HOVER = "<b>%{fullData.name}</b><br>%{customdata:,} images, mean confidence %{x:.1%}<br>%{y:.1%} of them right"
 

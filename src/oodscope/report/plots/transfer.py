@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from oodscope.report.plots.marks import heat, layout, names, square
 from oodscope.report.plots.plot import PlotlyFigure, figure_name
-from oodscope.results.attack import TRANSFER, Attack
+from oodscope.runs.attack.run import TRANSFER, Attack
 
 _HOVER = "%{y} has AUROC %{z:.2%}<br>on images found against %{x}"
 

@@ -3,11 +3,11 @@
 import numpy as np
 from markupsafe import Markup
 
+from oodscope.document.grid import Cell, Column
 from oodscope.metrics.catalog import MEAN
 from oodscope.report.site.lines import Line, TableView
 from oodscope.report.site.words import TRACKS
 from oodscope.report.svg import Plot, caption, drawing, x_axis, y_axis
-from oodscope.results.grid import Cell, Column
 
 STYLES = {track: f"c{place}" for place, track in enumerate(TRACKS)}
 """A colour for each track."""

@@ -4,15 +4,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
+from oodscope.document.grid import Cell, Column, spans
+from oodscope.document.wording import higher_is_better, places, unit_of
 from oodscope.metrics.catalog import MEAN, Tuning
 from oodscope.report.site.addresses import anchor
 from oodscope.report.site.words import TRACKS, TUNINGS
 from oodscope.results.arrange import UNRANKED, ordered
-from oodscope.results.grid import Cell, Column, spans
 from oodscope.results.leaderboard.board import Board, BoardRow
 from oodscope.results.leaderboard.entry import Entry, Track
 from oodscope.results.leaderboard.standing import Standing
-from oodscope.results.wording import higher_is_better, places, unit_of
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from oodscope.base.hashing import canonical_json
+from oodscope.document.grid import Cell, Column
+from oodscope.document.wording import LABELS, shown, unit_of
 from oodscope.report.site.addresses import anchor, entry_files, method_key, method_page, model_page
 from oodscope.report.site.sheets import Ranks, Sheet, sheets
-from oodscope.results.grid import Cell, Column
 from oodscope.results.leaderboard.board import Board, Erratum
 from oodscope.results.leaderboard.entry import Entry, Track
 from oodscope.results.leaderboard.standing import Difference, Standing
 from oodscope.results.leaderboard.text import NOT_KNOWN
-from oodscope.results.wording import LABELS, shown, unit_of
 
 
 @dataclass(frozen=True)

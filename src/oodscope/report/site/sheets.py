@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from oodscope.document.grid import Cell, Column
+from oodscope.document.wording import heading, headline_metrics, places
 from oodscope.report.site.addresses import anchor, method_page, table_page
 from oodscope.report.site.lines import accuracy_of, means_of
 from oodscope.report.site.words import TRACKS, TUNED, protocol_title
 from oodscope.results.arrange import ordered
-from oodscope.results.grid import Cell, Column
 from oodscope.results.leaderboard.standing import Standing, Tier
-from oodscope.results.wording import heading, headline_metrics, places
 
 Ranks = Mapping[tuple[str, str], tuple[int, int]]
 """Best and worst place by entry and protocol."""

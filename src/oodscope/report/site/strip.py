@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from oodscope.results.grid import Cell
+from oodscope.document.grid import Cell
 
 _WIDTH, _HEIGHT, _EDGE = 110, 10, 4
 _CUT = 0.1

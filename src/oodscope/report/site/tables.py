@@ -9,6 +9,7 @@ from typing import Any
 from jinja2 import Environment
 
 from oodscope.base.catalog import catalog
+from oodscope.document.wording import LABELS, explanation, heading, headline_metrics, higher_is_better, shown, unit_of
 from oodscope.report.site.addresses import root_of, table_data, table_folder, table_page
 from oodscope.report.site.dots import STYLES, dots
 from oodscope.report.site.lines import TableView, table_view
@@ -18,7 +19,6 @@ from oodscope.results.arrange import WITHOUT_DETECTOR
 from oodscope.results.leaderboard.board import Board
 from oodscope.results.leaderboard.published.table import published_tables
 from oodscope.results.leaderboard.text import NOT_KNOWN
-from oodscope.results.wording import LABELS, explanation, heading, headline_metrics, higher_is_better, shown, unit_of
 
 _MORE = ("auroc", "fpr95_id_positive", "fpr95_ood_positive", "aupr_out", "aupr_in")
 """Metrics with a page beside the leading one; all others are in the downloads."""

@@ -6,13 +6,13 @@ from urllib.parse import urlsplit
 
 from jinja2 import Environment
 
+from oodscope.document.grid import Cell
+from oodscope.document.wording import shown
 from oodscope.report.site.addresses import method_page, model_page
 from oodscope.report.site.words import GRAVE, PROTOCOLS, TIERS, TRACKS, TUNINGS
 from oodscope.report.templating import page_environment
-from oodscope.results.grid import Cell
 from oodscope.results.leaderboard.entry import Entry
 from oodscope.results.leaderboard.standing import Tier
-from oodscope.results.wording import shown
 
 
 @cache

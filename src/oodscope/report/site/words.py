@@ -1,7 +1,7 @@
 """What the site says about tiers, tracks and protocols: in one place, the same on every page."""
 
+from oodscope.document import wording
 from oodscope.metrics.catalog import Tuning
-from oodscope.results import wording
 from oodscope.results.leaderboard.entry import Track
 from oodscope.results.leaderboard.standing import Tier
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from oodscope.document.wording import headline_metrics
 from oodscope.metrics.catalog import MEAN
 from oodscope.report.plots.budget import auroc_against_budget
 from oodscope.report.plots.cost import cost_against_quality
@@ -16,11 +17,10 @@ from oodscope.report.plots.reliability import reliability_diagram
 from oodscope.report.plots.risk_coverage import risk_coverage
 from oodscope.report.plots.roc import roc_of_detector, roc_of_set
 from oodscope.report.plots.transfer import transfer_matrix
-from oodscope.results.attack import TRANSFER, Attack
-from oodscope.results.crossval import CrossValidationTable
-from oodscope.results.generated import GeneratedStudy
-from oodscope.results.result import Result
-from oodscope.results.wording import headline_metrics
+from oodscope.runs.attack.run import TRANSFER, Attack
+from oodscope.runs.crossval.run import CrossValidationTable
+from oodscope.runs.evaluation.run import Result
+from oodscope.runs.generated.run import GeneratedStudy
 
 FEW = 10
 """Detectors in a plot that lays their curves over each other: more than these no eye tells apart."""

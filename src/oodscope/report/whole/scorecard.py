@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from oodscope.document.grid import spans
+from oodscope.document.trial import Entry, Trial
+from oodscope.document.wording import TRACKS
 from oodscope.metrics.catalog import Tuning
-from oodscope.report.whole.trial import Entry, Trial
-from oodscope.results.grid import spans
-from oodscope.results.wording import TRACKS
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,15 @@ from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
+from oodscope.document import html as table_html
+from oodscope.document.grid import Grid
+from oodscope.document.wording import LABELS, heading, headline_metrics
 from oodscope.metrics.catalog import MEAN
 from oodscope.report.whole.trials import section
-from oodscope.results import html as table_html
 from oodscope.results.arrange import WITHOUT_DETECTOR, pivot
-from oodscope.results.grid import Grid
-from oodscope.results.opened import OpenedRuns
 from oodscope.results.record import RunRecord
-from oodscope.results.result import Result
-from oodscope.results.wording import LABELS, heading, headline_metrics
+from oodscope.runs.evaluation.run import Result
+from oodscope.runs.opened import OpenedRuns
 
 _ORDER = ("auroc", "fpr95_id_positive", "fpr95_ood_positive", "aupr_out", "aupr_in")
 

@@ -5,20 +5,20 @@ from collections.abc import Iterator
 import numpy as np
 
 from oodscope.base.errors import DataError
+from oodscope.document.grid import Cell, Grid
+from oodscope.document.trial import APART, BY_VALUE, NEMENYI, PAIRED, Entry, Trial, in_order
+from oodscope.document.wording import LABELS, headline_metrics, higher_is_better
 from oodscope.metrics.comparison.many_sets import critical_difference
 from oodscope.metrics.crossval.class_groups import class_group_intervals
-from oodscope.report.whole.trial import APART, BY_VALUE, NEMENYI, PAIRED, Entry, Trial, in_order
-from oodscope.results import attack as attacks
-from oodscope.results import generated as generated_studies
-from oodscope.results.attack import Attack
-from oodscope.results.crossval import CrossValidationTable
-from oodscope.results.crossval_study import MetricStudy, study_metric
-from oodscope.results.generated import GeneratedStudy
-from oodscope.results.grid import Cell, Grid
 from oodscope.results.measurement import Measurement
-from oodscope.results.opened import CROSS_VALIDATION, OpenedRuns
-from oodscope.results.result import Result
-from oodscope.results.wording import LABELS, headline_metrics, higher_is_better
+from oodscope.runs.attack import run as attacks
+from oodscope.runs.attack.run import Attack
+from oodscope.runs.crossval.run import CrossValidationTable
+from oodscope.runs.crossval.study import MetricStudy, study_metric
+from oodscope.runs.evaluation.run import Result
+from oodscope.runs.generated import run as generated_studies
+from oodscope.runs.generated.run import GeneratedStudy
+from oodscope.runs.opened import CROSS_VALIDATION, OpenedRuns
 
 CROSSVAL_METRIC = "auroc"
 """By which the page ranks detectors across folds."""

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from oodscope.report.whole.trial import BY_VALUE, Entry, Trial
+from oodscope.document.trial import BY_VALUE, Entry, Trial
+from oodscope.document.wording import TRACKS, shown
 from oodscope.report.whole.weakness import Weakness, weaknesses
-from oodscope.results.opened import OpenedRuns
-from oodscope.results.wording import TRACKS, shown
+from oodscope.runs.opened import OpenedRuns
 
 _NAMED = 3
 

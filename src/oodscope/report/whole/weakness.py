@@ -3,16 +3,16 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from oodscope.document.trial import Entry, Trial
+from oodscope.document.wording import headline_metrics, percent
 from oodscope.metrics.catalog import MEAN, Tuning
-from oodscope.report.whole.trial import Entry, Trial
 from oodscope.report.whole.trials import finished_study, section
-from oodscope.results import attack as attacks
-from oodscope.results import generated as generated_studies
 from oodscope.results.arrange import UNRANKED
 from oodscope.results.measurement import Measurement
-from oodscope.results.opened import CROSS_VALIDATION, OpenedRuns
-from oodscope.results.result import Result
-from oodscope.results.wording import headline_metrics, percent
+from oodscope.runs.attack import run as attacks
+from oodscope.runs.evaluation.run import Result
+from oodscope.runs.generated import run as generated_studies
+from oodscope.runs.opened import CROSS_VALIDATION, OpenedRuns
 
 _DER = "human_centric"
 

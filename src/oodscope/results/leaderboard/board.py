@@ -7,17 +7,17 @@ from statistics import fmean, stdev
 import numpy as np
 
 from oodscope.base.errors import DataError, UnknownNameError
+from oodscope.document.grid import Cell, Column
+from oodscope.document.wording import headline_metrics, higher_is_better, unit_of
 from oodscope.metrics.catalog import MEAN, Tuning
 from oodscope.metrics.comparison.multiplicity import rank_ranges
 from oodscope.metrics.interval import t_interval
 from oodscope.metrics.ranking.placements import Placements
 from oodscope.results.arrange import FIRST, UNRANKED, ordered
-from oodscope.results.grid import Cell, Column
 from oodscope.results.leaderboard.entry import Track
 from oodscope.results.leaderboard.standing import Standing
 from oodscope.results.measurement import Measurement
 from oodscope.results.scoretable import JUDGED
-from oodscope.results.wording import headline_metrics, higher_is_better, unit_of
 
 SEEDS = 3
 """The fewest seeds whose spread is worth printing."""

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, model_validator
 
 from oodscope.metrics.catalog import Tuning
-from oodscope.results.attack import PROTOCOL as ADVERSARIAL
 from oodscope.results.leaderboard.records import (
     AttackUse,
     BenchmarkUse,
@@ -22,8 +21,8 @@ from oodscope.results.leaderboard.records import (
     Threshold,
 )
 from oodscope.results.leaderboard.text import Line, Link, Name, Slug, Text
-from oodscope.results.measurement import Measurement
-from oodscope.results.measurements import Measurements
+from oodscope.results.measurement import Measurement, Measurements
+from oodscope.runs.attack.run import PROTOCOL as ADVERSARIAL
 
 SCHEMA = 1
 

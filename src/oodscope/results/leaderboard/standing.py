@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from oodscope.results.leaderboard.entry import Entry, Track
-from oodscope.results.measurements import Measurements
+from oodscope.results.measurement import Measurements
 
 Tier = Literal["reported", "recomputed", "re-executed", "retrained"]
 """How far an entry was checked. ``reported``: printed by somebody. ``recomputed``: its numbers follow from its scores.

@@ -1,0 +1,139 @@
+"""Test sets with the knowledge of what the classifier gets right in them, grouped by the kind of shift."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import isnan
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oodscope.metrics.catalog import MEAN
+from oodscope.metrics.interval import Interval
+from oodscope.metrics.resampling.bootstrap import percentile_interval
+from oodscope.results.measurement import Measurement
+from oodscope.results.scoretable import ScoreTable
+
+SHIFTS = {"label_shift": ("near", "far"), "input_shift": ("id_test", "csid")}
+"""A foreign class shifts the label, so that no prediction is right; a corruption or another style shifts the input
+only, and the classifier may still be right. ``id_test`` is the input shift of size zero."""
+
+
+@dataclass(frozen=True)
+class LabelledSet:
+    """One test set.
+
+    Parameters
+    ----------
+    group : ``label_shift`` or ``input_shift``.
+    rows : where its images stand in the score table.
+    correct : whether the classifier's prediction is right; false throughout under label shift.
+    """
+
+    name: str
+    role: str
+    group: str
+    rows: NDArray[np.int64]
+    correct: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def foreign(self) -> bool:
+        """Whether its classes are unknown to the classifier."""
+        return self.group == "label_shift"
+
+
+def labelled_sets(scores: ScoreTable) -> list[LabelledSet]:
+    """Every test set of the table, foreign ones first."""
+    right = scores.correct()
+    found = []
+    for group, roles in SHIFTS.items():
+        for role in roles:
+            for name in scores.sets(role):
+                rows = rows_of(scores, role, name)
+                found.append(LabelledSet(name, role, group, rows, right[rows]))
+    return found
+
+
+def rows_of(scores: ScoreTable, role: str, name: str | None = None) -> NDArray[np.int64]:
+    """Where the images of a role, or of one of its sets, stand in the table."""
+    chosen = (scores.frame["role"] == role).to_numpy()
+    if name is not None:
+        chosen = chosen & (scores.frame["set"] == name).to_numpy()
+    return np.flatnonzero(chosen)
+
+
+LEVEL = 0.95
+REPLICATES = 1000
+ALL = "all"
+"""The group whose mean runs over every test set, as the paper averages: each set counts once, whatever its size."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A metric on one set.
+
+    Parameters
+    ----------
+    value : NaN where the metric is not defined, such as a false rejection rate without a correct image.
+    replicates : the same from bootstrap resamples. Replicate r used the same draw of whatever sets share (the
+        threshold sample, the ID images), so means over sets are taken replicate by replicate. Empty where every
+        interval is had without them.
+    n_id, n_ood : images of known and of foreign classes that it was measured on.
+    interval : where there is a better one than that of the replicates.
+    """
+
+    value: float
+    replicates: NDArray[np.float64]
+    n_id: int
+    n_ood: int
+    interval: Interval | None = None
+
+
+def estimate_rows(
+    shared: Mapping[str, Any],
+    metric: str,
+    sets: Sequence[LabelledSet],
+    estimates: Mapping[str, Estimate],
+    joint: Interval | None = None,
+) -> Iterator[Measurement]:
+    """A row for each set, and one for the mean of each group of which every set has an estimate.
+
+    ``joint`` is the interval of a mean, where there is a better one than that of the replicates.
+    """
+    defined = {name: each for name, each in estimates.items() if not isnan(each.value)}
+    for each in sets:
+        if each.name in defined:
+            yield _row(shared, metric, each.group, each.name, [defined[each.name]], defined[each.name].interval)
+    for group in (ALL, *SHIFTS):
+        members = [each.name for each in sets if group in (ALL, each.group)]
+        if members and all(name in defined for name in members):
+            yield _row(shared, metric, group, MEAN, [defined[name] for name in members], joint)
+
+
+def _row(
+    shared: Mapping[str, Any],
+    metric: str,
+    group: str,
+    name: str,
+    found: Sequence[Estimate],
+    interval: Interval | None,
+) -> Measurement:
+    if interval is None:
+        interval = percentile_interval(np.mean([each.replicates for each in found], axis=0), LEVEL)
+    return Measurement(
+        **shared,
+        metric=metric,
+        group=group,
+        set=name,
+        value=float(np.mean([each.value for each in found])),
+        low=interval.low,
+        high=interval.high,
+        interval=interval.method,
+        level=interval.level,
+        # foreign sets bring id_test along, which must not be counted once for each
+        n_id=sum(each.n_id for each in found if not each.n_ood) or max(each.n_id for each in found),
+        n_ood=sum(each.n_ood for each in found),
+    )

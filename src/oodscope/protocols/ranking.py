@@ -1,0 +1,259 @@
+"""How well scores tell negatives from each OOD set: the arithmetic that protocols share."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from oodscope.base.errors import DataError
+from oodscope.metrics.catalog import MEAN, METRICS
+from oodscope.metrics.comparison.multiplicity import rank_ranges
+from oodscope.metrics.interval import Interval, wilson_interval
+from oodscope.metrics.ranking.clusters import class_interval, sampling_noise
+from oodscope.metrics.ranking.delong import auroc_interval, mean_auroc_interval
+from oodscope.metrics.ranking.placements import Placements, place, together
+from oodscope.metrics.ranking.ranking import Ranking
+from oodscope.metrics.resampling.bootstrap import Bootstrap
+from oodscope.metrics.resampling.resampling import bootstrap_each
+from oodscope.results.measurement import Measurement, Measurements
+from oodscope.results.scoretable import ScoreTable
+
+GROUPS = ("near", "far")
+
+
+@dataclass(frozen=True)
+class Separation:
+    """The scores of one detector, with the class of every image.
+
+    Parameters
+    ----------
+    negative : scores of the images that count as in-distribution.
+    foreign : scores of each OOD set.
+    groups : the sets of each group that occurs.
+    id_classes : the class of each negative.
+    ood_classes : the class of each image of the sets that have classes.
+    """
+
+    negative: NDArray[np.float64]
+    foreign: Mapping[str, NDArray[np.float64]]
+    groups: Mapping[str, Sequence[str]]
+    id_classes: NDArray[np.int64]
+    ood_classes: Mapping[str, NDArray[np.int64]]
+    _placed: dict[str, Placements] = field(default_factory=dict, repr=False)
+
+    def placements(self, names: Sequence[str]) -> Placements:
+        """The placements of the mean AUROC over these sets; those of each set are computed once."""
+        for name in names:
+            if name not in self._placed:
+                self._placed[name] = place(self.negative, {name: self.foreign[name]})
+        return together([self._placed[name] for name in names])
+
+    @property
+    def testable(self) -> bool:
+        """Whether every sample has the two images without which a paired test has no noise to go by."""
+        return min(self.negative.size, *(values.size for values in self.foreign.values())) > 1
+
+
+def separate(scores: ScoreTable, negatives: Sequence[str]) -> dict[str, Separation]:
+    """Each detector's scores, ID against every near and far set; images in one order for all detectors.
+
+    Parameters
+    ----------
+    negatives : the roles whose images count as in-distribution.
+    """
+    frame = scores.frame
+    rows = {role: np.flatnonzero((frame["role"] == role).to_numpy()) for role in negatives}
+    known = np.concatenate(list(rows.values()))
+    groups = {group: scores.sets(group) for group in GROUPS if scores.sets(group)}
+    foreign = {
+        name: np.flatnonzero(((frame["set"] == name) & (frame["role"] == group)).to_numpy())
+        for group, names in groups.items()
+        for name in names
+    }
+    own = frame["own_class"].to_numpy()
+    classes = {name: own[chosen] for name, chosen in foreign.items() if (own[chosen] >= 0).all()}
+    labels = frame["label"].to_numpy()[known]
+    columns = {detector: frame[detector].to_numpy() for detector in scores.detectors}
+    return {
+        detector: Separation(
+            column[known], {name: column[chosen] for name, chosen in foreign.items()}, groups, labels, classes
+        )
+        for detector, column in columns.items()
+    }
+
+
+def class_ends(separation: Separation, names: Sequence[str], level: float) -> dict[str, Any]:
+    """The fields ``class_low`` and ``class_high`` of a measurement; none where a set has fewer than 5 classes."""
+    interval = class_interval(
+        separation.placements(names),
+        id_classes=separation.id_classes,
+        ood_classes=separation.ood_classes,
+        level=level,
+    )
+    return {} if interval is None else {"class_low": interval.low, "class_high": interval.high}
+
+
+def standard_errors(scores: ScoreTable, negatives: Sequence[str] = ("id_test",)) -> pd.DataFrame:
+    """The standard error of each AUROC if other images, other OOD classes, or other classes on both sides were drawn.
+
+    One row per detector and OOD set that has classes: ``image``, ``ood_class``, ``both_classes``, the number of
+    OOD classes, and ``ratio`` = ``ood_class / image``. A ratio of 2 says that DeLong's interval, which knows of
+    images only, is half as wide as a claim about other classes needs.
+    """
+    rows = []
+    for detector, separation in separate(scores, negatives).items():
+        for name, classes in separation.ood_classes.items():
+            placed = separation.placements([name])
+            by_class = {name: classes}
+            image = sampling_noise(placed).error
+            ood_class = sampling_noise(placed, ood_classes=by_class).error
+            rows.append(
+                {
+                    "detector": detector,
+                    "set": name,
+                    "auroc": placed.mean,
+                    "classes": len(set(classes.tolist())),
+                    "image": image,
+                    "ood_class": ood_class,
+                    "both_classes": sampling_noise(
+                        placed, id_classes=separation.id_classes, ood_classes=by_class
+                    ).error,
+                    "ratio": ood_class / image if image > 0.0 else float("nan"),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+Ranks = dict[str, int]
+"""The fields ``rank_low`` and ``rank_high`` of a measurement; empty where nothing can be tested."""
+
+
+def group_ranks(separations: Mapping[str, Separation], tracks: Mapping[str, str]) -> dict[str, dict[str, Ranks]]:
+    """For each detector and group its range of ranks among the detectors of its tuning track.
+
+    See :func:`rank_ranges`. A detector alone in its track has no rank, and none has
+    one where a sample is a single image.
+    """
+    found: dict[str, dict[str, Ranks]] = {
+        name: {group: {} for group in each.groups} for name, each in separations.items()
+    }
+    for track in dict.fromkeys(tracks.values()):
+        rivals = [name for name in separations if tracks[name] == track]
+        if len(rivals) < 2 or not separations[rivals[0]].testable:
+            continue
+        for group, names in separations[rivals[0]].groups.items():
+            ranges = rank_ranges([separations[rival].placements(names) for rival in rivals])
+            for rival, (low, high) in zip(rivals, ranges):
+                found[rival][group] = {"rank_low": low, "rank_high": high}
+    return found
+
+
+LEVEL = 0.95
+
+
+def measure_separation(scores: ScoreTable, protocol: str, negatives: Sequence[str]) -> Measurements:
+    """Ranking metrics of every detector, per set and as group means, each with its interval.
+
+    AUROC has a second interval, over classes, and its group means the ranks that paired tests allow.
+
+    Parameters
+    ----------
+    negatives : the roles whose images count as in-distribution.
+    """
+    if not any(scores.sets(group) for group in GROUPS):
+        raise DataError(f"{protocol} needs at least one near or far set to tell from the in-distribution images")
+    separations = separate(scores, negatives)
+    draws = bootstrap_each(
+        {detector: (each.negative, each.foreign) for detector, each in separations.items()},
+        seed=int(scores.metadata["seed"] or 0),
+    )
+    ranks = group_ranks(separations, {name: scores.metadata["detectors"][name]["tuning"] for name in separations})
+    rows: list[Measurement] = []
+    for detector, separation in separations.items():
+        shared = {**run_context(scores), **detector_context(scores, detector), "protocol": protocol}
+        rows += _detector_rows(separation, draws[detector], shared, ranks[detector])
+    return Measurements(rows)
+
+
+def measure_accuracy(scores: ScoreTable, protocol: str, negatives: Sequence[str]) -> Measurements:
+    """The classifier's accuracy on each in-distribution set and, where there are several, pooled."""
+    frame = scores.frame
+    correct = (frame["label"] == frame["prediction"]).to_numpy()
+    named = [(role, name) for role in negatives for name in scores.sets(role)]
+    masks: list[tuple[str, str, NDArray[np.bool_]]] = [
+        ("id" if role == "id_test" else role, name, (frame["set"] == name).to_numpy()) for role, name in named
+    ]
+    if len(masks) > 1:
+        masks.append(("id", "pooled", np.logical_or.reduce([mask for _, _, mask in masks])))
+    return Measurements(
+        Measurement(
+            **run_context(scores),
+            protocol=protocol,
+            set=name,
+            group=group,
+            metric="accuracy",
+            n_id=int(mask.sum()),
+            **_ends(float(correct[mask].mean()), wilson_interval(int(correct[mask].sum()), int(mask.sum()), LEVEL)),
+        )
+        for group, name, mask in masks
+    )
+
+
+def _detector_rows(
+    separation: Separation, draws: Bootstrap, shared: Mapping[str, Any], ranks: Mapping[str, Ranks]
+) -> Iterator[Measurement]:
+    rankings = {name: Ranking(separation.negative, values) for name, values in separation.foreign.items()}
+    for group, names in separation.groups.items():
+        chosen = [rankings[name] for name in names]
+        shown = {**shared, "group": group, "n_id": chosen[0].n_id}
+        for metric in METRICS:
+            for name, ranking in zip(names, chosen):
+                extra = class_ends(separation, [name], LEVEL) if metric == "auroc" else {}
+                interval = auroc_interval(ranking, LEVEL) if metric == "auroc" else draws.interval(metric, name, LEVEL)
+                row = {**shown, "set": name, "metric": metric, "n_ood": ranking.n_ood}
+                yield Measurement(**row, **_ends(draws.point(metric, [name]), interval), **extra)
+            extra = {**class_ends(separation, names, LEVEL), **ranks[group]} if metric == "auroc" else {}
+            interval = (
+                mean_auroc_interval(chosen, LEVEL) if metric == "auroc" else draws.mean_interval(metric, names, LEVEL)
+            )
+            row = {**shown, "set": MEAN, "metric": metric, "n_ood": sum(ranking.n_ood for ranking in chosen)}
+            yield Measurement(**row, **_ends(draws.point(metric, names), interval), **extra)
+
+
+def _ends(value: float, interval: Interval) -> dict[str, Any]:
+    return {
+        "value": value,
+        "low": interval.low,
+        "high": interval.high,
+        "interval": interval.method,
+        "level": interval.level,
+    }
+
+
+def run_context(scores: ScoreTable) -> dict[str, Any]:
+    """What every row of the run says of it."""
+    known = scores.metadata
+    return {
+        "run": known["run"],
+        "benchmark": known["benchmark"],
+        "benchmark_version": known["benchmark_version"],
+        "model": known["model"],
+        "recipe": known.get("recipe", ""),
+        "seed": known["seed"],
+    }
+
+
+def detector_context(scores: ScoreTable, detector: str) -> dict[str, Any]:
+    """What every row of a detector says of it: parameters, tuning, costs."""
+    known = scores.metadata["detectors"][detector]
+    return {
+        "detector": detector,
+        "params": known["params"],
+        "tuning": known["tuning"],
+        "fit_seconds": known["fit_seconds"],
+        "microseconds_per_image": known["microseconds_per_image"],
+        "peak_mib": known["peak_mib"],
+    }

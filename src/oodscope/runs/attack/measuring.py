@@ -1,0 +1,126 @@
+"""From the scores of an attack to its headline numbers: AUROC and MinRank, clean and under each variation."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from oodscope.metrics.interval import Interval, t_interval
+from oodscope.metrics.ranking.minrank import (
+    OutlierRanks,
+    min_rank_interval,
+    outlier_ranks,
+    source_interval,
+    standard_error,
+)
+from oodscope.metrics.scores import FloatArray
+from oodscope.protocols.ranking import LEVEL, detector_context, run_context
+from oodscope.results.measurement import Measurement, Measurements
+from oodscope.results.scoretable import ScoreTable
+from oodscope.runs.attack.run import ANY, BUDGET, CLEAN, PROTOCOL, SEARCH, TRANSFER
+from oodscope.runs.attack.trace import Course
+
+
+def measure(scores: ScoreTable) -> Measurements:
+    """AUROC and MinRank of every detector on the source images, under each variation, and under the worst of them.
+
+    A pure function of the stored scores. Intervals are over source images; those of a MinRank that is a mean over
+    several runs, over runs.
+    """
+    return Measurements(row for detector in scores.detectors for row in _rows(scores, detector))
+
+
+def ends(interval: Interval) -> dict[str, Any]:
+    """An interval as the fields of a measurement."""
+    return {"low": interval.low, "high": interval.high, "interval": interval.method, "level": interval.level}
+
+
+def _rows(scores: ScoreTable, detector: str) -> Iterator[Measurement]:
+    about = scores.metadata["attack"]
+    id_test = scores.scores(detector, role="id_test")
+    shared = {**run_context(scores), **detector_context(scores, detector), "protocol": PROTOCOL}
+    for group, outliers in _outliers(scores, detector).items():
+        ranks = outlier_ranks(id_test, outliers)
+        place = {"set": about["outliers"], "group": group, "n_id": ranks.n_id, "n_ood": len(outliers)}
+        interval = source_interval(ranks, LEVEL, seed=shared["seed"], ood_set=about["outliers"])
+        yield Measurement(**shared, **place, metric="auroc", value=ranks.auroc, **ends(interval))
+        for metric, value, spread in _min_rank(ranks, about["runs"]):
+            noise = {} if spread is None else ends(spread)
+            yield Measurement(**shared, **place, metric=metric, value=value, **noise)
+
+
+def _min_rank(ranks: OutlierRanks, runs: int) -> Iterator[tuple[str, float, Interval | None]]:
+    smallest = ranks.min_ranks(runs).astype(np.float64)
+    mean, n_id = float(smallest.mean()), ranks.n_id
+    interval = min_rank_interval(ranks, LEVEL) if runs == 1 else t_interval(smallest, LEVEL)
+    interval = Interval(max(0.0, interval.low), min(n_id, interval.high), interval.level, interval.method)
+    yield "min_rank", mean, interval
+    yield "min_rank_share", mean / n_id, Interval(interval.low / n_id, interval.high / n_id, LEVEL, interval.method)
+    if runs > 1:
+        yield "min_rank_se", standard_error(smallest), None
+
+
+def _outliers(scores: ScoreTable, detector: str) -> dict[str, FloatArray]:
+    """The outliers of each group: as they are, after each search, and the worst of all variations of each image."""
+    about = scores.metadata["attack"]
+    own = (scores.frame["set"] == about["outliers"]).to_numpy()
+    unit, values = scores.frame["unit"].to_numpy(), scores.frame[detector].to_numpy()
+    found = {group: values[own & (unit == group)] for group in (CLEAN, *about["variations"])}
+    if len(about["conditional"]) > 1:
+        found[ANY] = np.min([found[name] for name in about["conditional"]], axis=0)
+    return found
+
+
+def budget_rows(scores: ScoreTable, courses: Sequence[Course]) -> Measurements:
+    """AUROC and lowest score that a search had reached after so many evaluations, as the search itself saw them."""
+    rows = []
+    for course in courses:
+        id_test = course.attacked.id_test
+        for name, found in course.found.items():
+            for budget, lowest in zip(found.budgets, np.asarray(found.at_budget, dtype=np.float64)):
+                ranks = outlier_ranks(id_test, lowest)
+                place: dict[str, Any] = {"set": str(budget), "group": name, "n_id": ranks.n_id, "n_ood": len(lowest)}
+                place |= _shared(scores, course, BUDGET)
+                least = float(course.attacked.standardised(lowest).min())
+                rows.append(Measurement(**place, metric="auroc", value=ranks.auroc))
+                rows.append(Measurement(**place, metric="lowest_score", value=least))
+    return Measurements(rows)
+
+
+def search_rows(scores: ScoreTable, courses: Sequence[Course]) -> Measurements:
+    """Acceptance, when the chains last gained, what gradients add, and how many reasons speak against the search."""
+    rows = []
+    for course in courses:
+        for name, diagnosis in course.diagnoses.items():
+            place = {"set": scores.metadata["attack"]["outliers"], "group": name, "n_ood": len(course.found[name])}
+            values = {
+                "acceptance": diagnosis.acceptance,
+                "last_gain": diagnosis.last_gain,
+                "white_box_gain": diagnosis.white_box_gain,
+                "unreliable": float(len(diagnosis.flags)),
+            }
+            shared = _shared(scores, course, SEARCH)
+            rows += [
+                Measurement(**shared, **place, metric=metric, value=value)
+                for metric, value in values.items()
+                if value is not None
+            ]
+    return Measurements(rows)
+
+
+def transfer_rows(
+    scores: ScoreTable, courses: Sequence[Course], name: str, judged: Mapping[tuple[str, str], FloatArray]
+) -> Iterator[Measurement]:
+    """AUROC of every detector on what one variation found against every detector."""
+    for course in courses:
+        for (judge, against), outliers in judged.items():
+            if judge == course.attacked.name:
+                ranks = outlier_ranks(course.attacked.id_test, outliers)
+                interval = source_interval(ranks, LEVEL, seed=scores.metadata["seed"], ood_set=against)
+                place: dict[str, Any] = {"set": against, "group": name, "n_id": ranks.n_id, "n_ood": len(outliers)}
+                shared = _shared(scores, course, TRANSFER)
+                yield Measurement(**shared, **place, metric="auroc", value=ranks.auroc, **ends(interval))
+
+
+def _shared(scores: ScoreTable, course: Course, protocol: str) -> dict[str, Any]:
+    return {**run_context(scores), **detector_context(scores, course.attacked.name), "protocol": protocol}

@@ -1,0 +1,237 @@
+"""Attack: what searches for the worst outliers of several detectors found, in memory and as a folder."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import load_file, save_file
+
+from oodscope.base.errors import DataError
+from oodscope.base.files import atomic_path, write_text
+from oodscope.runs.evaluation.run import Result
+
+Numbers = NDArray[np.float64]
+
+_ARRAYS = ("x", "y", "scores")
+_MAPS = ("paths", "lowest")
+
+
+@dataclass(frozen=True)
+class Landscape:
+    """The score of one outlier over two coordinates of a variation, with the paths of samplers that stay in this plane.
+
+    All scores are in the unit of an attack: 0 is the mean of ID validation, 1 their standard deviation.
+
+    Parameters
+    ----------
+    chain : place of the outlier among the source images.
+    coordinates : the names of both, with their units; all others stay where they leave the image as it is.
+    x, y : values of the first and of the second coordinate.
+    scores : ``[len(y), len(x)]``.
+    paths : by sampler, ``[steps + 1, 3]``: both coordinates and the score of every state of one chain.
+    budgets : evaluations per chain.
+    lowest : by sampler, ``[len(budgets), chains]``: the lowest score within each budget, over all coordinates of the
+        variation, one chain per source image, the same images for all samplers.
+    """
+
+    detector: str
+    variation: str
+    chain: int
+    coordinates: tuple[str, str]
+    x: Numbers
+    y: Numbers
+    scores: Numbers
+    paths: Mapping[str, Numbers]
+    budgets: tuple[int, ...]
+    lowest: Mapping[str, Numbers]
+
+    def save(self, path: Path) -> None:
+        """Write one safetensors file."""
+        words = {name: getattr(self, name) for name in ("detector", "variation", "chain", "coordinates", "budgets")}
+        arrays = {name: getattr(self, name) for name in _ARRAYS}
+        for name in _MAPS:
+            kept: Mapping[str, Numbers] = getattr(self, name)
+            words[name] = list(kept)
+            arrays |= {f"{name}.{number}": array for number, array in enumerate(kept.values())}
+        with atomic_path(path) as temporary:
+            whole = {name: np.ascontiguousarray(array, dtype=np.float64) for name, array in arrays.items()}
+            save_file(whole, temporary, metadata={"landscape": json.dumps(words, ensure_ascii=False)})
+
+    @classmethod
+    def load(cls, path: Path) -> "Landscape":
+        """Read what ``save`` wrote."""
+        try:
+            with safe_open(path, framework="numpy") as content:
+                words: dict[str, Any] = json.loads(content.metadata()["landscape"])
+                arrays = {name: content.get_tensor(name) for name in _ARRAYS}
+                for name in _MAPS:
+                    words[name] = {
+                        each: content.get_tensor(f"{name}.{number}") for number, each in enumerate(words[name])
+                    }
+            words |= {name: tuple(words[name]) for name in ("coordinates", "budgets")}
+            return cls(**words, **arrays)
+        except (OSError, ValueError, TypeError, KeyError, SafetensorError) as error:
+            raise DataError(f"{path}: not the landscape of an attack: {error}") from error
+
+
+PROTOCOL = "adversarial"
+BUDGET, TRANSFER, SEARCH = f"{PROTOCOL}_budget", f"{PROTOCOL}_transfer", f"{PROTOCOL}_search"
+"""Views of one attack beside its headline rows. ``budget``: AUROC and lowest score after so many evaluations (the
+``set``). ``transfer``: AUROC of a detector on the images found against another one (the ``set``). ``search``: how the
+chains moved, and how many reasons there are not to trust them."""
+
+CLEAN, ANY = "clean", "any"
+"""``group`` of a row about the source images as they are, and about the worst of all variations of each of them."""
+
+RECORD, _FOLDER, _LANDSCAPE = "attack.json", "attack", "landscape.safetensors"
+_EXAMPLES = "examples."
+
+
+@dataclass(frozen=True)
+class FoundImages:
+    """What some chains of one search found.
+
+    Parameters
+    ----------
+    chains : their places among the source images, or among the chains of a generator.
+    scores, ranks : of the detector, and the ID test images strictly below that score.
+    images : uint8 ``[K, H, W, C]``.
+    sources : the images that they are variations of; None for a generator.
+    """
+
+    chains: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    ranks: NDArray[np.int64]
+    images: NDArray[np.uint8]
+    sources: NDArray[np.uint8] | None
+
+
+@dataclass(frozen=True)
+class SearchedPair:
+    """One detector under one variation.
+
+    Parameters
+    ----------
+    settings : variation, sampler, energy, chains and budget, as plain JSON values.
+    parameters : names of the coordinates with their units; empty where coordinates mean nothing.
+    found : ``[chains, len(parameters)]``, what each chain ended with, in those units.
+    worst : the most in-looking images of all chains, worst first.
+    examples : the images of the first chains: the same source images for every detector; None for a generator, and in
+        attacks older than this field.
+    flags : why the search may have stopped too early, in words; empty if nothing speaks for it.
+    """
+
+    detector: str
+    variation: str
+    settings: Mapping[str, Any]
+    parameters: tuple[str, ...]
+    found: NDArray[np.float32]
+    worst: FoundImages
+    flags: tuple[str, ...] = ()
+    costs: Mapping[str, float] = field(default_factory=dict)
+    examples: FoundImages | None = None
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What the folder keeps as tensors."""
+        named = {"found": self.found, **vars(self.worst)}
+        if self.examples is not None:
+            named |= {f"{_EXAMPLES}{name}": array for name, array in vars(self.examples).items()}
+        return {name: np.ascontiguousarray(array) for name, array in named.items() if array is not None}
+
+    def record(self) -> dict[str, Any]:
+        """What the folder keeps as JSON."""
+        names = ("detector", "variation", "settings", "parameters", "flags", "costs")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True)
+class Attack:
+    """Several detectors attacked with several variations of one set of outliers.
+
+    Parameters
+    ----------
+    result : every number as measurements (protocols ``adversarial``, ``adversarial_budget``, ``adversarial_transfer``
+        and ``adversarial_search``), and the scores they were computed from: rows of unit ``clean`` hold the source
+        images, rows of another unit the worst that the variation of that name found against each column's detector.
+    searches : what each search found, detector by detector.
+    landscape : of one outlier under one detector, to look at; None unless it was asked for.
+    """
+
+    result: Result
+    searches: tuple[SearchedPair, ...]
+    landscape: Landscape | None = None
+
+    @property
+    def detectors(self) -> list[str]:
+        """Whom it attacked."""
+        return list(dict.fromkeys(each.detector for each in self.searches))
+
+    @property
+    def variations(self) -> list[str]:
+        """What it attacked with."""
+        return list(dict.fromkeys(each.variation for each in self.searches))
+
+    def search(self, detector: str, variation: str) -> SearchedPair:
+        """What one variation found against one detector."""
+        for each in self.searches:
+            if (each.detector, each.variation) == (detector, variation):
+                return each
+        raise DataError(f"{detector} was not attacked with {variation!r}")
+
+    def _repr_html_(self) -> str:
+        from oodscope.runs.attack.table import attack_table  # which is made of attacks
+
+        return attack_table(self).sheet()._repr_html_()
+
+    def save(self, folder: Path | str) -> Path:
+        """Write the result's own files and, beside them, ``attack.json`` and ``attack/``; pictures and parameters."""
+        folder = Path(folder)
+        records = []
+        for number, each in enumerate(self.searches):
+            name = f"{number:03d}.safetensors"
+            with atomic_path(folder / _FOLDER / name) as temporary:
+                save_file(each.arrays(), temporary)
+            records.append(each.record() | {"file": name})
+        self.save_landscape(folder)
+        write_text(folder / RECORD, json.dumps(records, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+        return self.result.save(folder)
+
+    def save_landscape(self, folder: Path) -> None:
+        """Write the landscape, if there is one, into the folder of this attack, which may be finished already."""
+        if self.landscape is not None:
+            self.landscape.save(folder / _FOLDER / _LANDSCAPE)
+
+    @classmethod
+    def load(cls, folder: Path | str) -> "Attack":
+        """Read what ``save`` wrote."""
+        folder = Path(folder)
+        result = Result.load(folder)
+        if PROTOCOL not in result.record.protocols:
+            raise DataError(f"{folder}: a result of {', '.join(result.record.protocols)}, not of an attack")
+        seen = folder / _FOLDER / _LANDSCAPE
+        return cls(result, tuple(_searches(folder)), Landscape.load(seen) if seen.exists() else None)
+
+
+def _searches(folder: Path) -> Iterator[SearchedPair]:
+    try:
+        records = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        for record in records:
+            arrays: dict[str, Any] = load_file(folder / _FOLDER / record.pop("file"))
+            found = arrays.pop("found")
+            examples = {
+                name.removeprefix(_EXAMPLES): arrays.pop(name) for name in list(arrays) if name.startswith(_EXAMPLES)
+            }
+            record |= {"parameters": tuple(record["parameters"]), "flags": tuple(record["flags"])}
+            yield SearchedPair(
+                **record,
+                found=found,
+                worst=FoundImages(**{"sources": None, **arrays}),
+                examples=FoundImages(**examples) if examples else None,
+            )
+    except (OSError, ValueError, TypeError, KeyError, SafetensorError) as error:
+        raise DataError(f"{folder}: what the attack found cannot be read: {error}") from error

@@ -1,0 +1,182 @@
+"""Comparison: two detectors on the same images, and the sentence that may be quoted of it."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from html import escape
+from typing import overload
+
+import pandas as pd
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.text import Text
+
+from oodscope.document.grid import Column
+from oodscope.document.html import block, note
+from oodscope.document.sheet import Entry, Sheet
+from oodscope.document.wording import LABELS, explanation, heading, higher_is_better
+from oodscope.metrics.catalog import MEAN
+
+_QUOTED = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """The difference of two detectors in one metric, on one OOD set or on the mean of a group.
+
+    Parameters
+    ----------
+    difference, low, high, level : first minus second, with its interval.
+    p, p_holm, comparisons : two-sided; as it is, and corrected for so many comparisons on this set.
+    detectable : the smallest true difference that these images would show with probability 0.8.
+    method : the paired test.
+    """
+
+    protocol: str
+    metric: str
+    group: str
+    set: str
+    first: str
+    second: str
+    first_value: float
+    second_value: float
+    difference: float
+    low: float
+    high: float
+    level: float
+    p: float
+    p_holm: float
+    comparisons: int
+    detectable: float
+    method: str
+    n_id: int
+    n_ood: int
+
+    @property
+    def column(self) -> Column:
+        """Where it was measured."""
+        return Column(self.group, self.set)
+
+    @property
+    def told_apart(self) -> bool:
+        """Whether the difference is more than noise, the other comparisons considered."""
+        return self.p_holm < round(1.0 - self.level, 12)
+
+    def __str__(self) -> str:
+        where = f"{self.group} OOD" if self.set == MEAN else self.set
+        metric = LABELS.get(self.metric, self.metric)
+        # told as a gain of the better one, whichever came first and whichever way the metric points
+        gain = 1.0 if higher_is_better(self.metric) else -1.0
+        names = (self.first, self.second)
+        if gain * self.difference < 0.0:
+            gain, names = -gain, (self.second, self.first)
+        low, high = sorted((gain * self.low, gain * self.high))
+        family = f", Holm over {self.comparisons} comparisons" if self.comparisons > 1 else ""
+        noise = f"{100 * self.level:g} % interval {points(low)} to {points(high)}, {p_value(self.p_holm)}{family}"
+        by = f"{points(gain * self.difference)} points of {metric}"
+        if self.told_apart:
+            return f"On {where}, {names[0]} beats {names[1]} by {by} ({noise})."
+        return (
+            f"On {where}, {names[0]} and {names[1]} cannot be told apart: they differ by {by} ({noise}); with these "
+            f"{self.n_id + self.n_ood:,} images differences below {points(self.detectable)} points are invisible."
+        )
+
+    def _repr_html_(self) -> str:
+        return block(f"<p>{escape(str(self))}</p>")
+
+
+class Comparisons(Sequence[Comparison]):
+    """Every pair on every set and group mean. It prints itself in a terminal (rich), sentences first."""
+
+    def __init__(self, rows: Iterable[Comparison]) -> None:
+        self._rows = tuple(rows)
+
+    def sentences(self) -> list[str]:
+        """What may be quoted: for each group mean, its best detector against the closest others (3 at most)."""
+        found = []
+        for column in dict.fromkeys(row.column for row in self._rows if row.set == MEAN):
+            rows = [row for row in self._rows if row.column == column]
+            sign = 1.0 if higher_is_better(rows[0].metric) else -1.0
+            best = max(sign * value for row in rows for value in (row.first_value, row.second_value))
+            led = [row for row in rows if best in (sign * row.first_value, sign * row.second_value)]
+            # where each pair stands for itself (two runs, detector by detector) no leader meets them all
+            chosen = led if len(led) > 1 else rows
+            found += [str(row) for row in sorted(chosen, key=lambda row: abs(row.difference))[:_QUOTED]]
+        return found
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """One row each, as fractions."""
+        return pd.DataFrame([asdict(row) for row in self._rows])
+
+    def to_json(self) -> str:
+        """Rows and sentences, for programs."""
+        return json.dumps({"comparisons": [asdict(row) for row in self._rows], "sentences": self.sentences()})
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if not self._rows:
+            return
+        for sentence in self.sentences():
+            yield Text(sentence)
+        yield self.sheet()
+
+    def _repr_html_(self) -> str:
+        if not self._rows:
+            return block(note("no comparison"))
+        return block(*(f"<p>{escape(each)}</p>" for each in self.sentences()), *self.sheet().notebook_parts())
+
+    def sheet(self) -> Sheet:
+        """Every comparison as a row: percent, differences in points."""
+        first = self._rows[0]
+        methods = ", ".join(dict.fromkeys(row.method for row in self._rows))
+        names = ("first", "second", "on", "first %", "second %", "difference", "interval", "p", "p Holm", "visible")
+        notes = (
+            explanation(first.metric),
+            f"Protocol {first.protocol}. Differences in points, first minus second, with {100 * first.level:g} % "
+            f"intervals ({methods}); bold: told apart after Holm over the {first.comparisons} comparison"
+            f"{'s' if first.comparisons != 1 else ''} of a column. visible: the smallest true difference that these "
+            "images show in 8 of 10 cases.",
+        )
+        return Sheet("comparisons", heading(first.metric), names, tuple(map(_entries, self._rows)), 3, notes)
+
+    @overload
+    def __getitem__(self, index: int) -> Comparison: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Comparisons": ...
+    def __getitem__(self, index: int | slice) -> "Comparison | Comparisons":
+        return Comparisons(self._rows[index]) if isinstance(index, slice) else self._rows[index]
+
+    def __iter__(self) -> Iterator[Comparison]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __repr__(self) -> str:
+        return f"Comparisons({len(self)} rows)"
+
+
+def _entries(row: Comparison) -> tuple[Entry, ...]:
+    return (
+        *map(Entry, (row.first, row.second, row.column.name)),
+        Entry(f"{100 * row.first_value:.2f}", row.first_value),
+        Entry(f"{100 * row.second_value:.2f}", row.second_value),
+        Entry(f"{100 * row.difference:+.2f}", row.difference, strong=row.told_apart),
+        Entry(f"{100 * row.low:+.2f} to {100 * row.high:+.2f}"),
+        Entry(_short_p(row.p), row.p),
+        Entry(_short_p(row.p_holm), row.p_holm),
+        Entry(f"{100 * row.detectable:.2f}", row.detectable),
+    )
+
+
+def points(share: float) -> str:
+    """A share as percentage points, to one decimal, or to two where one would show nothing."""
+    text = f"{100 * share:.1f}"
+    return text if text.lstrip("-") != "0.0" else f"{100 * share:.2f}".replace("-0.00", "0.00")
+
+
+def p_value(p: float) -> str:
+    """``p < 0.001`` or ``p = 0.032``."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+
+
+def _short_p(p: float) -> str:
+    return "<0.001" if p < 0.001 else f"{p:.3f}"

@@ -1,0 +1,126 @@
+"""``cross_validate``: from pairs of image sets to a table of every metric of every draw."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from oodscope.base.errors import DataError
+from oodscope.base.files import write_text
+from oodscope.detectors.base import Detector, parameters_json
+from oodscope.execution.lookahead import ahead
+from oodscope.execution.progress import SILENT, Progress
+from oodscope.runs.crossval.draws import Divisions, Pair, compact_pairs, distinct_sets
+from oodscope.runs.crossval.journal import Journal
+from oodscope.runs.crossval.judging import FoldScores
+from oodscope.runs.crossval.leaks import find_leaks, refuse_leaks
+from oodscope.runs.crossval.outcome import CrossValidation, metadata_of, record_of, table_of
+from oodscope.runs.crossval.plan import CrossValidationPlan
+from oodscope.runs.crossval.trainer import Trainer
+from oodscope.runs.crossval.units import Unit, UnitScorer, batches_of_units
+
+METRIC_THREADS = 4
+"""That compute metrics while the next unit is scored; more would only wait for Python's lock."""
+
+
+def cross_validate(
+    plan: CrossValidationPlan,
+    pairs: Sequence[Pair],
+    trainer: Trainer,
+    *,
+    folder: Path | str,
+    allow_leak: bool = False,
+    stop_after: float | None = None,
+    progress: Progress = SILENT,
+) -> CrossValidation:
+    """Dual cross-validation of detectors (DCV-ROOD, arXiv 2509.05778).
+
+    For each draw: train on the ID training images, fit and score every detector on the draw's test images, fine-tune
+    with Outlier Exposure on the OOD training classes and score again. Pairs with one ID set share its plain networks.
+
+    Killed at any moment and called again with the same arguments, it goes on after the last finished draw and ends with
+    the same numbers; a finished one is read back. The table and the record are in ``folder`` too, as
+    ``crossval.parquet`` and ``run.json``.
+
+    Parameters
+    ----------
+    plan : what is drawn and judged.
+    pairs : ID and OOD sets.
+    trainer : ``FrozenEmbeddings``, ``FullTraining`` or ``FineTuning``.
+    folder : where finished draws are recorded and the table is written.
+    allow_leak : go on although the trainer's network is known to have been trained on folded images or their classes;
+        the result says so.
+    stop_after : seconds after which no new draw is begun. What is finished is in the result, and the next call goes on.
+    progress : told of every draw of every ID set.
+    """
+    started = perf_counter()
+    detectors, pairs = plan.make_detectors(), compact_pairs(pairs)
+    divisions = Divisions(plan, pairs)
+    leaks = _leaks(trainer, pairs, allow_leak)
+    journal = Journal(Path(folder), _identity(plan, pairs, trainer, detectors))
+    batches = batches_of_units(plan, pairs, trainer.at_once)
+    if not batches:
+        raise DataError("the plan draws nothing: ask for repetitions, hold_outs (--truth) or a variance_design")
+    missing = [unit for batch in batches for unit in batch if journal.read(unit.name) is None]
+    opening = perf_counter()
+    if missing:
+        trainer.open(distinct_sets(pairs), progress)
+    costs: dict[str, Any] = {"open_seconds": perf_counter() - opening}
+    scorer = UnitScorer(plan, trainer, detectors, divisions)
+
+    def scored() -> Iterator[tuple[Unit, list[FoldScores]]]:
+        for batch in batches:
+            if wanted := [unit for unit in batch if unit in missing]:
+                for each in scorer.score(batch, wanted):
+                    yield each
+                    if stop_after is not None and perf_counter() - started > stop_after:
+                        return
+
+    def keep(each: tuple[Unit, list[FoldScores]]) -> None:
+        unit, scores = each
+        journal.write(unit.name, [cell for part in scores for cell in part.cells()])
+
+    with progress.stage("cross-validate", sum(map(len, batches))) as advance:
+        advance(sum(map(len, batches)) - len(missing))
+        with closing(ahead(scored(), keep, depth=METRIC_THREADS, workers=METRIC_THREADS)) as finished:
+            for _ in finished:
+                advance(1)
+    found = {unit: cells for batch in batches for unit in batch if (cells := journal.read(unit.name)) is not None}
+    left = sum(map(len, batches)) - len(found)
+    costs |= {f"{what}_seconds": seconds for what, seconds in scorer.seconds.items()}
+    costs |= {"seconds": perf_counter() - started, "units": len(found), "unfinished": left}
+    notes = _notes(divisions, leaks, left)
+    table = table_of(found, metadata_of(plan, pairs, trainer, detectors, leaks, notes))
+    table.save(folder)
+    record = record_of(plan, pairs, trainer, notes, costs)
+    write_text(Path(folder) / "run.json", record.model_dump_json(indent=1) + "\n")
+    return CrossValidation(table, record, left)
+
+
+def _leaks(trainer: Trainer, pairs: Sequence[Pair], allow_leak: bool) -> list[str]:
+    network = trainer.begins_from()
+    leaks = [] if network is None else find_leaks(network, pairs)
+    if not allow_leak:
+        refuse_leaks(leaks)
+    return leaks
+
+
+def _identity(
+    plan: CrossValidationPlan, pairs: Sequence[Pair], trainer: Trainer, detectors: Sequence[Detector]
+) -> dict[str, Any]:
+    """Everything that decides the numbers; the device is not part of it, as in a training."""
+    return {
+        "plan": plan.model_dump(mode="json", exclude={"detectors"}),
+        "detectors": [[each.id, each.version, parameters_json(each)] for each in detectors],
+        "pairs": [[pair.name, pair.level, pair.id_set.fingerprint, pair.ood_set.fingerprint] for pair in pairs],
+        "trainer": trainer.describe(),
+    }
+
+
+def _notes(divisions: Divisions, leaks: Sequence[str], left: int) -> list[str]:
+    notes = [f"LEAK: {leak}; these numbers are no evidence" for leak in leaks]
+    notes += divisions.notes()
+    if left:
+        notes.append(f"stopped before {left} draws of ID sets; call again to go on")
+    return notes

@@ -1,0 +1,62 @@
+"""Trainer: how a fold gets its network, and what the network says of images."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import torch
+
+from oodscope.activations.activations import Activations
+from oodscope.data.imageset import ImageSet
+from oodscope.execution.progress import Progress
+from oodscope.models.classifier.classifier import Classifier
+from oodscope.runs.crossval.draws import Rows, TrainingRows
+
+
+class FoldModel(Protocol):
+    """A network trained on one fold."""
+
+    def activations(self, images: ImageSet, rows: Rows) -> Activations:
+        """What it says of some rows of a set."""
+        ...
+
+
+class Trainer(Protocol):
+    """Trains the networks of folds: one plain one per ID set, one exposed to outliers per pair.
+
+    Everything it does follows from its arguments and the seeds, so that a killed run repeats a batch of work exactly.
+    """
+
+    at_once: int
+    """Folds that are trained in one call: fixed, because the last digits may depend on it."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where activations lie and detectors work."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """Everything that decides the networks beside the folds, as JSON."""
+        ...
+
+    def begins_from(self) -> Classifier | None:
+        """The network whose weights every fold starts from; ``None`` where they are drawn anew."""
+        ...
+
+    def open(self, sets: Sequence[ImageSet], progress: Progress) -> None:
+        """Whatever is done once for all folds of these sets."""
+        ...
+
+    def train(self, images: ImageSet, folds: Sequence[TrainingRows], progress: Progress) -> Sequence[FoldModel]:
+        """One network per fold, trained on its rows of the ID set and stopped by its validation rows."""
+        ...
+
+    def expose(
+        self,
+        models: Sequence[FoldModel],
+        images: ImageSet,
+        outliers: ImageSet,
+        folds: Sequence[TrainingRows],
+        progress: Progress,
+    ) -> Sequence[FoldModel]:
+        """Each of these networks, fine-tuned with Outlier Exposure on its fold's outliers."""
+        ...

@@ -1,0 +1,66 @@
+"""From scores back to images: small pictures of those that detectors get most wrong."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from oodscope.base.errors import OodscopeError
+from oodscope.data.benchmark import Benchmark
+from oodscope.data.images.decoding import as_rgb
+from oodscope.data.imageset import ImageSet
+from oodscope.results.gallery import COUNT, SIDE, Gallery, hardest, shown_sets
+from oodscope.results.scoretable import ScoreTable
+
+ROOM = 4 * 2**20
+"""Bytes of pixels that a gallery may hold."""
+
+
+def picture_hardest(benchmark: Benchmark, scores: ScoreTable, *, room: int = ROOM) -> Gallery:
+    """Read again the few images that some detector gets most wrong, and keep them small.
+
+    The worst image of every set and detector comes first, then the second of each, and so on while there is room: a
+    run of many detectors shows fewer images of each rather than none of some.
+
+    Parameters
+    ----------
+    room : bytes of pixels to stay below.
+    """
+    sets = {images.name: images for _, images in benchmark.members()}
+    found: dict[tuple[str, str], NDArray[np.uint8]] = {}
+    for name, place in _worst_first(scores):
+        picture = _picture(sets[name], place)
+        if picture is None:
+            continue
+        room -= picture.nbytes
+        if room < 0:
+            break
+        found[name, sets[name].source.name(int(sets[name].rows[place]))] = picture
+    return Gallery(tuple(found), tuple(found.values()), benchmark.class_names)
+
+
+def _worst_first(scores: ScoreTable) -> Iterator[tuple[str, int]]:
+    """Set and place in it of the worst image of each set and detector, then of the second worst; each image once."""
+    orders = []
+    for role, name in shown_sets(scores):
+        own = np.flatnonzero(((scores.frame["set"] == name) & (scores.frame["role"] == role)).to_numpy())
+        worst = [hardest(scores, detector, role, name) for detector in scores.detectors]
+        orders += [(name, np.searchsorted(own, rows).tolist()) for rows in worst]
+    seen = set()
+    for depth in range(COUNT):
+        for name, places in orders:
+            if depth < len(places) and (name, places[depth]) not in seen:
+                seen.add((name, places[depth]))
+                yield name, places[depth]
+
+
+def _picture(images: ImageSet, place: int) -> NDArray[np.uint8] | None:
+    try:
+        (pixels,) = images.images([place])
+    except (OodscopeError, OSError):
+        # scores may come from the store while files have gone: that costs a picture, not the run its numbers
+        return None
+    picture = Image.fromarray(as_rgb(pixels))
+    picture.thumbnail((SIDE, SIDE))
+    return np.asarray(picture, dtype=np.uint8)

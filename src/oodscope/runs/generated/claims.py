@@ -1,0 +1,86 @@
+"""Claims about generated sets, each beside the numbers that it stands or falls by."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from oodscope.document.wording import percent, span
+from oodscope.metrics.catalog import MEAN
+from oodscope.runs.generated.ranks import ALL, rank_agreements
+from oodscope.runs.generated.run import WORST, GeneratedStudy
+
+RECOGNISED_NEAR, RECOGNISED_SHIFTED = 0.5, 0.6
+"""Shares of images that keep their class for the judging ensemble: at most so many near, at least so many shifted."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What should be so, whether it is, and by which numbers."""
+
+    text: str
+    holds: bool
+    evidence: str
+
+
+def claims(study: GeneratedStudy) -> list[Claim]:
+    """Every claim that the study has numbers for."""
+    return [*_recognised(study), *_nearness(study), *_harder(study), *_calibration(study), *_order(study)]
+
+
+def _recognised(study: GeneratedStudy) -> Iterator[Claim]:
+    bounds = dict.fromkeys(study.sanity.near(), (RECOGNISED_NEAR, "at most"))
+    bounds |= dict.fromkeys(study.sanity.shifted(), (RECOGNISED_SHIFTED, "at least"))
+    for name, (bound, words) in bounds.items():
+        check = study.sanity.of(name)
+        share, interval = check.preserved, check.preserved_interval
+        if share is None or interval is None:
+            continue
+        holds = share <= bound if words == "at most" else share >= bound
+        text = f"{name}: judges see the class that an image came from in {words} {bound:.0%}"
+        yield Claim(text, holds, f"{percent(share)} % ({span(interval.low, interval.high)}) of {check.n:,} images")
+
+
+def _nearness(study: GeneratedStudy) -> Iterator[Claim]:
+    distance = {each.name: each.frechet for each in study.sanity.sets if each.frechet is not None}
+    corrupted = [each.name for each in study.sanity.sets if each.role == "csid" and each.name in distance]
+    real = [name for name in corrupted if name not in study.sanity.generated]
+    for name in study.sanity.near():
+        for other in study.real:
+            if name in distance and other in distance:
+                text = f"{name} is closer to the training images than {other} is"
+                yield Claim(text, distance[name] < distance[other], f"{distance[name]:.3g}, {distance[other]:.3g}")
+    for name in study.sanity.shifted():
+        if name in distance and real:
+            below = sum(distance[other] < distance[name] for other in real)
+            text = f"{name} is farther from the training images than most real csid sets"
+            yield Claim(text, 2 * below > len(real), f"farther than {below} of {len(real)}")
+
+
+def _harder(study: GeneratedStudy) -> Iterator[Claim]:
+    found = study.separation("auroc")
+    rows = list(dict.fromkeys((network, detector) for network, detector, _ in found))
+    for name in study.sanity.near():
+        for other in study.real:
+            lower = sum(found[*row, name].value < found[*row, other].value for row in rows)
+            text = f"{name} is harder than {other} for most detectors"
+            yield Claim(text, 2 * lower > len(rows), f"lower AUROC in {lower} of {len(rows)} rows")
+
+
+def _calibration(study: GeneratedStudy) -> Iterator[Claim]:
+    found = study.calibration()
+    for name in study.sanity.shifted():
+        pairs = [
+            (found[each, name].value, found[each, WORST].value) for each in study.networks if (each, WORST) in found
+        ]
+        if pairs:
+            above = sum(ours > theirs for ours, theirs in pairs)
+            text = f"{name} is worse calibrated than the worst real csid set, for most networks"
+            yield Claim(text, 2 * above > len(pairs), f"larger ECE in {above} of {len(pairs)} networks")
+
+
+def _order(study: GeneratedStudy) -> Iterator[Claim]:
+    scope = ALL if len(study.networks) > 1 else study.networks[0]
+    for each in rank_agreements(study):
+        if each.real == MEAN and each.scope == scope and each.interval is not None:
+            text = f"{each.generated} orders detectors as the real sets do, better than chance"
+            ends = f"{each.interval.low:.2f} to {each.interval.high:.2f}"
+            yield Claim(text, each.interval.low > 0, f"τ = {each.tau:.2f} ({ends}) over {each.rows} rows")

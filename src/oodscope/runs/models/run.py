@@ -1,0 +1,171 @@
+"""Study: the same evaluation of many models, side by side."""
+
+import io
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import pandas as pd
+from pydantic import Field
+
+from oodscope.base.config import StrictModel, parse
+from oodscope.base.errors import DataError
+from oodscope.document.text import escaped
+from oodscope.document.wording import percent
+from oodscope.metrics.catalog import MEAN
+from oodscope.results.measurement import Measurements
+from oodscope.runs.evaluation.run import Result
+
+METRICS = ("der99_val_correct", "der95_val_correct", "der99_train_correct", "der95_train_correct", "augrc")
+"""The columns of the table: under the headline rule, under the rule of the paper, and without a threshold."""
+
+
+class StudyModel(StrictModel):
+    """What a study says of a model, beside how to make it.
+
+    Parameters
+    ----------
+    name : how tables and figures call it; no two alike.
+    family : architectures that differ in size only (ResNet, ViT); colours the points of a figure.
+    strategy : how it was trained, where a study compares that (AugMix, AutoAugment).
+    distilled_from : the model of this study that it is compared with: the same network trained without a teacher.
+    perturbation : the radius of the adversarial training, 0 for training without one; None where that is no question.
+    """
+
+    name: str = Field(min_length=1)
+    family: str = ""
+    strategy: str = ""
+    distilled_from: str = ""
+    perturbation: float | None = Field(default=None, ge=0)
+
+
+@dataclass(frozen=True)
+class StudyMember:
+    """A model and what was measured with it."""
+
+    model: StudyModel
+    measurements: Measurements
+
+
+class Study:
+    """Many models under one protocol.
+
+    Parameters
+    ----------
+    members : every model with its measurements, those of ``human_centric`` among them.
+    """
+
+    def __init__(self, members: Iterable[StudyMember]) -> None:
+        self.members = tuple(members)
+        names = [member.model.name for member in self.members]
+        if not names:
+            raise DataError("a study needs at least one model")
+        for name in names:
+            if names.count(name) > 1:
+                raise DataError(f"two models of the study are called {name!r}; give each its own name")
+        for member in self.members:
+            plain = member.model.distilled_from
+            if plain and plain not in names:
+                raise DataError(f"{member.model.name}: distilled_from {plain!r} is no model of the study")
+
+    @property
+    def detectors(self) -> list[str]:
+        """The detectors that were measured with every model, in order of appearance."""
+        measured = [_of_protocol(member).distinct("detector") for member in self.members]
+        return [name for name in measured[0] if name and all(name in each for each in measured)]
+
+    def accuracy(self, model: str) -> float:
+        """The accuracy of a model on ``id_test``."""
+        (row,) = _of_protocol(self._member(model)).filter(metric="accuracy", group="id")[:1]
+        return row.value
+
+    def value(self, model: str, detector: str, metric: str, group: str = "all") -> float:
+        """The mean of a metric over a group of sets, for one model and detector."""
+        rows = _of_protocol(self._member(model)).filter(detector=detector, metric=metric, group=group, set=MEAN)
+        if len(rows) != 1:
+            raise DataError(
+                f"{model}, {detector}: {len(rows)} values of {metric} over {group} sets, where one is needed"
+            )
+        return rows[0].value
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """One row for each model, detector and set, with a column for each of ``METRICS``."""
+        rows = []
+        for member in self.members:
+            found: dict[tuple[str, str, str], dict[str, float]] = {}
+            for row in _of_protocol(member):
+                if row.detector and row.metric in METRICS:
+                    found.setdefault((row.detector, row.group, row.set), {})[row.metric] = row.value
+            told = {"model": member.model.name, **member.model.model_dump(exclude={"name"})}
+            told["accuracy"] = self.accuracy(member.model.name)
+            rows += [
+                {**told, "detector": detector, "group": group, "set": name, **values}
+                for (detector, group, name), values in found.items()
+            ]
+        return pd.DataFrame(rows)
+
+    def csv(self) -> str:
+        """The table for programs: fractions in full precision."""
+        stream = io.StringIO()
+        self.to_dataframe().to_csv(stream, index=False, lineterminator="\n")
+        return stream.getvalue()
+
+    def markdown(self) -> str:
+        """The table of the paper: rows of models and detectors, columns of sets, cells ``DER99 ‖ DER95`` in percent."""
+        frame = self.to_dataframe()
+        columns = list(dict.fromkeys(zip(frame["group"], frame["set"])))
+        names = [f"{group} mean" if name == MEAN else name for group, name in columns]
+        header = ["model", "accuracy", "detector", *map(escaped, names)]
+        lines = [f"| {' | '.join(header)} |", f"|---|---:|---|{'---:|' * len(columns)}"]
+        for (model, accuracy, detector), part in frame.groupby(["model", "accuracy", "detector"], sort=False):
+            cells = part.set_index(["group", "set"])
+            shown = [_cell(cells.loc[column]) if column in cells.index else "–" for column in columns]
+            told = [escaped(str(model)), percent(float(str(accuracy))), escaped(str(detector))]
+            lines.append(f"| {' | '.join([*told, *shown])} |")
+        return "\n".join([*lines, "", "DER99 ‖ DER95 in percent, threshold val_correct; lower is better."]) + "\n"
+
+    def _member(self, name: str) -> StudyMember:
+        (member,) = (each for each in self.members if each.model.name == name)
+        return member
+
+
+def study_of(results: Iterable[Result]) -> Study:
+    """The study that several runs make, one model each.
+
+    Names and labels are those that the runs were recorded with. A run without them is called by its model (and by its
+    recipe and run, where that is not enough), belongs to the family that the letters of that name say (``resnet50``:
+    ``resnet``), and its recipe is its strategy.
+    """
+    members = [StudyMember(_model(result), result.measurements) for result in results]
+    names = [member.model.name for member in members]
+    renamed = [
+        replace(member, model=member.model.model_copy(update={"name": f"{member.model.name} ({_run(member)})"}))
+        if names.count(member.model.name) > 1
+        else member
+        for member in members
+    ]
+    return Study(renamed)
+
+
+def _model(result: Result) -> StudyModel:
+    record = result.record
+    if record.labels:
+        return parse(StudyModel, {"name": record.model, **record.labels}, f"labels of run {record.id}")
+    recipe = next((row.recipe for row in result.measurements), "")
+    letters = re.match(r"[^\W\d_]*", record.model)
+    return StudyModel(name=record.model, family=letters.group() if letters else "", strategy=recipe)
+
+
+def _run(member: StudyMember) -> str:
+    return member.measurements[0].run if member.measurements else "no measurements"
+
+
+def _of_protocol(member: StudyMember) -> Measurements:
+    rows = member.measurements.filter(protocol="human_centric")
+    if not rows:
+        raise DataError(f"{member.model.name}: nothing was measured under human_centric, which a study shows")
+    return rows
+
+
+def _cell(values: "pd.Series[float]") -> str:
+    return " ‖ ".join(percent(values[metric]) for metric in METRICS[:2])
