@@ -20,8 +20,7 @@ import oodscope as oods
 from oodscope.data.similarity.classnames import overlapping_classes
 from oodscope.data.similarity.signatures import read_signatures
 from oodscope.data.similarity.wordnet import WordNet
-from oodscope.protocols.audit.candidates import by_features, by_hash, least_cosine
-from oodscope.protocols.audit.pairs import Member, near_pairs
+from oodscope.runs.audit.pairs import Member, by_features, by_hash, least_cosine, near_pairs
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.realdata.packs import pack

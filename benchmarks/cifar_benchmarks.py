@@ -25,7 +25,7 @@ from detectors_cifar import PUBLISHED
 from oodscope.data.packaged import row_list
 from oodscope.detectors.registry import DETECTORS, create_detector
 from oodscope.metrics.ranking.ranking import Ranking
-from oodscope.protocols.scoring import applicable, score_benchmark
+from oodscope.runs.evaluation.scoring import applicable, score_benchmark
 from openood_cifar import open_benchmark, open_classifier
 
 TRACKS = ("default", "ood_val")

@@ -31,13 +31,13 @@ from oodscope.data.public.selection import join, restrict
 from oodscope.data.similarity.classnames import overlapping_classes
 from oodscope.execution.console import ConsoleProgress
 from oodscope.metrics.crossval.metrics import DUAL_METRICS
-from oodscope.protocols.crossval.engine import cross_validate
-from oodscope.protocols.crossval.frozen import FrozenEmbeddings
-from oodscope.protocols.crossval.pair import Pair
-from oodscope.protocols.crossval.plan import CrossValidationPlan
-from oodscope.report.crossval import write_crossval
-from oodscope.results.crossval import CrossValidationTable
-from oodscope.results.crossval_study import study_metric
+from oodscope.report.page.crossval import write_crossval
+from oodscope.runs.crossval.draws import Pair
+from oodscope.runs.crossval.engine import cross_validate
+from oodscope.runs.crossval.frozen import FrozenEmbeddings
+from oodscope.runs.crossval.plan import CrossValidationPlan
+from oodscope.runs.crossval.run import CrossValidationTable
+from oodscope.runs.crossval.study import study_metric
 from oodscope.training.heads.recipe import HeadRecipe
 
 BACKBONES = ("efficientnet-lite0", "resnet18-cifar10", "resnet18-cifar100")

@@ -21,7 +21,7 @@ from scipy.stats import spearmanr
 import oodscope as oods
 from oodscope.detectors.registry import DETECTORS, create_detector
 from oodscope.metrics.ranking.ranking import Ranking
-from oodscope.protocols.scoring import applicable, score_benchmark
+from oodscope.runs.evaluation.scoring import applicable, score_benchmark
 from openood_cifar import open_benchmark, open_classifier
 
 TRACKS = ("default", "id_only", "ood_val")

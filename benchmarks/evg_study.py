@@ -38,11 +38,10 @@ from oodscope.generation.variations.base import Variation
 from oodscope.generation.variations.gan import GanVariation
 from oodscope.generation.variations.registry import create_variation
 from oodscope.models.generators.saved import load_generator
-from oodscope.protocols.adversarial.attacked import Attacked, aim
-from oodscope.protocols.adversarial.frame import Frame
-from oodscope.protocols.adversarial.plan import Plan
-from oodscope.results.attack import Attack
-from oodscope.results.attack_table import attack_table
+from oodscope.runs.attack.attacked import Attacked, Frame, aim
+from oodscope.runs.attack.plan import Plan
+from oodscope.runs.attack.run import Attack
+from oodscope.runs.attack.table import attack_table
 from openood_cifar import ARTIFACTS, TRANSFORM, open_classifier, pack
 
 DETECTORS = ("msp", "mls", "ebo", "gen", "klm", "knn", "mds", "vim", "fdbd", "react", "ash", "nnguide")

@@ -16,8 +16,8 @@ from pathlib import Path
 import oodscope as oods
 from generated_study import DETECTORS, NAMES, open_sets
 from oodscope.data.generated.files import open_generated
-from oodscope.protocols.generated.calibrating import calibrate
-from oodscope.protocols.generated.opinion import ask
+from oodscope.runs.generated.calibrating import calibrate
+from oodscope.runs.generated.opinion import ask
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.realdata.packs import CIFAR10, resnet18

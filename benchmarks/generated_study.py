@@ -54,9 +54,9 @@ from oodscope.generation.shifted.recipe import ShiftedRecipe
 from oodscope.generation.shifted.trained import shift, train_shifted
 from oodscope.metrics.generated.information import Window
 from oodscope.models.classifier.classifier import Classifier
-from oodscope.results.generated_claims import claims
-from oodscope.results.generated_ranks import rank_agreements
-from oodscope.results.generated_table import calibration_table, separation_table
+from oodscope.runs.generated.claims import claims
+from oodscope.runs.generated.ranks import rank_agreements
+from oodscope.runs.generated.table import calibration_table, separation_table
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.realdata.packs import load_pack
@@ -323,7 +323,7 @@ class Study:
         return oods.ImageSet.from_arrays(kind, pixels, source.labels, source.class_names), source
 
     def _applies(self, name: str, network: Classifier, bench: oods.Benchmark) -> bool:
-        from oodscope.protocols.scoring import applicable
+        from oodscope.runs.evaluation.scoring import applicable
 
         chosen, refused = applicable([oods.create_detector(name)], network, bench)
         for detector, reason in refused.items():

@@ -21,8 +21,8 @@ from oodscope.metrics.rejection.rejection import Rejection
 from oodscope.metrics.rejection.threshold import ThresholdSample
 from oodscope.metrics.resampling.bootstrap import percentile_interval
 from oodscope.metrics.resampling.draws import resamples
-from oodscope.protocols.labelled_sets import labelled_sets, rows_of
-from oodscope.protocols.selective_rows import selective_estimates
+from oodscope.protocols.human_centric.rows import selective_estimates
+from oodscope.protocols.human_centric.sets import labelled_sets, rows_of
 from oodscope.report.paper.human import conventional_twice
 from oodscope.report.paper.style import save_figure
 from openood_cifar import open_classifier

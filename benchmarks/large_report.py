@@ -20,14 +20,13 @@ import torch
 
 import oodscope as oods
 from oodscope.base.catalog import catalog
-from oodscope.protocols.protocol import PROTOCOLS
-from oodscope.results.attack import Attack
-from oodscope.results.crossval import CrossValidationTable
-from oodscope.results.environment import environment
-from oodscope.results.measurements import Measurements
-from oodscope.results.record import RunRecord, SetRecord
-from oodscope.results.result import Result
+from oodscope.protocols.base import PROTOCOLS
+from oodscope.results.measurement import Measurements
+from oodscope.results.record import RunRecord, SetRecord, environment
 from oodscope.results.scoretable import ScoreTable
+from oodscope.runs.attack.run import Attack
+from oodscope.runs.crossval.run import CrossValidationTable
+from oodscope.runs.evaluation.run import Result
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.browser import chromium as debian
@@ -154,8 +153,8 @@ def make_runs(folder: Path, images: int) -> None:
 
 def write(runs: Path, page: Path, profile: bool) -> tuple[float, float]:
     """Seconds of `oodscope report` after its imports: by the clock, and of the processor."""
-    from oodscope.report.page import write_report
-    from oodscope.results.opened import open_runs
+    from oodscope.report.page.page import write_report
+    from oodscope.runs.opened import open_runs
 
     watch = cProfile.Profile()
     started = time.perf_counter(), time.process_time()

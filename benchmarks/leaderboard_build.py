@@ -17,14 +17,13 @@ import numpy as np
 import pandas as pd
 
 from oodscope import __version__
-from oodscope.protocols.leaderboard.remembered import RememberedExaminer
-from oodscope.protocols.leaderboard.verifying import verify_each
-from oodscope.report.site.render import write_site
-from oodscope.results.leaderboard.entry import Entry
-from oodscope.results.leaderboard.folder import read_entry, score_metadata, write_entry
-from oodscope.results.leaderboard.keeping import Receipt, write_receipt
-from oodscope.results.leaderboard.lists import table_lists
-from oodscope.results.leaderboard.records import BenchmarkUse, DetectorUse, ModelUse, Publication, Search, SetUse
+from oodscope.leaderboard.records.entry import Entry
+from oodscope.leaderboard.records.folder import read_entry, score_metadata, table_lists, write_entry
+from oodscope.leaderboard.records.keeping import Receipt, write_receipt
+from oodscope.leaderboard.records.records import BenchmarkUse, DetectorUse, ModelUse, Publication, Search, SetUse
+from oodscope.leaderboard.site.render import write_site
+from oodscope.leaderboard.verify.remembered import RememberedExaminer
+from oodscope.leaderboard.verify.verifying import verify_each
 from oodscope.results.scoretable import ScoreTable
 
 SETS = {

@@ -17,11 +17,11 @@ from oodscope.base.errors import OodscopeError
 from oodscope.cli.job import open_benchmark, read_job
 from oodscope.cli.modelspec import make_classifier
 from oodscope.execution.progress import SILENT
-from oodscope.protocols.leaderboard.publishing import publish_activations
-from oodscope.protocols.leaderboard.rerunning import rerun
-from oodscope.protocols.leaderboard.submitting import submit
-from oodscope.protocols.leaderboard.verifying import verify
-from oodscope.results.leaderboard.keeping import write_receipt
+from oodscope.leaderboard.records.keeping import write_receipt
+from oodscope.leaderboard.verify.publishing import publish_activations
+from oodscope.leaderboard.verify.rerunning import rerun
+from oodscope.leaderboard.verify.submitting import submit
+from oodscope.leaderboard.verify.verifying import verify
 
 
 def main() -> None:

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from oodscope.report.page import write_report
-from oodscope.report.site.render import write_site
-from oodscope.results.opened import open_runs
+from oodscope.leaderboard.site.render import write_site
+from oodscope.report.page.page import write_report
+from oodscope.runs.opened import open_runs
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.browser import chromium as debian
@@ -33,7 +33,7 @@ def pages(folder: Path, runs: Path, leaderboard: Path | None) -> Iterator[tuple[
     if leaderboard is None:
         board = make_board()
     else:
-        from oodscope.protocols.leaderboard.verifying import verify_all
+        from oodscope.leaderboard.verify.verifying import verify_all
 
         board = verify_all(leaderboard)
     site = write_site(board, folder / "site")

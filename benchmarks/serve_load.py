@@ -22,8 +22,8 @@ from tests.serve.load import load
 from tests.serve.world import make_entry, upload
 
 from oodscope.execution.progress import SILENT
-from oodscope.results.store import ResultStore
-from oodscope.results.telling import told
+from oodscope.results.store.reporting import told
+from oodscope.results.store.store import ResultStore
 
 PATHS = [
     "/",

@@ -9,14 +9,14 @@ from tempfile import mkdtemp
 import pytest
 
 import oodscope as oods
+from oodscope.leaderboard.verify.about import About
+from oodscope.leaderboard.verify.publishing import publish_activations
+from oodscope.leaderboard.verify.submitting import submit
 from oodscope.metrics.resampling.resampling import bootstrap_each
 from oodscope.protocols import ranking as separation
 from oodscope.protocols.human_centric import rows as conventional_rows
 from oodscope.protocols.human_centric import rows as rejection_rows
 from oodscope.protocols.human_centric import rows as selective_rows
-from oodscope.protocols.leaderboard.about import About
-from oodscope.protocols.leaderboard.publishing import publish_activations
-from oodscope.protocols.leaderboard.submitting import submit
 from tests.tiny import benchmark, classifier
 
 DETECTORS = ["msp", "knn", "react+msp", "klm", "vim"]

@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from oodscope.models.classifier.classifier import Classifier as Classifier
     from oodscope.models.zoo.zoo import create_model as create_model
     from oodscope.protocols.human_centric.options import HumanCentric as HumanCentric
-    from oodscope.report.attack import write_attack as write_attack
-    from oodscope.report.audit import write_audit as write_audit
-    from oodscope.report.generated import write_generated_study as write_generated_study
-    from oodscope.report.page import write_report as write_report
+    from oodscope.report.page.attack import write_attack as write_attack
+    from oodscope.report.page.audit import write_audit as write_audit
+    from oodscope.report.page.generated import write_generated_study as write_generated_study
+    from oodscope.report.page.page import write_report as write_report
     from oodscope.results.scoretable import ScoreTable as ScoreTable
     from oodscope.results.store.store import ResultStore as ResultStore
     from oodscope.runs.attack.attack import attack as attack
@@ -114,10 +114,10 @@ _HOMES = {
     "over_seeds": "runs.evaluation.seeds",
     "own_benchmark": "data.own",
     "train": "training.train",
-    "write_attack": "report.attack",
-    "write_audit": "report.audit",
-    "write_generated_study": "report.generated",
-    "write_report": "report.page",
+    "write_attack": "report.page.attack",
+    "write_audit": "report.page.audit",
+    "write_generated_study": "report.page.generated",
+    "write_report": "report.page.page",
 }
 
 __all__ = ["__version__", *sorted(_HOMES)]

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 
 import oodscope as oods
-from oodscope.report.attack import write_attack
-from oodscope.report.audit import write_audit
-from oodscope.report.crossval import write_crossval
-from oodscope.report.generated import write_generated_study
-from oodscope.report.page import write_report
-from oodscope.report.site.render import write_site
+from oodscope.leaderboard.site.render import write_site
+from oodscope.report.page.attack import write_attack
+from oodscope.report.page.audit import write_audit
+from oodscope.report.page.crossval import write_crossval
+from oodscope.report.page.generated import write_generated_study
+from oodscope.report.page.page import write_report
 from oodscope.results.gallery import Gallery, hardest, shown_sets
 from oodscope.results.measurement import Measurements
 from oodscope.results.scoretable import ScoreTable

@@ -2,7 +2,7 @@
 
 import pytest
 
-from oodscope.report.site.render import render_pages, write_site
+from oodscope.leaderboard.site.render import render_pages, write_site
 from tests.report.board_factory import make_board
 
 pytestmark = pytest.mark.browser

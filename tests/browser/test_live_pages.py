@@ -4,7 +4,7 @@ from time import time
 
 import pytest
 
-from oodscope.report.site.render import render_pages
+from oodscope.leaderboard.site.render import render_pages
 from oodscope.results.store.store import ResultStore, Running
 from oodscope.serve.app import Leaderboard
 from oodscope.serve.board import LiveBoard

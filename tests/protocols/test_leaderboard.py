@@ -15,19 +15,19 @@ from oodscope.activations.store.published import PublishedActivations
 from oodscope.base.errors import ActivationError, DataError, DetectorError, OodscopeError, StorageError
 from oodscope.detectors.base import Cost, Detector, Needs, Paper
 from oodscope.generation.variations.registry import create_variation
-from oodscope.protocols.leaderboard.about import About
-from oodscope.protocols.leaderboard.differing import beyond_noise
-from oodscope.protocols.leaderboard.pinning import pin_lists
-from oodscope.protocols.leaderboard.rerunning import TOLERANCE, rerun, verdict_of
-from oodscope.protocols.leaderboard.submitting import submit
-from oodscope.protocols.leaderboard.suspicions import suspicions, tied_pairs
-from oodscope.protocols.leaderboard.verifying import verify, verify_all, verify_each
-from oodscope.results.leaderboard.board import OVERLAP, PAIRED
-from oodscope.results.leaderboard.folder import read_entry, read_scores
-from oodscope.results.leaderboard.keeping import append_erratum as supersede
-from oodscope.results.leaderboard.keeping import write_receipt
-from oodscope.results.leaderboard.records import Reported
-from oodscope.results.leaderboard.text import NOT_KNOWN
+from oodscope.leaderboard.records.board import OVERLAP, PAIRED
+from oodscope.leaderboard.records.folder import read_entry, read_scores
+from oodscope.leaderboard.records.keeping import append_erratum as supersede
+from oodscope.leaderboard.records.keeping import write_receipt
+from oodscope.leaderboard.records.records import Reported
+from oodscope.leaderboard.records.text import NOT_KNOWN
+from oodscope.leaderboard.verify.about import About
+from oodscope.leaderboard.verify.differing import beyond_noise
+from oodscope.leaderboard.verify.examining import suspicions, tied_pairs
+from oodscope.leaderboard.verify.publishing import pin_lists
+from oodscope.leaderboard.verify.rerunning import TOLERANCE, rerun, verdict_of
+from oodscope.leaderboard.verify.submitting import submit
+from oodscope.leaderboard.verify.verifying import verify, verify_all, verify_each
 from oodscope.results.measurement import Measurement
 from oodscope.runs.evaluation.run import Result
 from tests.leaderboard_world import ABOUT, activations, edit, enter, few_replicates, run, store  # noqa: F401
@@ -193,7 +193,7 @@ class TestVerify:
         moved = frame.assign(sample_id=frame["sample_id"] + "x")
 
         def other_lists(content):
-            from oodscope.results.leaderboard.lists import list_hash
+            from oodscope.leaderboard.records.folder import list_hash
 
             for name, told in content["benchmark"]["sets"].items():
                 rows = moved[(moved["set"] == name).to_numpy()]
@@ -252,7 +252,7 @@ class TestSuspicions:
         entry = read_entry(folder)
         table = read_scores(folder, entry)
         spoiled = type(table)(change(table.frame), table.metadata)
-        from oodscope.protocols.leaderboard.judging import judge
+        from oodscope.leaderboard.verify.examining import judge
 
         return list(suspicions(entry, spoiled, judge(spoiled, entry.protocols)))
 
@@ -485,7 +485,7 @@ class TestPublished:
 
     def test_parts_are_put_together(self, tmp_path, monkeypatch):
         from oodscope.activations.store import published as module
-        from oodscope.protocols.leaderboard.publishing import publish_activations
+        from oodscope.leaderboard.verify.publishing import publish_activations
 
         monkeypatch.setattr(module, "ROWS", 7)
         folder = publish_activations(classifier(), benchmark(), tmp_path / "parts")

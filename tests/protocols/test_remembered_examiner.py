@@ -5,11 +5,11 @@ import pytest
 from safetensors.numpy import save_file
 
 from oodscope.base.errors import DataError
-from oodscope.protocols.leaderboard import remembered
-from oodscope.protocols.leaderboard.examining import examine
-from oodscope.protocols.leaderboard.remembered import RememberedExaminer
-from oodscope.protocols.leaderboard.verifying import verify_each
-from oodscope.results.leaderboard.folder import read_entry, read_scores, write_entry
+from oodscope.leaderboard.records.folder import read_entry, read_scores, write_entry
+from oodscope.leaderboard.verify import remembered
+from oodscope.leaderboard.verify.examining import examine
+from oodscope.leaderboard.verify.remembered import RememberedExaminer
+from oodscope.leaderboard.verify.verifying import verify_each
 from oodscope.results.scoretable import ScoreTable
 from tests.leaderboard_world import edit, enter, few_replicates  # noqa: F401
 

@@ -2,9 +2,9 @@
 
 import random
 
-from oodscope.results.leaderboard.board import Board, Erratum
-from oodscope.results.leaderboard.entry import Entry
-from oodscope.results.leaderboard.records import (
+from oodscope.leaderboard.records.board import Board, Erratum
+from oodscope.leaderboard.records.entry import Entry
+from oodscope.leaderboard.records.records import (
     BenchmarkUse,
     DetectorUse,
     ModelUse,
@@ -13,7 +13,7 @@ from oodscope.results.leaderboard.records import (
     ScoresFile,
     Search,
 )
-from oodscope.results.leaderboard.standing import Difference, Standing
+from oodscope.leaderboard.records.standing import Difference, Standing
 from oodscope.results.measurement import Measurement, Measurements
 
 SETS = {"near": ("cifar100", "tin"), "far": ("mnist", "svhn", "texture", "places365")}

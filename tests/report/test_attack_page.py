@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 import oodscope as oods
-from oodscope.report.attack import render
 from oodscope.report.attack_figures import budget_curves
+from oodscope.report.page.attack import render
 from oodscope.runs.attack.table import attack_table
 from tests.generation.toys import Shift
 from tests.tiny import benchmark

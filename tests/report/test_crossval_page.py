@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 
 from oodscope.metrics.comparison.many_sets import CriticalDifference
-from oodscope.report.crossval import write_crossval
 from oodscope.report.crossval_figures import convergence_plot, critical_difference_diagram, variance_bars
-from oodscope.report.crossval_sheets import ALPHAS, starred
-from oodscope.report.templating import own_scripts
+from oodscope.report.page.crossval import write_crossval
+from oodscope.report.page.templating import own_scripts
 from oodscope.runs.crossval.run import CrossValidationTable
+from oodscope.runs.crossval.sheets import ALPHAS, starred
 from oodscope.runs.crossval.study import study_metric
 from tests.report.reading import read
 from tests.results.crossval_factory import make_table

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from oodscope.report.gallery import hardest_walls, picture_rules, render_gallery
+from oodscope.report.page.gallery import hardest_walls, picture_rules, render_gallery
 from oodscope.results.gallery import Gallery, hardest
 from oodscope.results.scoretable import ScoreTable
 from tests.report.reading import read

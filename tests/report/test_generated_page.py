@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 
 import oodscope as oods
-from oodscope.report.generated import render
 from oodscope.report.generated_figures import confusion_matrix, information_histogram, radar, reliability_diagram
+from oodscope.report.page.generated import render
 from oodscope.runs.generated.claims import claims
 from oodscope.runs.generated.ranks import rank_agreements
 from oodscope.runs.generated.run import GeneratedStudy

@@ -10,7 +10,7 @@ import re
 import pytest
 
 from oodscope.document.wording import span
-from oodscope.report.page import write_report
+from oodscope.report.page.page import write_report
 from oodscope.report.plots import bundle
 from oodscope.results.measurement import Measurements
 from oodscope.results.scoretable import ScoreTable

@@ -12,12 +12,12 @@ import pytest
 
 from oodscope.base.errors import StorageError
 from oodscope.document.grid import Column
-from oodscope.report.site.addresses import safe_name
-from oodscope.report.site.render import render_pages, write_site
-from oodscope.results.leaderboard.board import Board, Erratum
-from oodscope.results.leaderboard.published import published_standings
-from oodscope.results.leaderboard.records import ModelUse, Publication
-from oodscope.results.leaderboard.standing import Difference
+from oodscope.leaderboard.published.table import published_standings
+from oodscope.leaderboard.records.board import Board, Erratum
+from oodscope.leaderboard.records.records import ModelUse, Publication
+from oodscope.leaderboard.records.standing import Difference
+from oodscope.leaderboard.site.addresses import safe_name
+from oodscope.leaderboard.site.render import render_pages, write_site
 from oodscope.results.measurement import Measurements
 from tests.report.board_factory import make_board, make_entry
 from tests.report.reading import read

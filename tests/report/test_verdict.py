@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from oodscope.document.grid import Cell
 from oodscope.document.trial import APART, BY_VALUE, NEMENYI, PAIRED, Entry, in_order
-from oodscope.report.whole.trials import of_crossval, of_result, trials
-from oodscope.report.whole.verdict import verdicts
+from oodscope.report.page.trials import of_crossval, of_result, trials
+from oodscope.report.page.verdict import verdicts
 from oodscope.results.measurement import Measurement, Measurements
 from oodscope.runs.evaluation.run import Result
 from oodscope.runs.opened import OpenedRuns

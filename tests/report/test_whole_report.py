@@ -6,10 +6,10 @@ import re
 import pytest
 
 from oodscope.document.wording import headline_metrics
-from oodscope.report.generated import generated_view
-from oodscope.report.page import write_report
-from oodscope.report.whole import tables
-from oodscope.report.whole.tables import protocol_sections
+from oodscope.report.page import tables
+from oodscope.report.page.generated import generated_view
+from oodscope.report.page.page import write_report
+from oodscope.report.page.tables import protocol_sections
 from oodscope.runs.crossval.study import study_metric
 from oodscope.runs.evaluation.run import Result
 from oodscope.runs.generated.ranks import rank_agreements

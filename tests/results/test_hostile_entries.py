@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from oodscope.base.errors import DataError
-from oodscope.protocols.leaderboard import judging
-from oodscope.protocols.leaderboard.verifying import verify, verify_each
-from oodscope.results.leaderboard import boundedscores
-from oodscope.results.leaderboard.boundedscores import read_bounded_scores
-from oodscope.results.leaderboard.folder import read_entry
-from oodscope.results.leaderboard.text import LINE
+from oodscope.leaderboard.records import boundedscores
+from oodscope.leaderboard.records.boundedscores import read_bounded_scores
+from oodscope.leaderboard.records.folder import read_entry
+from oodscope.leaderboard.records.text import LINE
+from oodscope.leaderboard.verify import examining as judging
+from oodscope.leaderboard.verify.verifying import verify, verify_each
 from tests.leaderboard_world import copied, edit, few_replicates  # noqa: F401
 
 SCRIPT = '<script>alert("x")</script><img src=x onerror=alert(1)>'

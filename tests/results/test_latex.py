@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from oodscope.document.sheet import Entry, Sheet
-from oodscope.report.crossval import metric_sheets, overall_sheets
+from oodscope.report.page.crossval import metric_sheets, overall_sheets
 from oodscope.runs.attack.table import attack_table
 from oodscope.runs.crossval.study import study_metric
 from oodscope.runs.generated.table import calibration_table, separation_table

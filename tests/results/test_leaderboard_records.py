@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from oodscope.base.errors import DataError
-from oodscope.results.leaderboard.board import OVERLAP, Board
-from oodscope.results.leaderboard.boundedjson import DEEPEST, read_bounded_json
-from oodscope.results.leaderboard.entry import Entry
-from oodscope.results.leaderboard.folder import read_entry, write_entry
-from oodscope.results.leaderboard.records import Reported
-from oodscope.results.leaderboard.standing import Standing
-from oodscope.results.leaderboard.text import https_link, one_line, plain_json, several_lines
+from oodscope.leaderboard.records.board import OVERLAP, Board
+from oodscope.leaderboard.records.boundedjson import DEEPEST, read_bounded_json
+from oodscope.leaderboard.records.entry import Entry
+from oodscope.leaderboard.records.folder import read_entry, write_entry
+from oodscope.leaderboard.records.records import Reported
+from oodscope.leaderboard.records.standing import Standing
+from oodscope.leaderboard.records.text import https_link, one_line, plain_json, several_lines
 from oodscope.results.measurement import Measurements
 
 ANY = st.text(max_size=40)

@@ -5,9 +5,8 @@ import re
 
 import pytest
 
-from oodscope.results.leaderboard.board import Board
-from oodscope.results.leaderboard.published import published_standings
-from oodscope.results.leaderboard.published.table import published_tables
+from oodscope.leaderboard.published.table import published_standings, published_tables
+from oodscope.leaderboard.records.board import Board
 
 BENCHMARKS = ("cifar10", "cifar100", "imagenet200", "imagenet1k")
 BEST = {  # of each group of methods, in the order near, far of the four benchmarks: what the paper prints in bold

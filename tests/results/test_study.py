@@ -9,8 +9,8 @@ from PIL import Image
 
 from oodscope.base.errors import DataError
 from oodscope.report.paper.human import conventional_twice, der_against_accuracy, distillation, strategy_heatmap
+from oodscope.report.paper.study import write_study_figures
 from oodscope.report.paper.style import save_figure
-from oodscope.report.study_figures import write_study_figures
 from oodscope.results.measurement import Measurement, Measurements
 from oodscope.runs.models.run import Study, StudyMember, StudyModel
 

@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from oodscope.results.leaderboard.entry import Entry
-from oodscope.results.leaderboard.folder import write_entry
-from oodscope.results.leaderboard.lists import table_lists
-from oodscope.results.leaderboard.records import BenchmarkUse, DetectorUse, ModelUse, ScoresFile, SetUse
+from oodscope.leaderboard.records.entry import Entry
+from oodscope.leaderboard.records.folder import table_lists, write_entry
+from oodscope.leaderboard.records.records import BenchmarkUse, DetectorUse, ModelUse, ScoresFile, SetUse
 from oodscope.results.scoretable import ScoreTable
 
 SETS = {"id_test": ("id_test", 0.0), "letters": ("near", 1.0), "noise": ("far", 2.5)}

@@ -22,7 +22,7 @@ from oodscope.generation.variations.gan import GanVariation
 from oodscope.generation.variations.registry import VARIATIONS
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.generators.saved import load_generator
-from oodscope.report.attack import write_attack
+from oodscope.report.page.attack import write_attack
 from oodscope.runs.attack.attack import attack
 from oodscope.runs.attack.plan import PRESETS, Plan
 from oodscope.runs.attack.run import Attack

@@ -22,7 +22,7 @@ from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.zoo.backbones import create_backbone
 from oodscope.models.zoo.python_object import PREFIX, call_python
 from oodscope.models.zoo.zoo import create_model
-from oodscope.report.crossval import write_crossval
+from oodscope.report.page.crossval import write_crossval
 from oodscope.runs.crossval.draws import Pair
 from oodscope.runs.crossval.engine import cross_validate
 from oodscope.runs.crossval.frozen import FrozenEmbeddings

@@ -38,7 +38,7 @@ def demo(
     from oodscope.cli.judging_generated import judge_recombined
     from oodscope.cli.output import show
     from oodscope.execution.console import ConsoleProgress
-    from oodscope.report.page import write_report
+    from oodscope.report.page.page import write_report
     from oodscope.runs.opened import OpenedRuns
 
     with as_file(files("oodscope.cli") / "demo.yaml") as packaged:

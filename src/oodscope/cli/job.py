@@ -20,7 +20,7 @@ from oodscope.detectors.registry import create_detector
 from oodscope.execution.progress import Progress
 from oodscope.metrics.catalog import Tuning
 from oodscope.protocols.human_centric.options import HumanCentric
-from oodscope.report.page import write_report
+from oodscope.report.page.page import write_report
 from oodscope.runs.evaluation.evaluate import evaluate
 from oodscope.runs.evaluation.run import Result
 

@@ -21,7 +21,7 @@ from oodscope.generation.sets.plan import SetPlan
 from oodscope.generation.sets.pool import frame_of
 from oodscope.metrics.generated.information import Window
 from oodscope.models.classifier.classifier import Classifier
-from oodscope.report.generated import write_generated_study
+from oodscope.report.page.generated import write_generated_study
 from oodscope.runs.evaluation.evaluate import evaluate
 from oodscope.runs.generated.checking import GeneratedChecks
 from oodscope.runs.generated.judging import judge_generated

@@ -21,7 +21,7 @@ def report(
     The file holds everything it shows; it needs a browser and no network.
     """
     from oodscope.base.errors import OodscopeError
-    from oodscope.report.page import write_report
+    from oodscope.report.page.page import write_report
     from oodscope.runs.opened import open_runs
 
     if output.suffix.lower() not in (".html", ".htm"):

@@ -70,7 +70,7 @@ def _of_generated(study: GeneratedStudy, metric: str) -> dict[str, Printable]:
 
 
 def _of_crossval(table: CrossValidationTable, metric: str) -> dict[str, Printable]:
-    from oodscope.report.crossval import metric_sheets, overall_sheets
+    from oodscope.report.page.crossval import metric_sheets, overall_sheets
 
     chosen = study_metric(table, metric or (HEADLINE if HEADLINE in table.metrics else table.metrics[0]))
     studies = [study_metric(table, name) for name in table.metrics]

@@ -68,7 +68,7 @@ def read_study(path: Path) -> list[StudyJob]:
 
 def execute_study(jobs: list[StudyJob], output: Path, progress: Progress) -> tuple[Study, list[Path]]:
     """Evaluate every model that is not done yet; the study, and the files that tell of it."""
-    from oodscope.report.study_figures import write_study_figures
+    from oodscope.report.paper.study import write_study_figures
 
     done = _read_done(output / "study.json")
     members = []

@@ -14,11 +14,10 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from oodscope.report.site.addresses import safe_name
-from oodscope.results.leaderboard.folder import ENTRY, SCORES
+from oodscope.leaderboard.records.folder import ENTRY, SCORES
+from oodscope.leaderboard.site.addresses import safe_name
+from oodscope.serve.answers import RefusedError, SafeHeaders
 from oodscope.serve.board import LiveBoard
-from oodscope.serve.headers import SafeHeaders
-from oodscope.serve.refusal import RefusedError
 from oodscope.serve.runpages import RunPages, report_policy
 from oodscope.serve.snapshot import Page
 from oodscope.serve.store import WatchedStore

@@ -6,11 +6,11 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from oodscope.report.site.addresses import anchor, entry_file, method_page, table_data, table_page
-from oodscope.report.site.render import render_pages
-from oodscope.results.leaderboard.board import Board
-from oodscope.results.leaderboard.published import published_standings
-from oodscope.results.leaderboard.standing import Standing
+from oodscope.leaderboard.published.table import published_standings
+from oodscope.leaderboard.records.board import Board
+from oodscope.leaderboard.records.standing import Standing
+from oodscope.leaderboard.site.addresses import anchor, entry_file, method_page, table_data, table_page
+from oodscope.leaderboard.site.render import render_pages
 
 BUILD_SECONDS = 1800.0
 """Longer than verifying a few thousand entries takes; who passes it hangs."""
@@ -21,8 +21,8 @@ def build(entries: Path) -> dict[str, bytes]:
 
     A folder that is not there holds no entries: a server may have runs to show, and nothing else.
     """
-    from oodscope.protocols.leaderboard.remembered import RememberedExaminer
-    from oodscope.protocols.leaderboard.verifying import Verification, verify_each
+    from oodscope.leaderboard.verify.remembered import RememberedExaminer
+    from oodscope.leaderboard.verify.verifying import Verification, verify_each
 
     found = verify_each(entries, RememberedExaminer()) if entries.is_dir() else Verification(Board(()), {})
     board = replace(found.board, standings=(*found.board.standings, *published_standings()))

@@ -8,10 +8,10 @@ from pydantic import TypeAdapter, ValidationError
 from oodscope.base.errors import DataError
 from oodscope.data.public.unpack import Limits as ArchiveLimits
 from oodscope.data.public.unpack import unpack
-from oodscope.results.leaderboard.boundedjson import read_bounded_json
-from oodscope.results.leaderboard.folder import ENTRY, SCORES
-from oodscope.results.leaderboard.keeping import LISTS, RESERVED
-from oodscope.results.leaderboard.text import Slug
+from oodscope.leaderboard.records.boundedjson import read_bounded_json
+from oodscope.leaderboard.records.folder import ENTRY, SCORES
+from oodscope.leaderboard.records.keeping import LISTS, RESERVED
+from oodscope.leaderboard.records.text import Slug
 from oodscope.serve.receiving import ARCHIVES
 
 _MOST_FILES = 8
@@ -29,7 +29,7 @@ def check(upload: Path, ready: Path, board: Path, unpacked: int) -> str:
     board : folder of the entries, whose pinned lists count.
     unpacked : most bytes of the files in an archive.
     """
-    from oodscope.protocols.leaderboard.verifying import verify
+    from oodscope.leaderboard.verify.verifying import verify
 
     found = _files(upload, unpacked)
     name = _name(read_bounded_json(found / ENTRY).get("id"))

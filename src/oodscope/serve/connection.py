@@ -6,7 +6,7 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from oodscope.serve.headers import safe
+from oodscope.serve.answers import safe
 
 HEAD_SECONDS = 15.0
 LINGER_SECONDS = 1.0

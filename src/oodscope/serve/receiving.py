@@ -11,8 +11,8 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect, Request
 
-from oodscope.results.leaderboard.folder import ENTRY, SCORES
-from oodscope.serve.refusal import RefusedError
+from oodscope.leaderboard.records.folder import ENTRY, SCORES
+from oodscope.serve.answers import RefusedError
 
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks

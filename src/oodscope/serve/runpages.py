@@ -10,13 +10,13 @@ from markupsafe import Markup
 
 from oodscope.document import html as table_html
 from oodscope.document.wording import heading, headline_metrics
-from oodscope.report.site.addresses import safe_name
-from oodscope.report.site.templating import site_environment
-from oodscope.report.site.words import protocol_title
+from oodscope.leaderboard.site.addresses import safe_name
+from oodscope.leaderboard.site.templating import site_environment
+from oodscope.leaderboard.site.words import protocol_title
 from oodscope.results.arrange import pivot
 from oodscope.results.measurement import Measurements
 from oodscope.results.record import RunRecord
-from oodscope.serve.headers import FRAMES, PAGE_POLICY
+from oodscope.serve.answers import FRAMES, PAGE_POLICY
 
 _POLICY = re.compile(rb'<meta http-equiv="Content-Security-Policy" content="([^"<>\r\n]*)">')
 

@@ -10,7 +10,7 @@ from oodscope.base.errors import StorageError
 from oodscope.results.measurement import Measurements
 from oodscope.results.record import RunRecord
 from oodscope.results.store.store import ResultStore, Running
-from oodscope.serve.refusal import RefusedError
+from oodscope.serve.answers import RefusedError
 
 T = TypeVar("T")
 

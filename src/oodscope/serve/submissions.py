@@ -12,9 +12,9 @@ from starlette.requests import Request
 
 from oodscope.base.errors import OodscopeError
 from oodscope.base.files import storage_errors
+from oodscope.serve.answers import RefusedError
 from oodscope.serve.checking import check
 from oodscope.serve.receiving import Limits, receive
-from oodscope.serve.refusal import RefusedError
 from oodscope.serve.token import Token
 from oodscope.serve.worker import Worker, WorkerError
 

@@ -31,7 +31,7 @@ def audit(
     from oodscope.cli.modelspec import ModelSpec, make_classifier
     from oodscope.data.loading import load_benchmark
     from oodscope.execution.console import ConsoleProgress
-    from oodscope.report.audit import write_audit
+    from oodscope.report.page.audit import write_audit
     from oodscope.runs.audit.audit import audit as look
 
     if bool(model) != bool(weights):

@@ -27,7 +27,7 @@ def again(
     from oodscope.data.generated.files import check_free
     from oodscope.execution.console import ConsoleProgress
     from oodscope.generation.sets.making import plan_of, remake_set
-    from oodscope.report.generated_set import write_set_page
+    from oodscope.report.page.generated_set import write_set_page
 
     check_free(output)
     plan, progress = plan_of(recipe), ConsoleProgress()

@@ -17,7 +17,7 @@ from oodscope.generation.sets.making import make_set
 from oodscope.generation.sets.plan import SetPlan
 from oodscope.generation.sets.pool import frame_of
 from oodscope.models.classifier.network import choose_device
-from oodscope.report.generated_set import write_set_page
+from oodscope.report.page.generated_set import write_set_page
 from oodscope.runs.generated.claims import RECOGNISED_NEAR
 
 POOLED = 5

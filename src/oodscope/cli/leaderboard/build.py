@@ -17,11 +17,11 @@ def build(
     """
     from dataclasses import replace
 
-    from oodscope.protocols.leaderboard.remembered import RememberedExaminer
-    from oodscope.protocols.leaderboard.verifying import verify_each
-    from oodscope.report.site.render import write_site
-    from oodscope.results.leaderboard.published import published_standings
-    from oodscope.results.leaderboard.text import one_line
+    from oodscope.leaderboard.published.table import published_standings
+    from oodscope.leaderboard.records.text import one_line
+    from oodscope.leaderboard.site.render import write_site
+    from oodscope.leaderboard.verify.remembered import RememberedExaminer
+    from oodscope.leaderboard.verify.verifying import verify_each
 
     found = verify_each(folder, RememberedExaminer())
     board = replace(found.board, standings=(*found.board.standings, *published_standings()))

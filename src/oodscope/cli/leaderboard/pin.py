@@ -11,6 +11,6 @@ def pin(
     board: Annotated[Path, typer.Option(help="Folder of entries.")] = Path("leaderboard"),
 ) -> None:
     """Pin the images of a run's benchmark: entries with other images, labels or orders are refused from then on."""
-    from oodscope.protocols.leaderboard.pinning import pin_lists
+    from oodscope.leaderboard.verify.publishing import pin_lists
 
     typer.echo(f"pinned: {pin_lists(board, run)}")

@@ -18,7 +18,7 @@ def publish(
     from oodscope.cli.job import open_benchmark, read_job
     from oodscope.cli.modelspec import make_classifier
     from oodscope.execution.console import ConsoleProgress
-    from oodscope.protocols.leaderboard.publishing import publish_activations
+    from oodscope.leaderboard.verify.publishing import publish_activations
 
     job, progress = read_job(config), ConsoleProgress()
     benchmark = matched(open_benchmark(job, progress), job.model, job.classes)

@@ -20,8 +20,8 @@ def rerun(
     A receipt is written beside the entries. Exit status 1 if the scores did not come out. Nothing of the entry is
     executed: the detector comes from the registry, or is a class that you name.
     """
-    from oodscope.protocols.leaderboard.rerunning import rerun as run_again
-    from oodscope.results.leaderboard.keeping import write_receipt
+    from oodscope.leaderboard.records.keeping import write_receipt
+    from oodscope.leaderboard.verify.rerunning import rerun as run_again
 
     receipt = run_again(folder, activations, detector=detector, alone=alone)
     path = write_receipt(folder.absolute().parent, receipt)

@@ -30,9 +30,9 @@ def submit(
 
     from oodscope.base.config import parse, read_yaml
     from oodscope.base.errors import UnknownNameError
-    from oodscope.protocols.leaderboard.about import About
-    from oodscope.protocols.leaderboard.submitting import submit as submit_run
-    from oodscope.results.leaderboard.entry import Track
+    from oodscope.leaderboard.records.entry import Track
+    from oodscope.leaderboard.verify.about import About
+    from oodscope.leaderboard.verify.submitting import submit as submit_run
 
     if track not in get_args(Track):
         raise UnknownNameError("track", track, get_args(Track), f"Known: {', '.join(get_args(Track))}")

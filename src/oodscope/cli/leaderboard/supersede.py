@@ -13,8 +13,8 @@ def supersede(
     board: Annotated[Path, typer.Option(help="Folder of entries.")] = Path("leaderboard"),
 ) -> None:
     """Let one entry take the place of another. Both stay; the list of errata grows."""
-    from oodscope.protocols.leaderboard.verifying import verify
-    from oodscope.results.leaderboard.keeping import append_erratum as append
+    from oodscope.leaderboard.records.keeping import append_erratum as append
+    from oodscope.leaderboard.verify.verifying import verify
 
     verify(board / new)
     erratum = append(board, old, new, reason)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from oodscope.protocols.leaderboard.verifying import Verification
-    from oodscope.results.leaderboard.standing import Standing
+    from oodscope.leaderboard.records.standing import Standing
+    from oodscope.leaderboard.verify.verifying import Verification
 
 
 def verify(
@@ -50,10 +50,10 @@ def content(standing: "Standing") -> dict[str, Any]:
 
 def _verified(folder: Path) -> "Verification":
     from oodscope.base.errors import OodscopeError
-    from oodscope.protocols.leaderboard.verifying import Verification, verify_each
-    from oodscope.protocols.leaderboard.verifying import verify as verify_one
-    from oodscope.results.leaderboard.board import Board
-    from oodscope.results.leaderboard.folder import ENTRY
+    from oodscope.leaderboard.records.board import Board
+    from oodscope.leaderboard.records.folder import ENTRY
+    from oodscope.leaderboard.verify.verifying import Verification, verify_each
+    from oodscope.leaderboard.verify.verifying import verify as verify_one
 
     if not (folder / ENTRY).exists():
         return verify_each(folder)
@@ -83,7 +83,7 @@ def _say(standing: "Standing") -> None:
 
 def _line(text: str) -> None:
     """Print text of strangers: nothing in it moves the cursor."""
-    from oodscope.results.leaderboard.text import one_line
+    from oodscope.leaderboard.records.text import one_line
 
     indent = "  " if text.startswith("  ") else ""
     typer.echo(indent + one_line(text))

@@ -13,10 +13,10 @@ from oodscope.base.errors import DataError
 from oodscope.metrics.comparison.many_sets import FEWEST_SETS
 from oodscope.metrics.crossval.convergence import running_mean
 from oodscope.metrics.crossval.metrics import DUAL_METRICS
-from oodscope.report.crossval_sheets import ALPHAS
 from oodscope.report.paper.figure import PaperFigure
 from oodscope.report.paper.heatmap import heatmap
 from oodscope.report.paper.style import COLUMN, GREY, PAGE, PALE, legend_above, plain_axes, style_of
+from oodscope.runs.crossval.sheets import ALPHAS
 from oodscope.runs.crossval.study import MetricStudy, study_metric
 from oodscope.runs.opened import OpenedRuns
 

@@ -1,0 +1,58 @@
+"""What the site says about tiers, tracks and protocols: in one place, the same on every page."""
+
+from oodscope.document import wording
+from oodscope.leaderboard.records.entry import Track
+from oodscope.leaderboard.records.standing import Tier
+from oodscope.metrics.catalog import Tuning
+
+TIERS: dict[Tier, str] = {
+    "retrained": "The same recipe was trained with three seeds or more, and every network's scores follow from its "
+    "published activations. Ranked.",
+    "re-executed": "The scores were computed again from published activations and agree. Ranked.",
+    "recomputed": "Every number follows from the submitted scores; nobody but the submitter computed the scores. "
+    "Shown, not ranked.",
+    "reported": "Printed by somebody, typed in with its source; nothing was recomputed. Shown in grey, not ranked.",
+}
+"""How far an entry was checked, best first."""
+
+GRAVE = ("unreliable", "disputed", "transductive")
+"""First words of flags that put a number in doubt; the others tell what is not known."""
+
+TRACKS: dict[Track, tuple[str, str]] = {
+    "post-hoc": ("Post-hoc", "a score on top of a given network"),
+    "training": ("Training", "the network was trained for it, on ID data alone"),
+    "outlier-data": ("Outlier data", "it has learned from real outliers"),
+    "vision-language": ("Vision-language", "it uses text beside images"),
+    "transductive": ("Transductive", "the score of an image depends on other test images"),
+}
+"""What a method may use: its name on pages and its meaning."""
+
+TUNINGS: dict[Tuning, tuple[str, str]] = {
+    "default": (wording.TRACKS["default"], "nothing was searched"),
+    "id_only": (wording.TRACKS["id_only"], "parameters were searched without real outliers"),
+    "ood_val": (wording.TRACKS["ood_val"], "parameters were searched on real validation outliers"),
+}
+"""How parameters were chosen: the name that all tables use and its meaning."""
+
+TUNED: dict[Tuning, str] = {"default": "default", "id_only": "tuned on ID", "ood_val": "tuned on OOD"}
+"""The same in two words, where there is little room."""
+
+PROTOCOLS = {
+    "standard": ("Standard", "Tell ID test images from those of each near and far set."),
+    "full_spectrum": ("Full spectrum", "The same, with covariate-shifted ID images as known ones too."),
+    "human_centric": ("Human-centric", "Keep what the classifier gets right, reject what it gets wrong."),
+    "adversarial": ("Adversarial", "Search for the outliers that a detector takes for known images."),
+    "crossval": ("Cross-validation", "Train on some classes, judge on others, over folds of both."),
+    "generated": ("Generated", "Images made by generators, near the ID classes or shifted away from them."),
+}
+"""Names and one line on what each protocol asks; others go by the name they have."""
+
+
+def protocol_title(name: str) -> str:
+    """The name of a protocol as a heading."""
+    return PROTOCOLS.get(name, (name, ""))[0]
+
+
+def protocol_summary(name: str) -> str:
+    """What it asks, in a line; empty where we do not know."""
+    return PROTOCOLS.get(name, ("", ""))[1]

@@ -1,0 +1,242 @@
+"""The outputs of a study by dual cross-validation: one page, tables for papers and programs, figures."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from markupsafe import Markup
+
+from oodscope.base.files import atomic_path, write_text
+from oodscope.document.sheet import FORMATS, Sheet
+from oodscope.metrics.crossval.metrics import DUAL_METRICS, DualMetric
+from oodscope.report.crossval_figures import (
+    SOURCES,
+    convergence_plot,
+    critical_difference_diagram,
+    variance_bars,
+)
+from oodscope.report.page.templating import render_page
+from oodscope.report.svg import standalone, style_of
+from oodscope.runs.crossval import sheets
+from oodscope.runs.crossval.run import CrossValidationTable
+from oodscope.runs.crossval.study import MetricStudy, study_metric, variance_table
+
+_SETTLED = 0.005
+"""Half a point: a mean that moves by less is called settled."""
+
+_HIDDEN = ("truth-standard-errors", "p-values-holm", "p-values-bh", "counts-0.1", "counts-0.01", "against-truth-p")
+"""Sheets that are written but not shown on the page."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure: the name of its file, what is said below it, and what its colours mean."""
+
+    name: str
+    svg: Markup
+    words: str
+    legend: list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class MetricPart:
+    """What the page shows of one metric, and what is written beside it."""
+
+    study: MetricStudy
+    told: DualMetric
+    sheets: list[Sheet]
+    figures: list[Drawn]
+    variance: pd.DataFrame
+
+    @property
+    def shown(self) -> list[Sheet]:
+        """The sheets that the page holds; the others are files only."""
+        return [sheet for sheet in self.sheets if sheet.name not in _HIDDEN]
+
+
+def write_crossval(
+    table: CrossValidationTable, folder: Path | str, *, test: str = "wilcoxon", auto_parametric: bool = False
+) -> list[Path]:
+    """Write ``crossval.html``, ``tables/`` and ``figures/`` of a study to a folder; the paths, the page first.
+
+    Every number comes from the table alone. Tests over cells need 8 cells, and hit rates need hold-outs beside the
+    cross-validations; what a study is too small for is left out, and the page says so.
+
+    Parameters
+    ----------
+    test, auto_parametric : how detectors are compared; see :func:`cell_tests`.
+    """
+    folder = Path(folder)
+    measured = [name for name in DUAL_METRICS if name in table.metrics]
+    studies = [study_metric(table, name, test=test, auto_parametric=auto_parametric) for name in measured]
+    parts = [metric_part(study, variance_table(table, study.metric)) for study in studies]
+    overall = list(overall_sheets(studies))
+    written = [folder / "crossval.html"]
+    write_text(written[0], render_page("crossval.html", crossval=crossval_view(table, parts, overall)))
+    for sheet in overall:
+        written += _write_sheet(sheet, folder / "tables")
+    for part in parts:
+        own = folder / "tables" / part.study.metric
+        for sheet in part.sheets:
+            written += _write_sheet(sheet, own)
+        for name, frame in _frames(part):
+            with atomic_path(own / f"{name}.csv") as temporary:
+                frame.to_csv(temporary, index=False, lineterminator="\n")
+            written.append(own / f"{name}.csv")
+        for figure in part.figures:
+            written.append(folder / "figures" / f"{figure.name}-{part.study.metric}.svg")
+            write_text(written[-1], standalone(figure.svg))
+    return written
+
+
+def _write_sheet(sheet: Sheet, folder: Path) -> list[Path]:
+    written = []
+    for format, ending in FORMATS.items():
+        path = folder / f"{sheet.name}.{ending}"
+        write_text(path, sheet.render(format))
+        written.append(path)
+    return written
+
+
+def overall_sheets(studies: Sequence[MetricStudy]) -> Iterator[Sheet]:
+    """Whether cross-validation finds what the truth shows; none where either is missing or cells are few."""
+    first = studies[0]
+    if first.testable and first.has_truth and first.has_folds:
+        yield from (sheets.rates(studies, alpha) for alpha in sheets.ALPHAS)
+        yield sheets.against_truth(studies)
+
+
+def metric_part(study: MetricStudy, variance: pd.DataFrame, *, pairs: bool = True) -> MetricPart:
+    """The tables and figures of one metric.
+
+    Parameters
+    ----------
+    pairs : the tables that compare every two detectors, too.
+    """
+    told = DUAL_METRICS[study.metric]
+    tables = list(metric_sheets(study) if pairs else _by_cell(study))
+    return MetricPart(study, told, tables, list(_figures(study, variance)), variance)
+
+
+def metric_sheets(study: MetricStudy) -> Iterator[Sheet]:
+    """Every table of one metric that the study is large enough for: of cells first, then of pairs of detectors."""
+    yield from _by_cell(study)
+    yield from _by_pair(study)
+
+
+def _by_cell(study: MetricStudy) -> Iterator[Sheet]:
+    if study.has_truth:
+        yield sheets.truth(study)
+        if len(study.hold_outs) > 1:
+            yield sheets.truth_errors(study)
+    if study.has_folds:
+        yield sheets.cross_validated(study)
+
+
+def _by_pair(study: MetricStudy) -> Iterator[Sheet]:
+    if study.has_truth and study.testable:
+        yield sheets.p_values(study)
+        yield from sheets.corrected_p_values(study)
+    if study.has_truth and study.has_folds and study.testable:
+        yield from (sheets.counts(study, alpha) for alpha in sheets.ALPHAS)
+        yield sheets.against_truth_p(study)
+    if study.has_folds and len(study.detectors) > 1:
+        yield sheets.wins(study)
+
+
+def _figures(study: MetricStudy, variance: pd.DataFrame) -> Iterator[Drawn]:
+    name = sheets.label(study.metric)
+    if study.testable and len(study.detectors) > 2:
+        found = study.ranks()
+        p = study.friedman()
+        yield Drawn(
+            "ranks",
+            critical_difference_diagram(study.detectors, found, f"{name}: average ranks over {len(study.cells)} cells"),
+            f"Average ranks over {len(study.cells)} cells, 1 is best; a bar joins detectors that Nemenyi's test at "
+            f"0.05 does not tell apart. p of Friedman's test: {sheets.starred(p)}.",
+            [],
+        )
+    if len(study.hold_outs) > 1:
+        settled = study.convergence.settled_after(_SETTLED)
+        yield Drawn(
+            "convergence",
+            convergence_plot(study.hold_outs, f"{name}: how the truth settles"),
+            "Mean over cells of the first n hold-outs, in points from the last mean; the band is two standard errors. "
+            f"Cell by cell, the mean stays within half a point after {np.median(settled):.0f} hold-outs (median), "
+            f"{settled.max()} at most.",
+            [(detector, style_of(index)) for index, detector in enumerate(study.detectors)],
+        )
+    if not variance.empty:
+        yield Drawn(
+            "variance",
+            variance_bars(variance, f"{name}: sources of variance"),
+            "Where the spread of one run comes from, averaged over cells; sd is that of one run, in points. Crossed "
+            f"design of {int(variance['runs'].median())} runs for a cell, method of moments.",
+            [(words, f"c{index}") for index, words in enumerate(SOURCES.values())],
+        )
+
+
+def _frames(part: MetricPart) -> Iterator[tuple[str, pd.DataFrame]]:
+    yield "cells", part.study.to_dataframe()
+    if part.study.has_folds and len(part.study.detectors) > 1:
+        yield "fold-tests", part.study.fold_tests
+    if not part.variance.empty:
+        yield "variance", part.variance
+
+
+@dataclass(frozen=True)
+class CrossvalView:
+    """Everything that a page shows of a study by dual cross-validation."""
+
+    study: MetricStudy
+    parts: Sequence[MetricPart]
+    overall: Sequence[Sheet]
+    notes: list[str]
+    trainings: list[str]
+    pairs: list[str]
+    metadata: Mapping[str, Any]
+
+
+def crossval_view(table: CrossValidationTable, parts: Sequence[MetricPart], overall: Sequence[Sheet]) -> CrossvalView:
+    """What a page shows of a study."""
+    study = parts[0].study
+    return CrossvalView(
+        study=study,
+        parts=parts,
+        overall=overall,
+        notes=list(_notes(table, study)),
+        trainings=list(dict.fromkeys(cell.training.replace("_", " ") for cell in study.cells)),
+        pairs=list(dict.fromkeys(cell.pair for cell in study.cells)),
+        metadata=table.metadata,
+    )
+
+
+def _notes(table: CrossValidationTable, study: MetricStudy) -> Iterator[str]:
+    for kind, words in (("fold", "cross-validation"), ("hold_out", "hold-out")):
+        if missing := table.incomplete(kind):
+            yield f"{len(missing)} repetition(s) of the {words} are not complete and are left out."
+    if not study.has_truth:
+        yield "No hold-outs were made, so there is no truth to compare the cross-validations with."
+    if not study.has_folds:
+        yield "No cross-validations were made; only the repeated hold-out is shown."
+    if not study.testable:
+        yield (
+            f"{len(study.cells)} cells and {len(study.detectors)} detector(s): tests over cells need at least 8 cells "
+            "and 2 detectors, so there are no tests over cells, no hit rates and no ranks here."
+        )
+    if not table.crossed(study.metric).empty and variance_table(table, study.metric).empty:
+        yield (
+            "The crossed design is too small to tell the sources of variance apart, or not finished: it needs 2 ID "
+            "splits, 2 draws of OOD classes and 2 seeds."
+        )
+    yield (
+        "Tests over cells treat every cell as an independent observation. The cells share ID sets, networks and OOD "
+        "sets, so p-values come out too small; hit and error rates compare two such tables with each other."
+    )
+    yield (
+        "The truth is that of these images and classes: more hold-outs narrow its standard error, while the interval "
+        "for other OOD classes stays as wide as the classes are few."
+    )

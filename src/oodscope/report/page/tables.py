@@ -1,0 +1,86 @@
+"""The tables of one protocol in one run: detectors by sets, one table for each metric."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from markupsafe import Markup
+
+from oodscope.document import html as table_html
+from oodscope.document.grid import Grid
+from oodscope.document.wording import LABELS, heading, headline_metrics
+from oodscope.metrics.catalog import MEAN
+from oodscope.report.page.trials import section
+from oodscope.results.arrange import WITHOUT_DETECTOR, pivot
+from oodscope.results.record import RunRecord
+from oodscope.runs.evaluation.run import Result
+from oodscope.runs.opened import OpenedRuns
+
+_ORDER = ("auroc", "fpr95_id_positive", "fpr95_ood_positive", "aupr_out", "aupr_in")
+
+LARGE = 240
+"""Cells above which a table that is not the first of its protocol holds means alone: 60 tables of 40 detectors and
+12 sets would outweigh everything else on a page, and the run's own files hold every number."""
+
+_MEANS = "Means over groups of sets; the sets one by one are in measurements.csv of the run."
+
+
+@dataclass(frozen=True)
+class MetricTable:
+    """One metric under one protocol, ready for the page."""
+
+    grid: Grid
+    heading: str
+    table: Markup
+
+
+@dataclass(frozen=True)
+class ProtocolSection:
+    """What one run measured under one protocol; the first table is the one that ranks detectors."""
+
+    protocol: str
+    record: RunRecord
+    anchor: str
+    tables: list[MetricTable]
+
+
+def protocol_sections(runs: OpenedRuns) -> list[ProtocolSection]:
+    """A section for each protocol of each evaluation, those of one protocol together."""
+    found = [
+        ProtocolSection(name, result.record, section(name, number), tables)
+        for number, result in enumerate(runs.results, 1)
+        for name in result.record.protocols
+        if (tables := list(_tables(result, name)))
+    ]
+    order = runs.protocols()
+    return sorted(found, key=lambda each: order.index(each.protocol))
+
+
+def _tables(result: Result, protocol: str) -> Iterator[MetricTable]:
+    """Every metric of a protocol, its headline first, then its views, such as ``full_spectrum:balanced``."""
+    names = result.measurements.distinct("protocol")
+    views = [name for name in names if name == protocol or name.startswith(f"{protocol}:")]
+    first = True
+    for view in sorted(views, key=lambda name: name != protocol):
+        own = result.measurements.filter(protocol=view)
+        measured = own.distinct("metric")
+        order = dict.fromkeys([*headline_metrics(protocol), *_ORDER, *LABELS])
+        for metric in order:
+            if metric in measured and metric not in WITHOUT_DETECTOR:
+                grid = pivot(own, view, metric).grid
+                shown = grid if first else _lighter(grid)
+                words = heading(metric) if view == protocol else f"{view}: {heading(metric)}"
+                yield MetricTable(shown, words, Markup(table_html.table(shown)))
+                first = False
+
+
+def _lighter(grid: Grid) -> Grid:
+    """The means of a table that is large and has any."""
+    kept = [place for place, column in enumerate(grid.columns) if column.set == MEAN]
+    if not kept or len(grid.rows) * len(grid.columns) <= LARGE:
+        return grid
+    return replace(
+        grid,
+        columns=tuple(grid.columns[place] for place in kept),
+        rows=tuple(replace(row, cells=tuple(row.cells[place] for place in kept)) for row in grid.rows),
+        notes=(*grid.notes, _MEANS),
+    )

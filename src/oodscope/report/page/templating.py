@@ -1,0 +1,85 @@
+"""How every page is filled in: escaped by default, a name that is missing stops the page, and only our scripts run."""
+
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Mapping
+from gzip import compress
+from hashlib import sha256
+from io import BytesIO
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from numpy.typing import NDArray
+from PIL import Image
+
+from oodscope.base.hashing import canonical_json
+from oodscope.data.images.decoding import as_rgb
+
+SIDE = 96
+"""The largest side of a picture in pixels."""
+
+
+def data_uri(pixels: NDArray[np.uint8]) -> str:
+    """An image as a PNG in a data URI: pixels kept if it is small, shrunk if it is not."""
+    picture = Image.fromarray(as_rgb(pixels))
+    picture.thumbnail((SIDE, SIDE))
+    stream = BytesIO()
+    picture.save(stream, "PNG", optimize=True)
+    return f"data:image/png;base64,{b64encode(stream.getvalue()).decode()}"
+
+
+THEME = "theme.js"
+
+
+def page_environment() -> Environment:
+    """The templates of this package; a page adds filters of its own."""
+    environment = Environment(
+        loader=PackageLoader("oodscope.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"json": canonical_json, "markup": lambda sheet: Markup(sheet.html())}
+    environment.globals["side"] = SIDE
+    return environment
+
+
+def render_page(
+    template: str,
+    scripts: dict[str, str] | None = None,
+    packed: str = "",
+    filters: Mapping[str, Callable[..., Any]] = MappingProxyType({}),
+    **context: Any,
+) -> str:
+    """A page whose policy lets nothing run but the scripts given here, and asks no network for anything.
+
+    Parameters
+    ----------
+    template : one that extends ``layout.html``.
+    scripts : text by name, in the order in which they run; every page has the one that switches between light and dark.
+    packed : a script that another one unpacks: it may run, and the template finds it, compressed, as ``packed``.
+    """
+    environment = page_environment()
+    environment.filters |= filters
+    told = own_scripts(THEME) | (scripts or {})
+    return environment.get_template(template).render(
+        **context,
+        policy=content_policy([*told.values(), packed]),
+        scripts={name: Markup(text) for name, text in told.items()},
+        packed=b64encode(compress(packed.encode(), mtime=0)).decode(),
+    )
+
+
+def own_scripts(*names: str) -> dict[str, str]:
+    """The text of scripts that lie beside the templates, by name."""
+    environment = page_environment()
+    return {name: environment.get_template(name).render() for name in names}
+
+
+def content_policy(scripts: Iterable[str]) -> str:
+    """What a browser may do with the page: its own styles, pictures inside it, and these scripts, by their hash."""
+    hashes = " ".join(f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'" for text in scripts if text)
+    return f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src {hashes}"

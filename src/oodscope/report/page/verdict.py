@@ -1,0 +1,66 @@
+"""Verdict: who leads each protocol, by how much, how sure that is, and what speaks against the leader."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from oodscope.document.trial import BY_VALUE, Entry, Trial
+from oodscope.document.wording import TRACKS, shown
+from oodscope.report.page.weakness import Weakness, weaknesses
+from oodscope.runs.opened import OpenedRuns
+
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The leader of one tuning track under one trial; protocols and tracks are never averaged.
+
+    Parameters
+    ----------
+    track : in words.
+    size : detectors of the track.
+    sureness : by how much the leader leads, and which others noise does not tell apart from it.
+    """
+
+    trial: Trial
+    track: str
+    leader: Entry
+    size: int
+    sureness: str
+    weaknesses: list[Weakness]
+
+
+def verdicts(runs: OpenedRuns, trials: Sequence[Trial]) -> list[Verdict]:
+    """One for each tuning track of each trial."""
+    found = []
+    for trial in trials:
+        for tuning, words in TRACKS.items():
+            if track := trial.track(tuning):
+                leader = track[0]
+                against = weaknesses(runs, trial, leader)
+                found.append(Verdict(trial, words, leader, len(track), sureness(trial, track), against))
+    return found
+
+
+def sureness(trial: Trial, track: Sequence[Entry]) -> str:
+    """By how much the first of a track leads, and over how many that may be noise, as a sentence."""
+    leader, others = track[0], track[1:]
+    if not others:
+        return "It is the only detector of this track, so nothing is compared."
+    gap = abs(leader.cell.value - others[0].cell.value)
+    points = " points" if leader.cell.unit == "percent" else ""
+    ahead = f"{shown(gap, leader.cell.unit)}{points} ahead of {others[0].detector}"
+    if trial.ranked_by == BY_VALUE:
+        return f"{ahead}; without intervals, how much of the lead is noise is not known."
+    tied = trial.tied(leader.tuning)
+    if not tied:
+        told = "the other one is" if len(others) == 1 else f"none of the {len(others)} others is"
+        return f"{ahead}; {told}{' not' * (len(others) == 1)} within noise of it."
+    verb = "is" if len(tied) == 1 else "are"
+    return f"{ahead}; {len(tied)} of {len(others)} others {verb} within noise of it: {_listed(tied)}."
+
+
+def _listed(entries: Sequence[Entry]) -> str:
+    names = [entry.detector for entry in entries]
+    told = [*names[:_NAMED], *([f"{len(names) - _NAMED} more"] if len(names) > _NAMED else [])]
+    return told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"

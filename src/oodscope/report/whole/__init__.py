@@ -1,1 +1,0 @@
-"""The report over runs of every kind: one verdict, one scorecard, then every protocol by itself."""
