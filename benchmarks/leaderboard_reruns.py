@@ -14,9 +14,9 @@ from pathlib import Path
 
 import oodscope as oods
 from oodscope.base.errors import OodscopeError
-from oodscope.cli.job import open_benchmark, read_job
-from oodscope.cli.modelspec import make_classifier
 from oodscope.execution.progress import SILENT
+from oodscope.jobs.job import open_benchmark, read_job
+from oodscope.jobs.model import make_classifier
 from oodscope.leaderboard.records.keeping import write_receipt
 from oodscope.leaderboard.verify.publishing import publish_activations
 from oodscope.leaderboard.verify.rerunning import rerun
@@ -30,7 +30,7 @@ def main() -> None:
     parser.add_argument("--images-per-class", type=int, default=100)
     parser.add_argument("--epochs", type=int, default=4)
     options = parser.parse_args()
-    with as_file(files("oodscope.cli") / "demo.yaml") as packaged:
+    with as_file(files("oodscope.cli.demo") / "demo.yaml") as packaged:
         job = read_job(packaged).model_copy(update={"images_per_class": options.images_per_class})
     assert job.model.train is not None, "the demo trains its network"
     recipe = job.model.train.model_copy(update={"epochs": options.epochs})

@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 import oodscope
-from oodscope.cli.job import Job
 from oodscope.data.manifest import Manifest
+from oodscope.jobs.job import Job
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 

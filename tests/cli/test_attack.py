@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from safetensors.torch import save_file
 
-from oodscope.cli.attacking import AttackSettings
+from oodscope.jobs.attack import AttackSettings
 from oodscope.models.generators.saved import save_generator
 from oodscope.models.generators.stylegan import GeneratorShape, StyleGenerator
 from oodscope.models.zoo.zoo import create_model

@@ -12,10 +12,10 @@ from safetensors.torch import save_file
 
 from oodscope.base.config import parse
 from oodscope.base.errors import ModelError, OodscopeError, UnknownNameError
-from oodscope.cli.modelspec import ModelSpec, make_classifier
 from oodscope.data.preprocess import Preprocess
 from oodscope.detectors.registry import create_detector
 from oodscope.execution.progress import SILENT
+from oodscope.jobs.model import ModelSpec, make_classifier
 from oodscope.models.zoo import dinov2
 from oodscope.runs.evaluation.evaluate import evaluate
 from oodscope.runs.evaluation.scoring import applicable

@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 from safetensors.torch import save_file
 
-from oodscope.cli.job import Job, read_job
+from oodscope.jobs.job import Job, read_job
 from oodscope.models.zoo.published import published_classes
 from oodscope.models.zoo.zoo import create_model
 
@@ -197,9 +197,8 @@ class TestPublishedClasses:
     )
     def test_folders_are_matched(self, tmp_path, names, labels):
         from oodscope.base.errors import DataError
-        from oodscope.cli.classes import matched
-        from oodscope.cli.modelspec import ModelSpec
         from oodscope.data.own import own_benchmark
+        from oodscope.jobs.model import ModelSpec, matched
 
         for row, name in enumerate((*names, "far")):
             (tmp_path / "i" / name).mkdir(parents=True)

@@ -6,9 +6,11 @@ import pytest
 
 from oodscope.base.config import parse
 from oodscope.base.errors import StorageError
-from oodscope.cli import attacking, crossval_job, job
-from oodscope.cli.storing import store_of
 from oodscope.execution.progress import SILENT
+from oodscope.jobs import attack as attacking
+from oodscope.jobs import crossval as crossval_job
+from oodscope.jobs import job
+from oodscope.jobs.storing import store_of
 from oodscope.results.store import reporting as telling
 from oodscope.results.store.store import ResultStore
 from tests.results.factory import make_result

@@ -9,7 +9,7 @@ from oodscope.cli.attack import attack
 from oodscope.cli.compare import compare
 from oodscope.cli.crossval import crossval
 from oodscope.cli.data import data
-from oodscope.cli.demo import demo
+from oodscope.cli.demo.demo import demo
 from oodscope.cli.evaluate import evaluate
 from oodscope.cli.export import export
 from oodscope.cli.figure import figure

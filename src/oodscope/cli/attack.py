@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from oodscope.cli.commas import separated
 from oodscope.cli.evaluate import chosen_benchmark
+from oodscope.cli.options import separated
 
 
 def attack(
@@ -64,10 +64,10 @@ def attack(
     stopped.
     """
     from oodscope.base.config import parse
-    from oodscope.cli.attacking import AttackSettings, execute_attack
-    from oodscope.cli.job import Job
     from oodscope.cli.output import show
     from oodscope.execution.console import ConsoleProgress
+    from oodscope.jobs.attack import AttackSettings, execute_attack
+    from oodscope.jobs.job import Job
 
     places = {"id_test": id_test, "id_train": id_train, "id_val": id_val}
     declared = {

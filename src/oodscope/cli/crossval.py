@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from oodscope.cli.commas import separated
+from oodscope.cli.options import separated
 
 _PLACE = "a folder, .txt/.csv/.tsv list, .npz, .tar, hf:NAME or torchvision:CLASS"
 
@@ -79,10 +79,10 @@ def crossval(
 ) -> None:
     """Judge detectors by dual cross-validation: folds of images inside, folds of classes outside."""
     from oodscope.base.config import parse, yaml_text
-    from oodscope.cli.crossval_job import CrossvalJob, execute_crossval
-    from oodscope.cli.crossval_output import show_crossval
-    from oodscope.cli.ownsets import named_places
+    from oodscope.cli.output import show_crossval
     from oodscope.execution.console import ConsoleProgress
+    from oodscope.jobs.crossval import CrossvalJob, execute_crossval
+    from oodscope.jobs.sets import named_places
 
     plan: dict[str, Any] = {
         "folds": folds,

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from oodscope.cli.commas import separated
+from oodscope.cli.options import separated
 
 _PLACE = "a folder, .txt/.csv/.tsv list, .npz, .tar, hf:NAME or torchvision:CLASS"
 
@@ -74,9 +74,9 @@ def evaluate(
 ) -> None:
     """Judge detectors for a classifier on a benchmark."""
     from oodscope.base.config import parse
-    from oodscope.cli.job import Job
     from oodscope.cli.output import execute_and_show
     from oodscope.execution.console import ConsoleProgress
+    from oodscope.jobs.job import Job
 
     places = {"id_test": id_test, "id_train": id_train, "id_val": id_val, "ood_val": ood_val}
     groups = {"near": near, "far": far, "csid": csid}
@@ -112,7 +112,7 @@ def chosen_benchmark(
     """The benchmark named, or the sets given one by one."""
     from oodscope.base.config import yaml_text
     from oodscope.base.errors import OodscopeError
-    from oodscope.cli.ownsets import named_places
+    from oodscope.jobs.sets import named_places
 
     own: dict[str, Any] = {role: place for role, place in places.items() if place is not None}
     own |= {role: named_places(f"--{role}", given) for role, given in groups.items() if given}

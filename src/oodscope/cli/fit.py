@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from oodscope.cli.commas import separated
+from oodscope.cli.options import separated
 
 
 def fit(
@@ -40,8 +40,8 @@ def fit(
     The threshold bounds false alarms on in-distribution images like those in --id-cal. It promises nothing about how
     many outliers are caught, nor about images whose conditions have shifted.
     """
-    from oodscope.cli.deployment import Deployment
     from oodscope.execution.console import ConsoleProgress
+    from oodscope.jobs.fit import Deployment
 
     declared: dict[str, Any] = {
         "model": {"architecture": model, "weights": separated(weights)},

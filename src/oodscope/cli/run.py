@@ -14,12 +14,11 @@ def run(
     """Run the evaluation that a YAML file declares; with a list of models, a study of them; with a plan, a
     cross-validation."""
     from oodscope.base.config import read_yaml
-    from oodscope.cli.crossval_job import execute_crossval, is_crossval, read_crossval_job
-    from oodscope.cli.crossval_output import show_crossval
-    from oodscope.cli.job import read_job
-    from oodscope.cli.output import execute_and_show, show_study
-    from oodscope.cli.study import execute_study, is_study, read_study
+    from oodscope.cli.output import execute_and_show, show_crossval, show_study
     from oodscope.execution.console import ConsoleProgress
+    from oodscope.jobs.crossval import execute_crossval, is_crossval, read_crossval_job
+    from oodscope.jobs.job import read_job
+    from oodscope.jobs.study import execute_study, is_study, read_study
 
     declared = read_yaml(config)
     if is_crossval(declared):

@@ -117,7 +117,7 @@ def test_evaluate_takes_the_root(run, tmp_path):
 
 
 def test_a_job_finds_its_root_beside_its_file(pristine, tmp_path):
-    from oodscope.cli.job import read_job
+    from oodscope.jobs.job import read_job
 
     path = tmp_path / "job.yaml"
     path.write_text("benchmark: cifar10\nroot: images\nmodel: {architecture: cnn_small, weights: x.safetensors}\n")

@@ -28,9 +28,9 @@ def audit(
 
     from oodscope.base.config import parse
     from oodscope.base.errors import OodscopeError
-    from oodscope.cli.modelspec import ModelSpec, make_classifier
     from oodscope.data.loading import load_benchmark
     from oodscope.execution.console import ConsoleProgress
+    from oodscope.jobs.model import ModelSpec, make_classifier
     from oodscope.report.page.audit import write_audit
     from oodscope.runs.audit.audit import audit as look
 

@@ -23,10 +23,10 @@ def again(
     """
     from oodscope.base.errors import DataError
     from oodscope.base.files import cache_root
-    from oodscope.cli.idsets import open_id
     from oodscope.data.generated.files import check_free
     from oodscope.execution.console import ConsoleProgress
     from oodscope.generation.sets.making import plan_of, remake_set
+    from oodscope.jobs.sets import open_id
     from oodscope.report.page.generated_set import write_set_page
 
     check_free(output)

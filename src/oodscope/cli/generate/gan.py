@@ -34,10 +34,10 @@ def gan(
     and samples.png, a grid of 64 fixed latents that is renewed while training runs.
     """
     from oodscope.base.config import parse
-    from oodscope.cli.oneset import open_one
     from oodscope.execution.console import ConsoleProgress
     from oodscope.generation.gan.recipe import GanRecipe
     from oodscope.generation.gan.trained import train_gan
+    from oodscope.jobs.sets import open_one
     from oodscope.models.classifier.network import choose_device
 
     declared = {

@@ -9,13 +9,13 @@ import typer
 from oodscope.base.config import parse
 from oodscope.base.errors import OodscopeError
 from oodscope.base.files import cache_root
-from oodscope.cli.commas import separated
-from oodscope.cli.idsets import open_id
+from oodscope.cli.options import separated
 from oodscope.data.generated.files import check_free
 from oodscope.execution.console import ConsoleProgress
 from oodscope.generation.sets.making import make_set
 from oodscope.generation.sets.plan import SetPlan
 from oodscope.generation.sets.pool import frame_of
+from oodscope.jobs.sets import open_id
 from oodscope.models.classifier.network import choose_device
 from oodscope.report.page.generated_set import write_set_page
 from oodscope.runs.generated.claims import RECOGNISED_NEAR

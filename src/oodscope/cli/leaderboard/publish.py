@@ -14,10 +14,9 @@ def publish(
 
     Detectors of entries are run again on them ('leaderboard rerun').
     """
-    from oodscope.cli.classes import matched
-    from oodscope.cli.job import open_benchmark, read_job
-    from oodscope.cli.modelspec import make_classifier
     from oodscope.execution.console import ConsoleProgress
+    from oodscope.jobs.job import open_benchmark, read_job
+    from oodscope.jobs.model import make_classifier, matched
     from oodscope.leaderboard.verify.publishing import publish_activations
 
     job, progress = read_job(config), ConsoleProgress()

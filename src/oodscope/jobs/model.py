@@ -3,24 +3,73 @@
 from pathlib import Path
 from typing import Any
 
+import torch
 from pydantic import Field
 from torch import nn
 
+from oodscope.activations.activations import Activations
+from oodscope.activations.store.store import ActivationStore
 from oodscope.base.config import StrictModel
 from oodscope.base.errors import OodscopeError
 from oodscope.base.files import cache_root
 from oodscope.base.hashing import fingerprint
-from oodscope.cli.headspec import classifier_with_head
 from oodscope.data.benchmark import Benchmark
+from oodscope.data.images.labels import read_class_names
+from oodscope.data.imageset import ImageSet
 from oodscope.execution.progress import Progress
 from oodscope.models.classifier.classifier import Classifier
+from oodscope.models.classifier.head import Head
+from oodscope.models.zoo.backbones import create_backbone, read_head
 from oodscope.models.zoo.origin import vote
+from oodscope.models.zoo.published import published_classes
 from oodscope.models.zoo.python_object import PREFIX, call_python
 from oodscope.models.zoo.zero_shot import TextHead
 from oodscope.models.zoo.zoo import create_model
 from oodscope.training.heads.linear_probe import LinearProbe
 from oodscope.training.methods.cross_entropy import CrossEntropy
 from oodscope.training.train import train
+
+
+def classifier_with_head(
+    architecture: str,
+    weights: str,
+    head: str | None,
+    probe: LinearProbe | None,
+    benchmark: Benchmark,
+    *,
+    device: str,
+    progress: Progress,
+) -> tuple[Classifier, str]:
+    """The classifier, and how its head was fitted (empty if it came from the file ``head``)."""
+    given = None if head is None else read_head(head)
+    network, transform = create_backbone(architecture, weights=weights, width=None if given is None else given.dim)
+    transform = transform or benchmark.transform
+    if given is not None:
+        return Classifier(network, transform, head=given, device=device, name=architecture), ""
+    if benchmark.id_train is None or probe is None:
+        raise OodscopeError(f"benchmark {benchmark.name!r} has no id_train: nothing to fit a probe to")
+    bare = _bare(Classifier(network, transform, device=device, name=architecture))
+
+    def extract(images: ImageSet) -> Activations:
+        return ActivationStore().extract(bare, images, progress=progress)
+
+    val = None if benchmark.id_val is None else extract(benchmark.id_val)
+    fitted = probe.fit(extract(benchmark.id_train), val, len(benchmark.class_names), bare.device)
+    classifier = Classifier(network, transform, head=fitted.head, device=device, name=architecture)
+    return classifier, f"linear probe (penalty {fitted.penalty:g})"
+
+
+def _bare(ending_in_features: Classifier) -> Classifier:
+    """The same with the identity for a head: what it calls logits are the features themselves."""
+    width = ending_in_features.num_classes
+    return Classifier(
+        ending_in_features.model,
+        ending_in_features.transform,
+        head=Head(torch.eye(width)),
+        device=ending_in_features.device,
+        name=ending_in_features.name,
+    )
+
 
 PRETRAINED = "pretrained"
 
@@ -158,3 +207,20 @@ def _train(architecture: str, recipe: CrossEntropy, benchmark: Benchmark, device
         progress=progress,
     )
     return trained.model
+
+
+def matched(benchmark: Benchmark, model: ModelSpec, classes: str | None) -> Benchmark:
+    """The benchmark with labels in the classifier's classes, as far as their names are known.
+
+    They are if ``classes`` names a file of them, or if published weights say what they were trained with and
+    the benchmark speaks of the same classes. Otherwise the benchmark stays as it is, and the number of classes
+    must agree.
+    """
+    if classes is not None:
+        return benchmark.in_classes(read_class_names(Path(classes)))
+    if model.files != [PRETRAINED]:
+        return benchmark
+    own = set(benchmark.class_names)
+    known = max(published_classes(model.architecture), key=lambda names: len(own & set(names)), default=())
+    # some shared names and one foreign is a mistake, which in_classes names
+    return benchmark.in_classes(known) if own & set(known) else benchmark

@@ -8,8 +8,6 @@ import numpy as np
 
 from oodscope.base.files import cache_root
 from oodscope.base.hashing import fingerprint
-from oodscope.cli.job import Job, asked_detectors, open_benchmark
-from oodscope.cli.modelspec import make_classifier
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.generated.files import is_generated, open_generated
 from oodscope.data.generated.record import read_generated
@@ -19,6 +17,8 @@ from oodscope.generation.sets.ensemble import train_ensemble
 from oodscope.generation.sets.making import make_set
 from oodscope.generation.sets.plan import SetPlan
 from oodscope.generation.sets.pool import frame_of
+from oodscope.jobs.job import Job, asked_detectors, open_benchmark
+from oodscope.jobs.model import make_classifier
 from oodscope.metrics.generated.information import Window
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.report.page.generated import write_generated_study

@@ -7,10 +7,6 @@ from typing import Any
 from oodscope.base.config import StrictModel
 from oodscope.base.errors import DataError, OodscopeError, UnknownNameError, did_you_mean
 from oodscope.base.hashing import fingerprint
-from oodscope.cli.classes import matched
-from oodscope.cli.job import Job, asked_detectors, open_benchmark
-from oodscope.cli.modelspec import make_classifier
-from oodscope.cli.storing import store_of, told_to_store
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.imageset import ImageSet
 from oodscope.detectors.base import Detector
@@ -20,6 +16,9 @@ from oodscope.generation.samplers import create_sampler
 from oodscope.generation.variations.base import Variation
 from oodscope.generation.variations.gan import GanVariation
 from oodscope.generation.variations.registry import VARIATIONS
+from oodscope.jobs.job import Job, asked_detectors, open_benchmark
+from oodscope.jobs.model import make_classifier, matched
+from oodscope.jobs.storing import store_of, told_to_store
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.generators.saved import load_generator
 from oodscope.report.page.attack import write_attack

@@ -11,8 +11,8 @@ from oodscope.base.config import parse, read_yaml
 from oodscope.base.errors import OodscopeError
 from oodscope.base.files import file_sha256, write_text
 from oodscope.base.hashing import fingerprint
-from oodscope.cli.job import Job, execute, job_from
 from oodscope.execution.progress import Progress
+from oodscope.jobs.job import Job, execute, job_from
 from oodscope.results.measurement import Measurements
 from oodscope.runs.evaluation.run import Result
 from oodscope.runs.models.run import Study, StudyMember, StudyModel

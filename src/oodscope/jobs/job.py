@@ -9,15 +9,14 @@ from pydantic import Field
 
 from oodscope.base.config import StrictModel, parse, read_yaml
 from oodscope.base.errors import OodscopeError
-from oodscope.cli.classes import matched
-from oodscope.cli.modelspec import ModelSpec, make_classifier
-from oodscope.cli.ownsets import OwnSets
-from oodscope.cli.storing import store_of, told_to_store
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.loading import load_benchmark
 from oodscope.detectors.base import Detector
 from oodscope.detectors.registry import create_detector
 from oodscope.execution.progress import Progress
+from oodscope.jobs.model import ModelSpec, make_classifier, matched
+from oodscope.jobs.sets import OwnSets
+from oodscope.jobs.storing import store_of, told_to_store
 from oodscope.metrics.catalog import Tuning
 from oodscope.protocols.human_centric.options import HumanCentric
 from oodscope.report.page.page import write_report

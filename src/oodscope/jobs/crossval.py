@@ -8,8 +8,6 @@ from pydantic import Field
 
 from oodscope.base.config import StrictModel, parse, read_yaml
 from oodscope.base.errors import OodscopeError
-from oodscope.cli.ownsets import Places
-from oodscope.cli.storing import told_to_store
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.images.locating import stem_of
 from oodscope.data.imageset import ImageSet
@@ -18,6 +16,8 @@ from oodscope.data.own import own_benchmark
 from oodscope.data.preprocess import Preprocess
 from oodscope.data.public.selection import join
 from oodscope.execution.progress import Progress
+from oodscope.jobs.sets import Places
+from oodscope.jobs.storing import told_to_store
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.zoo.backbones import create_backbone
 from oodscope.models.zoo.python_object import PREFIX, call_python

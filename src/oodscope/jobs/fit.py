@@ -6,7 +6,6 @@ import yaml
 
 from oodscope.base.config import StrictModel, parse
 from oodscope.base.errors import OodscopeError
-from oodscope.cli.modelspec import PRETRAINED, ModelSpec, name_of
 from oodscope.data.images.folders import open_folder
 from oodscope.data.images.readability import usable
 from oodscope.data.imageset import UNLABELLED, ImageSet
@@ -16,6 +15,7 @@ from oodscope.deploy.fit import fit_scorer
 from oodscope.deploy.scorer import Scorer
 from oodscope.detectors.registry import create_detector
 from oodscope.execution.progress import Progress
+from oodscope.jobs.model import PRETRAINED, ModelSpec, name_of
 from oodscope.metrics.rejection.conformal import Kind
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.zoo.origin import ModelOrigin

@@ -33,15 +33,15 @@ def demo(
     from importlib.resources import as_file, files
 
     from oodscope.base.errors import DataError
-    from oodscope.cli.attacking import AttackSettings, execute_attack
-    from oodscope.cli.job import execute, read_job
-    from oodscope.cli.judging_generated import judge_recombined
+    from oodscope.cli.demo.generated import judge_recombined
     from oodscope.cli.output import show
     from oodscope.execution.console import ConsoleProgress
+    from oodscope.jobs.attack import AttackSettings, execute_attack
+    from oodscope.jobs.job import execute, read_job
     from oodscope.report.page.page import write_report
     from oodscope.runs.opened import OpenedRuns
 
-    with as_file(files("oodscope.cli") / "demo.yaml") as packaged:
+    with as_file(files("oodscope.cli.demo") / "demo.yaml") as packaged:
         job = read_job(packaged)
     update: dict[str, object] = {"output": str(output), "images_per_class": images_per_class}
     if epochs is not None and job.model.train is not None:
