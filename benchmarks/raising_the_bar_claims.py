@@ -10,7 +10,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tests.metrics.raising_the_bar import ARCHITECTURES, ECE, SETS, SHIFTS, VITS, column
+from tests.metrics.generated.raising_the_bar import ARCHITECTURES, ECE, SETS, SHIFTS, VITS, column
 
 from oodscope.metrics.generated.rank_agreement import kendall, kendall_interval, kendall_within
 from oodscope.metrics.interval import Interval

@@ -18,7 +18,7 @@ from oodscope.runs.opened import open_runs
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.browser import chromium as debian
-from tests.report.board_factory import make_board
+from tests.leaderboard.board_factory import make_board
 
 WIDTHS = {1400: 900, 390: 844}
 TALLEST = 2600

@@ -21,10 +21,10 @@ from oodscope.runs.crossval.run import CrossValidationTable
 from oodscope.runs.evaluation.run import Result
 from oodscope.runs.opened import OpenedRuns
 from tests.generation.toys import Shift
-from tests.protocols.generated_world import study
-from tests.report.board_factory import make_board
-from tests.results.crossval_factory import make_table
+from tests.leaderboard.board_factory import make_board
 from tests.results.factory import CLASSES, make_result
+from tests.runs.crossval.crossval_factory import make_table
+from tests.runs.generated.generated_world import study
 from tests.tiny import benchmark, images
 
 DETECTORS = ("msp", "knn", "vim", "react")

@@ -3,7 +3,7 @@
 import pytest
 
 from oodscope.leaderboard.site.render import render_pages, write_site
-from tests.report.board_factory import make_board
+from tests.leaderboard.board_factory import make_board
 
 pytestmark = pytest.mark.browser
 

@@ -10,7 +10,7 @@ from oodscope.serve.app import Leaderboard
 from oodscope.serve.board import LiveBoard
 from oodscope.serve.snapshot import Snapshot
 from oodscope.serve.store import WatchedStore
-from tests.report.board_factory import make_board
+from tests.leaderboard.board_factory import make_board
 from tests.results.factory import make_result
 from tests.serve.asking import listen
 

@@ -8,7 +8,7 @@ import safetensors.torch
 
 from oodscope.models.zoo.zoo import create_model
 from oodscope.runs.crossval.run import CrossValidationTable
-from tests.protocols.crossval_world import known, strange
+from tests.runs.crossval.crossval_world import known, strange
 
 TRANSFORM = "{size: 8, mean: [0.5, 0.5, 0.5], std: [0.25, 0.25, 0.25]}"
 

@@ -10,9 +10,9 @@ import pytest
 from oodscope.base.catalog import catalog
 from oodscope.runs.attack.table import attack_table
 from oodscope.runs.crossval.study import study_metric
-from tests.protocols.generated_world import NEAR, study
 from tests.report.paper_runs import evaluation
-from tests.results import made_studies
+from tests.runs.crossval import made_studies
+from tests.runs.generated.generated_world import NEAR, study
 
 
 @pytest.fixture(scope="module")

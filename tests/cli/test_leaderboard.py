@@ -10,7 +10,7 @@ from PIL import Image
 from safetensors.torch import save_file
 
 from oodscope.models.zoo.zoo import create_model
-from tests.leaderboard_world import copied, edit, enter, few_replicates, run  # noqa: F401
+from tests.leaderboard.leaderboard_world import copied, edit, enter, few_replicates, run  # noqa: F401
 
 
 @pytest.fixture

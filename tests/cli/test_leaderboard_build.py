@@ -1,6 +1,6 @@
 """``oodscope leaderboard build``: a folder of entries becomes a site."""
 
-from tests.leaderboard_world import edit, enter, few_replicates  # noqa: F401
+from tests.leaderboard.leaderboard_world import edit, enter, few_replicates  # noqa: F401
 from tests.report.reading import read
 
 

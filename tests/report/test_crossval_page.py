@@ -16,7 +16,7 @@ from oodscope.runs.crossval.run import CrossValidationTable
 from oodscope.runs.crossval.sheets import ALPHAS, starred
 from oodscope.runs.crossval.study import study_metric
 from tests.report.reading import read
-from tests.results.crossval_factory import make_table
+from tests.runs.crossval.crossval_factory import make_table
 
 EVIL = """<script>alert("1")</script>'"><img src=x onerror=alert(2)>{{ 7*7 }}"""
 

@@ -15,8 +15,8 @@ from oodscope.report.page.generated import render
 from oodscope.runs.generated.claims import claims
 from oodscope.runs.generated.ranks import rank_agreements
 from oodscope.runs.generated.run import GeneratedStudy
-from tests.protocols.generated_world import EVIL, NEAR, SHIFTED, study
 from tests.report.reading import read
+from tests.runs.generated.generated_world import EVIL, NEAR, SHIFTED, study
 
 
 @pytest.fixture(scope="module")

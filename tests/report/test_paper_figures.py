@@ -20,7 +20,7 @@ from oodscope.runs.crossval.study import study_metric
 from oodscope.runs.models.run import study_of
 from oodscope.runs.opened import OpenedRuns
 from tests.report.paper_runs import DETECTORS, evaluation
-from tests.results.crossval_factory import make_table
+from tests.runs.crossval.crossval_factory import make_table
 
 NAMES = [figure.name for module in (openood, human, crossval) for figure in module.FIGURES]
 

@@ -10,7 +10,7 @@ from oodscope.report.paper.figure import FIGURES
 from oodscope.report.paper.radar import radar
 from oodscope.report.paper.style import house_style
 from oodscope.runs.opened import OpenedRuns
-from tests.protocols.generated_world import DIM, NEAR, SHIFTED, study
+from tests.runs.generated.generated_world import DIM, NEAR, SHIFTED, study
 
 ALL = ["rtb-4", "rtb-5", "rtb-6", "rtb-7", "rtb-8", "rtb-9a", "rtb-9b"]
 

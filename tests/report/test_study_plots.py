@@ -17,10 +17,10 @@ from oodscope.report.plots.reliability import reliability_diagram
 from oodscope.report.plots.transfer import transfer_matrix
 from oodscope.runs.generated.run import RELIABILITY, GeneratedStudy
 from tests.generation.toys import Shift
-from tests.protocols.generated_world import NEAR, SHIFTED, study
 from tests.report.test_plot import EVIL
 from tests.report.test_score_plots import EXACT, lines, read
-from tests.results.crossval_factory import make_table
+from tests.runs.crossval.crossval_factory import make_table
+from tests.runs.generated.generated_world import NEAR, SHIFTED, study
 from tests.tiny import benchmark
 
 

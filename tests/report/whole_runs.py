@@ -13,9 +13,9 @@ from oodscope.runs.attack.run import Attack
 from oodscope.runs.evaluation.run import Result
 from oodscope.runs.opened import OpenedRuns
 from tests.generation.toys import Shift
-from tests.protocols.generated_world import study
-from tests.results.crossval_factory import make_table
 from tests.results.factory import make_record
+from tests.runs.crossval.crossval_factory import make_table
+from tests.runs.generated.generated_world import study
 from tests.tiny import benchmark
 
 SETS = {  # role, images, how far from ID

@@ -1,1 +1,1 @@
-""""""
+"""Probes: what detectors need beyond logits and features, with the passes that each costs."""

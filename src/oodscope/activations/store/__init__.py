@@ -1,1 +1,1 @@
-""""""
+"""Where activations are kept by content, column by column, and published."""

@@ -1,1 +1,1 @@
-""""""
+"""``oodscope demo``: the full pipeline on the embedded benchmark."""

@@ -1,1 +1,1 @@
-""""""
+"""Numerics that several detectors share."""

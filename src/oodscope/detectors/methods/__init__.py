@@ -1,1 +1,1 @@
-""""""
+"""The detectors, one file per paper or family."""

@@ -1,1 +1,1 @@
-""""""
+"""How different two images look, and how much an ensemble disagrees about one."""

@@ -1,1 +1,1 @@
-""""""
+"""Tables of papers as standings of tier ``reported``: shown beside what was measured, never ranked."""

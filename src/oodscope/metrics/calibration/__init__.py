@@ -1,1 +1,1 @@
-""""""
+"""Calibration of a classifier: errors of its confidence, with intervals."""

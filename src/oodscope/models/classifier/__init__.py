@@ -1,1 +1,1 @@
-""""""
+"""What makes a classifier of any network: preprocessing, head, identity, one checked pass."""

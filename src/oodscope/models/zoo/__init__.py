@@ -1,1 +1,1 @@
-""""""
+"""Networks by name, with weights and the transforms that belong to them."""

@@ -1,1 +1,1 @@
-""""""
+"""HTML pages of runs: one file that needs nothing but a browser."""

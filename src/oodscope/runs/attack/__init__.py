@@ -1,1 +1,1 @@
-""""""
+"""Attacks: the worst outliers of detectors by search (Evaluation via Generation)."""

@@ -1,1 +1,1 @@
-""""""
+"""Paired comparisons of detectors, within a run and between two."""

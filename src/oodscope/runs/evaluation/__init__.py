@@ -1,1 +1,1 @@
-""""""
+"""Evaluations: one classifier, one benchmark, detectors under protocols."""

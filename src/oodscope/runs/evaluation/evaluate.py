@@ -3,12 +3,12 @@
 import secrets
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from importlib.metadata import version
 from time import perf_counter
 from typing import Any, get_args
 
 from torch import nn
 
-from oodscope import __version__
 from oodscope.activations.store.store import PRECISION, ActivationStore
 from oodscope.base.errors import DetectorError, OodscopeError, UnknownNameError
 from oodscope.data.benchmark import Benchmark
@@ -196,7 +196,7 @@ def _record(classifier: Classifier, benchmark: Benchmark, scores: ScoreTable, **
     return RunRecord(
         id=scores.metadata["run"],
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        oodscope_version=__version__,
+        oodscope_version=version("oodscope"),
         benchmark=benchmark.name,
         benchmark_version=benchmark.version,
         sets={

@@ -1,1 +1,1 @@
-""""""
+"""Studies of many models under one protocol."""

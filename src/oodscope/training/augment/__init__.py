@@ -1,1 +1,1 @@
-""""""
+"""Augmentation of whole batches."""

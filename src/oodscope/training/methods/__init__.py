@@ -1,1 +1,1 @@
-""""""
+"""Training methods, one recipe per file."""

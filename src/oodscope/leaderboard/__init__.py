@@ -1,0 +1,1 @@
+"""The leaderboard: records of entries, verification from their scores, published tables, the site."""

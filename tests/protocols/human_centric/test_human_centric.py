@@ -1,0 +1,290 @@
+"""Human-centric evaluation: every row from the score table, by hand; what is scored; what is refused."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import oodscope as oods
+from oodscope.base.errors import DataError
+from oodscope.metrics.resampling.bootstrap import percentile_interval
+from oodscope.metrics.resampling.resampling import bootstrap
+from oodscope.protocols.base import get_protocol
+from oodscope.protocols.human_centric.options import HumanCentric, Prices
+from oodscope.runs.evaluation.scoring import training_rows
+from tests.metrics.rejection import slow_rejection as slow
+from tests.tiny import benchmark, classifier, imageset
+
+DETECTORS = ["msp", "knn"]
+FOREIGN, KNOWN = ["static", "snow", "rain"], ["id_test", "dim"]
+SOURCES = {"val_correct": "id_val", "train_correct": "id_train", "train_all": "id_train"}
+PRICES = Prices(false_rejection=1, false_acceptance=10)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return oods.ActivationStore(tmp_path_factory.mktemp("store"))
+
+
+@pytest.fixture(scope="module")
+def result(store):
+    options = HumanCentric(costs=PRICES)
+    both = ["standard", "human_centric"]
+    return oods.evaluate(classifier(), benchmark(), DETECTORS, both, store=store, human_centric=options)
+
+
+def sample(result, detector, *names):
+    """Scores of some sets, and whether the prediction is right."""
+    frame = result.scores.frame
+    part = frame[frame["set"].isin(names)]
+    return part[detector].tolist(), ((part["label"] == part["prediction"]) & (part["label"] >= 0)).tolist()
+
+
+def value(result, detector, metric, name, **more):
+    (row,) = result.measurements.filter(protocol="human_centric", detector=detector, metric=metric, set=name, **more)
+    assert row.low is None or row.low <= row.high
+    return row.value
+
+
+def gamma(result, detector, source, keep):
+    scores, correct = sample(result, detector, SOURCES[source])
+    chosen = [-s for s, right in zip(scores, correct) if right or source == "train_all"]
+    return -slow.quantile(chosen, (100 - keep, 100))
+
+
+@pytest.mark.parametrize("keep", [95, 99])
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("detector", DETECTORS)
+class TestAtThresholds:
+    def test_every_rate_of_every_set(self, result, detector, source, keep):
+        limit = gamma(result, detector, source, keep)
+        for name in FOREIGN + KNOWN:
+            scores, correct = sample(result, detector, name)
+            kept_right, lost, wrongly_kept, rejected = slow.decisions(scores, correct, limit)
+            n = len(scores)
+            assert value(result, detector, f"der{keep}_{source}", name) == (lost + wrongly_kept) / n
+            assert value(result, detector, f"far{keep}_{source}", name) == wrongly_kept / (wrongly_kept + rejected)
+            assert value(result, detector, f"cost{keep}_{source}", name) == (lost + 10 * wrongly_kept) / n
+            if name in KNOWN:
+                assert value(result, detector, f"frr{keep}_{source}", name) == lost / (lost + kept_right)
+
+    def test_means_are_unweighted_and_of_whole_groups(self, result, detector, source, keep):
+        metric = f"der{keep}_{source}"
+        each = {name: value(result, detector, metric, name) for name in FOREIGN + KNOWN}
+        for group, names in {"all": FOREIGN + KNOWN, "label_shift": FOREIGN, "input_shift": KNOWN}.items():
+            mean = value(result, detector, metric, "mean", group=group)
+            assert mean == pytest.approx(np.mean([each[name] for name in names]))
+        rejected = result.measurements.filter(detector=detector, metric=f"frr{keep}_{source}", set="mean")
+        assert [row.group for row in rejected] == ["input_shift"]
+
+    def test_threshold_and_tie_mass_are_recorded(self, result, detector, source, keep):
+        role = SOURCES[source]
+        found = value(result, detector, f"threshold{keep}_{source}", role, group="threshold")
+        assert found == pytest.approx(gamma(result, detector, source, keep))
+        scores, correct = sample(result, detector, role)
+        chosen = np.array(scores)[np.array(correct) | (source == "train_all")]
+        assert value(result, detector, f"tied{keep}_{source}", role) == np.mean(chosen == found)
+
+
+@pytest.mark.parametrize("detector", DETECTORS)
+class TestWithoutThreshold:
+    def test_a_foreign_set_is_mixed_with_id_test(self, result, detector):
+        names = {"augrc": slow.augrc, "aurc": slow.aurc, "e_aurc": slow.e_aurc, "der_oracle": slow.oracle_der}
+        for metric, reference in names.items():
+            for name in FOREIGN + KNOWN:
+                mixed = sample(result, detector, *({"id_test", name} if name in FOREIGN else {name}))
+                assert value(result, detector, metric, name) == pytest.approx(reference(*mixed))
+
+    def test_the_conventional_metrics_twice(self, result, detector):
+        scores, correct = sample(result, detector, "id_test")
+        for suffix, known in (("", scores), ("_correct_id", [s for s, right in zip(scores, correct) if right])):
+            for name in FOREIGN:
+                foreign, _ = sample(result, detector, name)
+                both = known + foreign, [True] * len(known) + [False] * len(foreign)
+                assert value(result, detector, f"auroc{suffix}", name) == pytest.approx(slow.auroc_failure(*both))
+                limit = sorted(known)[int(np.ceil(0.95 * len(known))) - 1]
+                kept = np.mean(np.array(foreign) <= limit)
+                assert value(result, detector, f"fpr95_id_positive{suffix}", name) == kept
+            groups = result.measurements.filter(protocol="human_centric", detector=detector, set="mean")
+            assert groups.filter(metric=f"auroc{suffix}").distinct("group") == ["label_shift"]
+
+
+class TestBaselines:
+    def test_belong_to_the_classifier(self, result):
+        for name in FOREIGN + KNOWN:
+            accuracy = np.mean(sample(result, "msp", name)[1])
+            assert value(result, "", "der_accept_all", name) == pytest.approx(1 - accuracy)
+            assert value(result, "", "der_reject_all", name) == pytest.approx(accuracy)
+        (row,) = result.measurements.filter(metric="der_accept_all", set="id_test")
+        assert row.interval == "wilson"
+
+    def test_stand_below_every_table_of_error_rates(self, result):
+        told = result.table("human_centric").render("markdown")
+        assert "DER95 (val correct) ↓" in told
+        assert "Without a detector: accept all" in told
+        assert "Without a detector" not in result.table("human_centric", "augrc").render("markdown")
+
+
+class TestIntervals:
+    def test_der_counts_the_noise_of_the_threshold_too(self):
+        """Against resampling the threshold sample and the set; a foreign set near the threshold feels it most."""
+        rng = np.random.default_rng(0)
+        val, known, foreign = rng.normal(size=60), rng.normal(0.2, 1, size=200), rng.normal(1.5, 1, size=400)
+        right = rng.random(200) < 0.7
+        sets = {"id_val": (val, True), "id_train": (val, True), "id_test": (known, right), "rain": (foreign, False)}
+        rows = get_protocol("human_centric").measure(by_hand(sets)).filter(metric="der95_val_correct")
+        replicates = {"id_test": [], "rain": []}
+        for _ in range(2000):
+            limit = np.quantile(rng.choice(val, 60), 0.95)
+            for name, found in replicates.items():
+                scores, correct = sets[name][0], np.broadcast_to(sets[name][1], len(sets[name][0]))
+                drawn = rng.integers(len(scores), size=len(scores))
+                found.append(np.mean((scores[drawn] >= limit) == correct[drawn]))
+        for name, found in replicates.items():
+            (row,) = rows.filter(set=name)
+            expected = percentile_interval(np.array(found))
+            assert (row.low, row.high) == pytest.approx((expected.low, expected.high), abs=0.02)
+        fixed = 1.96 * np.sqrt(row.value * (1 - row.value) / 400)
+        assert row.high - row.low > 2 * (2 * fixed)
+
+    def test_fpr95_has_the_interval_of_the_full_bootstrap(self):
+        rng = np.random.default_rng(1)
+        known, foreign = rng.normal(size=300), rng.normal(1.5, 1, size=200)
+        table = by_hand(
+            {"id_val": (known, True), "id_train": (known, True), "id_test": (known, True), "rain": (foreign, False)}
+        )
+        (row,) = get_protocol("human_centric").measure(table).filter(metric="fpr95_id_positive", set="rain")
+        expected = bootstrap(known, {"rain": foreign}, seed=3).interval("fpr95_id_positive", "rain")
+        assert (row.low, row.high) == pytest.approx((expected.low, expected.high), abs=0.03)
+
+
+def by_hand(sets):
+    """A score table of one detector; a set is its scores and what is right in it (far sets: nothing is)."""
+    frames = []
+    for name, (scores, right) in sets.items():
+        role = name if name.startswith("id_") else "far"
+        right = np.broadcast_to(right, len(scores))
+        frames.append(
+            pd.DataFrame(
+                {
+                    "sample_id": [f"{name}/{i}" for i in range(len(scores))],
+                    "set": name,
+                    "role": role,
+                    "label": 0 if role != "far" else -1,
+                    "own_class": 0,
+                    "prediction": np.where(right, 0, 1),
+                    "unit": "all",
+                    "d": np.asarray(scores, dtype=float),
+                }
+            )
+        )
+    costs = {"fit_seconds": 0.0, "microseconds_per_image": 0.0, "peak_mib": 0.0}
+    about = {"run": "r", "benchmark": "b", "benchmark_version": "1", "model": "m", "seed": 0}
+    described = {"name": "d", "params": {}, "tuning": "default", **costs}
+    return oods.ScoreTable(pd.concat(frames, ignore_index=True), {"detectors": {"d": described}, **about})
+
+
+class TestDegenerate:
+    def test_equal_scores_reject_everything(self):
+        same = {name: (np.zeros(8), True) for name in ("id_val", "id_train", "id_test")} | {
+            "rain": (np.zeros(5), False)
+        }
+        rows = get_protocol("human_centric").measure(by_hand(same))
+        assert [row.value for row in rows.filter(metric="der95_val_correct", set="id_test")] == [1.0]
+        assert [row.value for row in rows.filter(metric="der95_val_correct", set="rain")] == [0.0]
+        assert [row.value for row in rows.filter(metric="tied95_val_correct")] == [1.0]
+
+    def test_one_image_each(self):
+        one = {name: ([0.5], True) for name in ("id_val", "id_train")} | {
+            "id_test": ([0.1], True),
+            "rain": ([0.9], False),
+        }
+        rows = get_protocol("human_centric").measure(by_hand(one))
+        assert [row.value for row in rows.filter(metric="der95_val_correct", group="all")] == [0.0]
+        # without a wrong image there is no false acceptance to speak of
+        assert not rows.filter(metric="far95_val_correct", set="id_test")
+
+    def test_no_correct_training_image(self):
+        none = {"id_val": ([0.5], True), "id_train": ([0.1, 0.2], False), "id_test": ([0.1], True)}
+        with pytest.raises(DataError, match=r"none of the 2 images of id_train is classified correctly.*train_correct"):
+            get_protocol("human_centric").measure(by_hand(none))
+
+    def test_a_table_without_validation_scores(self):
+        with pytest.raises(DataError, match="needs scores of id_val, which set the threshold val_correct"):
+            get_protocol("human_centric").measure(by_hand({"id_train": ([0.1], True), "id_test": ([0.1], True)}))
+
+    def test_a_table_without_test_images(self):
+        with pytest.raises(DataError, match="needs an id_test set"):
+            get_protocol("human_centric").measure(by_hand({"id_val": ([0.1], True)}))
+
+    @pytest.mark.parametrize("role", ["id_val", "id_train"])
+    def test_a_benchmark_without_the_role_is_refused_before_extraction(self, store, role):
+        before = store.forwarded
+        with pytest.raises(DataError, match=f"human_centric needs {role}: .* 'tiny' has none"):
+            oods.evaluate(classifier(3), benchmark(**{role: None}), ["msp"], "human_centric", store=store)
+        assert store.forwarded == before
+
+
+class TestBesideOtherProtocols:
+    def test_standard_and_the_scores_do_not_change(self, result, store):
+        alone = oods.evaluate(classifier(), benchmark(), DETECTORS, store=store)
+        mine = alone.scores.frame
+        both = result.scores.frame[result.scores.frame["set"].isin(FOREIGN + KNOWN)].reset_index(drop=True)
+        pd.testing.assert_frame_equal(mine[DETECTORS], both[DETECTORS])
+        varying = {"run": "", "fit_seconds": 0, "microseconds_per_image": 0, "peak_mib": 0}
+        known, new = (
+            [dataclasses.replace(row, **varying) for row in each.measurements.filter(protocol="standard")]
+            for each in (alone, result)
+        )
+        assert known == new
+        assert "human_centric" not in alone.scores.metadata
+
+    def test_the_saved_scores_suffice(self, result, tmp_path):
+        result.scores.save(tmp_path / "scores.parquet")
+        again = get_protocol("human_centric").measure(oods.ScoreTable.load(tmp_path / "scores.parquet"))
+        assert again == result.measurements.filter(protocol="human_centric")
+
+    def test_the_report_leads_with_it(self, result, tmp_path):
+        page = oods.write_report(result, tmp_path / "report.html").read_text()
+        assert "DER95 (val correct)" in page
+        assert 'data-metric="frr95_train_correct"' in page
+        assert 'data-metric="der_accept_all"' not in page
+
+
+class TestTrainingRows:
+    images = imageset("id_train", 202, 1)
+
+    def test_a_split_shares_each_class_evenly(self):
+        rows = training_rows(self.images, HumanCentric(threshold_split=True), seed=0)
+        fitted, scored = set(rows.fitted.rows.tolist()), set(rows.scored.rows.tolist())
+        assert not fitted & scored
+        assert fitted | scored == set(range(202))
+        for label, count in zip(*np.unique(self.images.labels, return_counts=True)):
+            assert (rows.fitted.labels == label).sum() == -(-count // 2)
+        other = training_rows(self.images, HumanCentric(threshold_split=True), seed=1)
+        assert set(other.fitted.rows.tolist()) != fitted
+
+    def test_a_limit_draws_a_subset_and_leaves_the_fit_alone(self):
+        rows = training_rows(self.images, HumanCentric(train_rows=50), seed=0)
+        assert (len(rows.fitted), len(rows.scored)) == (202, 50)
+        assert len(set(rows.scored.rows.tolist())) == 50
+
+    def test_a_limit_scores_fewer_images_with_the_same_detectors(self, store, result):
+        options = HumanCentric(train_rows=50)
+        few = oods.evaluate(classifier(), benchmark(), ["knn"], "human_centric", store=store, human_centric=options)
+        assert (few.scores.frame["role"] == "id_train").sum() == 50
+        assert few.scores.scores("knn", role="near").tolist() == result.scores.scores("knn", role="near").tolist()
+
+    def test_detectors_do_not_meet_the_images_that_set_their_threshold(self, store, result):
+        options = HumanCentric(threshold_split=True)
+        split = oods.evaluate(classifier(), benchmark(), DETECTORS, "human_centric", store=store, human_centric=options)
+        assert split.scores.metadata["training_rows"] == {"fitted": 100, "scored": 100}
+        assert "detectors were fitted on 100 images of id_train, thresholds taken from 100 others" in split.record.notes
+        assert split.scores.metadata["human_centric"]["threshold_split"] is True
+        (frame,) = [split.scores.frame.query("role == 'id_train'")]
+        whole = result.scores.frame.query("role == 'id_train'").set_index("sample_id")
+        assert len(frame) == 100
+        # a network's own score is the same; the distance to a bank grows once the image is not in it
+        assert frame["msp"].to_numpy() == pytest.approx(whole.loc[frame["sample_id"], "msp"].to_numpy())
+        assert (frame["knn"].to_numpy() > whole.loc[frame["sample_id"], "knn"].to_numpy()).all()
