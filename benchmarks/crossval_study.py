@@ -30,7 +30,8 @@ from oodscope.data.folds.dealing import hierarchical_choice
 from oodscope.data.public.selection import join, restrict
 from oodscope.data.similarity.classnames import overlapping_classes
 from oodscope.execution.console import ConsoleProgress
-from oodscope.metrics.crossval.metrics import DUAL_METRICS
+from oodscope.metrics.catalog import CROSSVAL
+from oodscope.metrics.crossval.metrics import PRINTED_AS
 from oodscope.report.page.crossval import write_crossval
 from oodscope.runs.crossval.draws import Pair
 from oodscope.runs.crossval.engine import cross_validate
@@ -240,9 +241,9 @@ def page(folder: Path, leaky: list[Path], machine: str) -> str:
 def rate_table(table: CrossValidationTable) -> str:
     """Of each metric that the paper prints: out of how many pairs, and what the repetitions find of them."""
     lines = ["| metric | alpha | hit rate | error rate | same direction |", "|---|---|---|---|---|"]
-    for metric, known in DUAL_METRICS.items():
+    for metric in [each.name for each in CROSSVAL if each.name in PRINTED_AS]:
         study = study_metric(table, metric)
-        if known.printed_as and study.has_truth and study.has_folds and study.testable:
+        if study.has_truth and study.has_folds and study.testable:
             for alpha in (0.1, 0.05):
                 rates, ways = study.rates(alpha), study.directions(alpha)
                 lines.append(f"| `{metric}` | {alpha} | {rates.hits} | {rates.errors} | {100 * ways.share:.1f} % |")

@@ -43,7 +43,13 @@ SETS = {  # role, and how far it lies from ID in standard deviations of a detect
 CLASSES = 100
 BENCHMARK = {"benchmark": "large", "benchmark_version": "1"}
 PAIRS = [f"cifar{10 if place < 6 else 100}/far_{place % 6}" for place in range(12)]
-METRICS = ("tpr5_id_positive", "auroc", "aupr_in_trapezoid", "max_f1_id_positive", "accuracy_at_90_id_kept")
+METRICS = (
+    "tpr5_id_positive_interpolated",
+    "auroc",
+    "aupr_in_trapezoid",
+    "max_f1_id_positive",
+    "accuracy_at_90_id_kept",
+)
 
 
 def scores(images: int) -> ScoreTable:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 
-from oodscope.metrics.catalog import METRICS
+from oodscope.metrics.catalog import RANKING
 from oodscope.metrics.comparison.multiplicity import holm
 from oodscope.metrics.comparison.paired import paired_bootstrap, paired_delong
 from oodscope.metrics.ranking.delong import auroc_interval, mean_auroc_interval
@@ -46,14 +46,20 @@ def ours(samples: dict[str, Sample]) -> int:
         rankings = {name: Ranking(id_scores, scores) for name, scores in ood.items()}
         for column in columns:
             mean_auroc_interval([rankings[name] for name in column])
-            count += 1 + len([draws[detector].mean_interval(metric, column) for metric in METRICS if metric != "auroc"])
+            count += 1 + len(
+                [
+                    draws[detector].mean_interval(metric, column)
+                    for metric in [each.name for each in RANKING]
+                    if metric != "auroc"
+                ]
+            )
     placed = {d: {name: place(i, {name: s}) for name, s in ood.items()} for d, (i, ood) in samples.items()}
     for column in columns:
         mean = {detector: together([each[name] for name in column]) for detector, each in placed.items()}
         tests = [paired_delong(mean[a], mean[b]) for a, b in combinations(samples, 2)]
         holm([test.p for test in tests])
         count += len(tests)
-        for metric in METRICS:
+        for metric in [each.name for each in RANKING]:
             if metric != "auroc":
                 pairs = combinations(samples, 2)
                 tests = [paired_bootstrap(draws[a], draws[b], metric, column) for a, b in pairs]

@@ -94,7 +94,9 @@ class TestTables:
         metric = study_metric(made_studies.table(), "auroc")
         truth = rows(oodscope("table", home / "dcv", "--format", "csv").out)
         assert [float(row["knn"]) for row in truth] == metric.truth[metric.detectors.index("knn")].tolist()
-        other = rows(oodscope("table", home / "dcv", "--metric", "tpr5_id_positive", "--format", "csv").out)
+        other = rows(
+            oodscope("table", home / "dcv", "--metric", "tpr5_id_positive_interpolated", "--format", "csv").out
+        )
         assert float(other[0]["knn"]) != float(truth[0]["knn"])
         counts = oodscope("table", home / "dcv", "--sheet", "counts-0.05", "--format", "latex").out
         assert r"\toprule" in counts and "p $\\le$ 0.05" in counts

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from oodscope.base.errors import DataError, UnknownNameError
 from oodscope.document.wording import span
-from oodscope.results.arrange import pivot
+from oodscope.protocols.arrange import pivot
 from oodscope.results.measurement import Measurement, Measurements
 from tests.results.factory import make_result
 

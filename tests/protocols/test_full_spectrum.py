@@ -114,7 +114,7 @@ def test_accuracy_per_set_pooled_and_balanced(scores, measured):
 
 
 def test_every_form_has_a_table_and_the_first_stays_readable(measured):
-    from oodscope.results.arrange import pivot
+    from oodscope.protocols.arrange import pivot
 
     pooled = pivot(measured, "full_spectrum").grid
     assert [c.name for c in pooled.columns] == ["near mean", "a", "b", "far mean", "c", "csid mean", "blur", "fog"]

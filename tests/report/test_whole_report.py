@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from oodscope.document.wording import headline_metrics
+from oodscope.protocols.registry import headline_metrics
 from oodscope.report.page import tables
 from oodscope.report.page.generated import generated_view
 from oodscope.report.page.page import write_report

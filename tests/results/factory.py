@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
-from oodscope.metrics.catalog import METRICS, point_metrics
+from oodscope.metrics.catalog import RANKING, point_metrics
 from oodscope.metrics.ranking.delong import auroc_interval, mean_auroc_interval
 from oodscope.metrics.ranking.ranking import Ranking
 from oodscope.metrics.resampling.resampling import bootstrap
@@ -95,7 +95,7 @@ def _rankings(scores: ScoreTable, protocol: str, detector: str, run: str) -> lis
         rankings = {name: Ranking(negatives, positives) for name, positives in sets.items()}
         points = {name: point_metrics(ranking) for name, ranking in rankings.items()}
         draws = bootstrap(negatives, sets, seed=0, replicates=40)
-        for metric in METRICS:
+        for metric in [each.name for each in RANKING]:
             for name in [*sets, "mean"]:
                 whole = name == "mean"
                 if metric == "auroc":

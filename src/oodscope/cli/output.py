@@ -10,9 +10,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from oodscope.document.wording import heading, headline_metrics, percent
+from oodscope.document.wording import heading, percent
 from oodscope.execution.progress import Progress
 from oodscope.jobs.job import Job, execute
+from oodscope.protocols.registry import headline_metrics
 from oodscope.runs.crossval.outcome import CrossValidation
 from oodscope.runs.crossval.study import MetricStudy, study_metric
 from oodscope.runs.evaluation.run import Result

@@ -7,7 +7,7 @@ import typer
 from rich.console import Console, ConsoleOptions, RenderResult
 
 from oodscope.base.errors import OodscopeError, UnknownNameError
-from oodscope.results.arrange import pivot
+from oodscope.protocols.arrange import pivot
 from oodscope.runs.attack.run import Attack
 from oodscope.runs.attack.table import attack_table
 from oodscope.runs.crossval.run import CrossValidationTable
@@ -102,7 +102,7 @@ def table(
 
     Runs of crossval, attack and generate have tables of their own kind, in the same formats.
     """
-    from oodscope.results.arrange import pivot
+    from oodscope.protocols.arrange import pivot
     from oodscope.results.store.store import ResultStore
     from oodscope.runs.evaluation.run import Result
     from oodscope.runs.evaluation.seeds import over_seeds

@@ -12,7 +12,7 @@ from oodscope.base.errors import DetectorError
 from oodscope.data.benchmark import Validation
 from oodscope.detectors.base import Detector, Needs, parameters_json
 from oodscope.execution.memory import PeakMemory
-from oodscope.metrics.catalog import Tuning
+from oodscope.metrics.metric import Tuning
 from oodscope.metrics.ranking.ranking import Ranking
 
 

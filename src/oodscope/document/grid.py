@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from oodscope.document.wording import CLOSE, EXPOSED, TRACKS, places, shown, span
-from oodscope.metrics.catalog import MEAN, Tuning, Unit
+from oodscope.metrics.metric import MEAN, Tuning, Unit
 
 GROUPS = ("near", "far", "csid", "id", "all", "label_shift", "input_shift")
 """Groups that sets belong to by their role; any other is a variation that one set was attacked by."""

@@ -4,7 +4,7 @@ from html import escape
 
 from oodscope.document.grid import Cell, Grid, Row
 from oodscope.document.wording import heading
-from oodscope.metrics.catalog import MEAN
+from oodscope.metrics.metric import MEAN
 
 _STYLE = """<style>
 .oodscope { overflow-x: auto; }

@@ -2,7 +2,7 @@
 
 from oodscope.document.grid import Cell, Grid
 from oodscope.document.wording import CLOSE, EXPOSED, heading
-from oodscope.metrics.catalog import MEAN
+from oodscope.metrics.metric import MEAN
 
 _SPECIAL = {
     "\\": r"\textbackslash{}",

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from oodscope.document.grid import Cell, Grid
 from oodscope.document.wording import heading
-from oodscope.metrics.catalog import MEAN
+from oodscope.metrics.metric import MEAN
 
 _BESIDE, _BELOW, _NOWHERE = " ", "\n", None
 """Where the interval of a value stands, as the text between the two."""

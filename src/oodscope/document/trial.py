@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from oodscope.document.grid import Cell
 from oodscope.document.wording import places
-from oodscope.metrics.catalog import Tuning
+from oodscope.metrics.metric import Tuning
 
 PAIRED = "paired tests of all pairs at once"
 APART = "intervals that do not overlap"

@@ -2,35 +2,8 @@
 
 from math import ceil, floor
 
-from oodscope.base.errors import UnknownNameError
-from oodscope.metrics.catalog import (
-    ATTACK_METRICS,
-    METRICS,
-    REJECTION_METRICS,
-    AttackMetric,
-    MetricInfo,
-    RejectionMetric,
-    Tuning,
-    Unit,
-)
-
-LABELS = {
-    "auroc": "AUROC",
-    "aupr_in": "AUPR (ID positive)",
-    "aupr_out": "AUPR (OOD positive)",
-    "aupr_in_prevalence50": "AUPR (ID positive) at 50 % ID",
-    "aupr_out_prevalence50": "AUPR (OOD positive) at 50 % OOD",
-    "aupr_out_prevalence10": "AUPR (OOD positive) at 10 % OOD",
-    "fpr95_ood_positive": "FPR95 (OOD positive)",
-    "fpr95_id_positive": "FPR95 (ID positive)",
-    "tpr5_ood_positive": "TPR at 5 % FPR (OOD positive)",
-    "tpr5_id_positive": "TPR at 5 % FPR (ID positive)",
-    **{name: metric.label for name, metric in REJECTION_METRICS.items()},
-    **{name: metric.label for name, metric in ATTACK_METRICS.items()},
-}
-
-_HEADLINES = {"human_centric": ("der95_val_correct", "augrc"), "adversarial": ("auroc", "min_rank")}
-"""Protocols whose first question is not one of ranking."""
+from oodscope.metrics.catalog import METRICS
+from oodscope.metrics.metric import Tuning, Unit
 
 TRACKS: dict[Tuning, str] = {
     "default": "default parameters",
@@ -45,38 +18,29 @@ EXPOSED = "‡"
 """Marks a value measured on images of which the network has met some before."""
 
 
-def headline_metrics(protocol: str) -> tuple[str, ...]:
-    """What a reader of this protocol looks at first; the first of them ranks the detectors."""
-    return _HEADLINES.get(protocol, ("auroc",))
+def label(metric: str) -> str:
+    """How tables call a metric; a name that is no metric stands for itself."""
+    return METRICS[metric].label if metric in METRICS else metric
 
 
 def higher_is_better(metric: str) -> bool:
     """Direction of a good detector."""
-    return _described(metric).higher_is_better
+    return METRICS[metric].higher_is_better
 
 
 def heading(metric: str) -> str:
-    """The name with its direction: ``AUROC ↑``."""
-    return f"{LABELS.get(metric, metric)} {'↑' if higher_is_better(metric) else '↓'}"
+    """The label with its direction: ``AUROC ↑``."""
+    return METRICS[metric].heading
 
 
 def explanation(metric: str) -> str:
     """The metric in words, for the line below a table."""
-    direction = "higher is better" if higher_is_better(metric) else "lower is better"
-    unit = ", in percent" if unit_of(metric) == "percent" else ""
-    return f"{LABELS.get(metric, metric)}{unit}: {_described(metric).description}; {direction}."
+    return METRICS[metric].explanation
 
 
 def unit_of(metric: str) -> Unit:
     """How people read its values; all but a few are shares, shown in percent."""
-    return ATTACK_METRICS[metric].unit if metric in ATTACK_METRICS else "percent"
-
-
-def _described(metric: str) -> MetricInfo | RejectionMetric | AttackMetric:
-    known: dict[str, MetricInfo | RejectionMetric | AttackMetric] = {**METRICS, **REJECTION_METRICS, **ATTACK_METRICS}
-    if metric not in known:
-        raise UnknownNameError("metric", metric, known, f"Known: {', '.join(known)}")
-    return known[metric]
+    return METRICS[metric].unit if metric in METRICS else "percent"
 
 
 def percent(value: float) -> str:

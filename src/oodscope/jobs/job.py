@@ -17,7 +17,7 @@ from oodscope.execution.progress import Progress
 from oodscope.jobs.model import ModelSpec, make_classifier, matched
 from oodscope.jobs.sets import OwnSets
 from oodscope.jobs.storing import store_of, told_to_store
-from oodscope.metrics.catalog import Tuning
+from oodscope.metrics.metric import Tuning
 from oodscope.protocols.human_centric.options import HumanCentric
 from oodscope.report.page.page import write_report
 from oodscope.runs.evaluation.evaluate import evaluate

@@ -1,18 +1,19 @@
-"""The standard point metrics: their names, their direction and what they say."""
+"""The catalogue of metrics: every metric of the package, of installed packages, and those registered in code."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from typing import Any
 
+from oodscope.base.catalog import plugins
+from oodscope.base.errors import OodscopeError, UnknownNameError
+from oodscope.metrics.calibration.calibration import Reliability
+from oodscope.metrics.metric import Columns, Metric
 from oodscope.metrics.ranking.ranking import Ranking
-from oodscope.metrics.ranking.walk import Positive, Walk
+from oodscope.metrics.ranking.walk import Positive, Walk, weighted_walk
+from oodscope.metrics.rejection.rejection import Decisions
+from oodscope.metrics.rejection.selective import SELECTIVE, Acceptance, weighted_acceptance
 from oodscope.metrics.scores import FloatArray
-
-Tuning = Literal["default", "id_only", "ood_val"]
-"""How parameters were chosen. The three tracks are ranked apart, because each has seen different data."""
-
-MEAN = "mean"
-"""The ``set`` of a row that holds the unweighted mean over the sets of its group."""
 
 KEEPS = (95, 99)
 """Percent of the threshold sample that a threshold keeps."""
@@ -26,139 +27,13 @@ SOURCES = {
 their training images, some scores show it more than others, and new images are rejected more often than those."""
 
 
-@dataclass(frozen=True)
-class RejectionMetric:
-    """What a report needs to know of a metric.
+def _ranking(
+    name: str, label: str, higher: bool, positive: Positive, of: Callable[[Walk], FloatArray], description: str
+) -> Metric:
+    def value(columns: Columns, weights: FloatArray) -> float:
+        return float(of(weighted_walk(columns["score"], columns["is_ood"], weights, positive)))
 
-    Parameters
-    ----------
-    label : how tables call it.
-    higher_is_better : direction of a good detector.
-    description : one line for a reader who has not met the name.
-    """
-
-    label: str
-    higher_is_better: bool
-    description: str
-
-
-def _at_thresholds() -> dict[str, RejectionMetric]:
-    said = {
-        "der": ("DER", "share of images wrongly kept or wrongly rejected"),
-        "frr": ("FRR", "share of correctly classified images that are rejected"),
-        "far": ("FAR", "share of misclassified or foreign images that are kept"),
-        "cost": ("Cost", "mean cost of a decision, at the prices of the two mistakes"),
-    }
-    return {
-        f"{kind}{keep}_{source}": RejectionMetric(
-            f"{label}{keep} ({source.replace('_', ' ')})",
-            False,
-            f"{words} at the threshold that keeps {keep} % of {of}",
-        )
-        for source, of in SOURCES.items()
-        for kind, (label, words) in said.items()
-        for keep in KEEPS
-    }
-
-
-REJECTION_METRICS: dict[str, RejectionMetric] = {
-    **_at_thresholds(),
-    "der_oracle": RejectionMetric(
-        "DER (best threshold)",
-        False,
-        "the smallest DER that any threshold reaches, a foreign set taken together with id_test",
-    ),
-    "der_accept_all": RejectionMetric("DER (accept all)", False, "share of images that the classifier gets wrong"),
-    "der_reject_all": RejectionMetric("DER (reject all)", False, "share of images that the classifier gets right"),
-    "augrc": RejectionMetric(
-        "AUGRC",
-        False,
-        "share of accepted failures, averaged over thresholds (at most 50); a foreign set counts together with id_test",
-    ),
-    "aurc": RejectionMetric("AURC", False, "mean over coverages of the share of failures among the accepted"),
-    "e_aurc": RejectionMetric("E-AURC", False, "AURC above that of the best order of the same images"),
-    "auroc_failure": RejectionMetric(
-        "AUROC (failures)", True, "probability that a misclassified or foreign image scores above a correct one"
-    ),
-    "coverage_at_risk5": RejectionMetric(
-        "Coverage at 5 % risk", True, "largest share of images accepted with at most 5 % failures among them"
-    ),
-    "auroc_correct_id": RejectionMetric(
-        "AUROC (correct ID)", True, "probability that a foreign image scores above a correctly classified ID image"
-    ),
-    "fpr95_id_positive_correct_id": RejectionMetric(
-        "FPR95 (ID positive, correct ID)", False, "share of foreign images kept when 95 % of correct ID is kept"
-    ),
-}
-
-
-Unit = Literal["percent", "count", "number"]
-"""How people read a value: a share in percent, a count of images, or a plain number."""
-
-
-@dataclass(frozen=True)
-class AttackMetric:
-    """What a report needs to know of a metric.
-
-    Parameters
-    ----------
-    label : how tables call it.
-    higher_is_better : direction of a good detector, or of a search that can be trusted.
-    description : one line for a reader who has not met the name.
-    """
-
-    label: str
-    higher_is_better: bool
-    description: str
-    unit: Unit = "percent"
-
-
-ATTACK_METRICS: dict[str, AttackMetric] = {
-    "min_rank": AttackMetric(
-        "MinRank",
-        True,
-        "ID test images that look more in-distribution than the most in-looking outlier, mean over equal runs",
-        "count",
-    ),
-    "min_rank_se": AttackMetric(
-        "Standard error of MinRank", False, "standard error of the mean of MinRank over runs", "count"
-    ),
-    "min_rank_share": AttackMetric("MinRank / ID", True, "MinRank as a share of the ID test images"),
-    "lowest_score": AttackMetric(
-        "Lowest score",
-        True,
-        "lowest score that any chain has met, standardised on ID validation (0 is the mean of ID images)",
-        "number",
-    ),
-    "acceptance": AttackMetric("Acceptance", True, "share of proposed moves that the chains made, mean over chains"),
-    "last_gain": AttackMetric(
-        "Last gain", False, "share of the budget after which half of the chains found nothing lower"
-    ),
-    "white_box_gain": AttackMetric(
-        "White-box gain",
-        False,
-        "how much lower a short search with gradients brings the AUROC of the same images (negative: not at all)",
-    ),
-    "unreliable": AttackMetric("Unreliable", False, "reasons to think that the search stopped too early", "count"),
-}
-
-
-@dataclass(frozen=True)
-class MetricInfo:
-    """What a report needs to know of a metric.
-
-    Parameters
-    ----------
-    higher_is_better : direction of a good detector.
-    description : one line for a reader who has not met the name.
-    positive : the class from whose side the ranking is walked.
-    of : the metric of one walk, or of a block of bootstrap replicates.
-    """
-
-    higher_is_better: bool
-    description: str
-    positive: Positive
-    of: Callable[[Walk], FloatArray]
+    return Metric(name, label, higher, description, positive=positive, sample=Walk, of=of, value=value)
 
 
 def _fpr95(walk: Walk) -> FloatArray:
@@ -169,6 +44,10 @@ def _tpr5(walk: Walk) -> FloatArray:
     return walk.tpr_at_fpr(0.05)
 
 
+def _interpolated_tpr5(walk: Walk) -> FloatArray:
+    return walk.interpolated_tpr_at_fpr(0.05)
+
+
 def _aupr_50(walk: Walk) -> FloatArray:
     return walk.average_precision_at(0.5)
 
@@ -177,28 +56,363 @@ def _aupr_10(walk: Walk) -> FloatArray:
     return walk.average_precision_at(0.1)
 
 
-METRICS: dict[str, MetricInfo] = {
-    "auroc": MetricInfo(
-        True, "probability that an OOD image scores above an ID image, ties counting half", "ood", Walk.auroc
+AUROC = _ranking(
+    "auroc",
+    "AUROC",
+    True,
+    "ood",
+    Walk.auroc,
+    "probability that an OOD image scores above an ID image, ties counting half",
+)
+AUPR_IN = _ranking(
+    "aupr_in",
+    "AUPR (ID positive)",
+    True,
+    "id",
+    Walk.average_precision,
+    "average precision with ID as the positive class",
+)
+AUPR_OUT = _ranking(
+    "aupr_out",
+    "AUPR (OOD positive)",
+    True,
+    "ood",
+    Walk.average_precision,
+    "average precision with OOD as the positive class",
+)
+FPR95_OOD_POSITIVE = _ranking(
+    "fpr95_ood_positive",
+    "FPR95 (OOD positive)",
+    False,
+    "ood",
+    _fpr95,
+    "share of ID flagged when 95 % of OOD is caught (OpenOOD)",
+)
+FPR95_ID_POSITIVE = _ranking(
+    "fpr95_id_positive",
+    "FPR95 (ID positive)",
+    False,
+    "id",
+    _fpr95,
+    "share of OOD kept when 95 % of ID is kept (most papers)",
+)
+
+RANKING: tuple[Metric, ...] = (
+    AUROC,
+    AUPR_IN,
+    AUPR_OUT,
+    _ranking(
+        "aupr_in_prevalence50",
+        "AUPR (ID positive) at 50 % ID",
+        True,
+        "id",
+        _aupr_50,
+        "average precision with ID as the positive class, as if half of the images were ID",
     ),
-    "aupr_in": MetricInfo(True, "average precision with ID as the positive class", "id", Walk.average_precision),
-    "aupr_out": MetricInfo(True, "average precision with OOD as the positive class", "ood", Walk.average_precision),
-    "aupr_in_prevalence50": MetricInfo(
-        True, "average precision with ID as the positive class, as if half of the images were ID", "id", _aupr_50
+    _ranking(
+        "aupr_out_prevalence50",
+        "AUPR (OOD positive) at 50 % OOD",
+        True,
+        "ood",
+        _aupr_50,
+        "average precision with OOD as the positive class, as if half of the images were OOD",
     ),
-    "aupr_out_prevalence50": MetricInfo(
-        True, "average precision with OOD as the positive class, as if half of the images were OOD", "ood", _aupr_50
+    _ranking(
+        "aupr_out_prevalence10",
+        "AUPR (OOD positive) at 10 % OOD",
+        True,
+        "ood",
+        _aupr_10,
+        "average precision with OOD as the positive class, as if a tenth of the images were OOD",
     ),
-    "aupr_out_prevalence10": MetricInfo(
-        True, "average precision with OOD as the positive class, as if a tenth of the images were OOD", "ood", _aupr_10
+    FPR95_OOD_POSITIVE,
+    FPR95_ID_POSITIVE,
+    _ranking(
+        "tpr5_ood_positive",
+        "TPR at 5 % FPR (OOD positive)",
+        True,
+        "ood",
+        _tpr5,
+        "share of OOD caught when at most 5 % of ID is flagged",
     ),
-    "fpr95_ood_positive": MetricInfo(False, "share of ID flagged when 95 % of OOD is caught (OpenOOD)", "ood", _fpr95),
-    "fpr95_id_positive": MetricInfo(False, "share of OOD kept when 95 % of ID is kept (most papers)", "id", _fpr95),
-    "tpr5_ood_positive": MetricInfo(True, "share of OOD caught when at most 5 % of ID is flagged", "ood", _tpr5),
-    "tpr5_id_positive": MetricInfo(True, "share of ID kept when at most 5 % of OOD is kept", "id", _tpr5),
-}
+    _ranking(
+        "tpr5_id_positive",
+        "TPR at 5 % FPR (ID positive)",
+        True,
+        "id",
+        _tpr5,
+        "share of ID kept when at most 5 % of OOD is kept",
+    ),
+)
+"""What protocols that rank images measure, in the order of their rows."""
+
+_CROSSVAL_ALONE: tuple[Metric, ...] = (
+    _ranking(
+        "tpr5_id_positive_interpolated",
+        "TPR at 5 % FPR (ID positive, interpolated)",
+        True,
+        "id",
+        _interpolated_tpr5,
+        "share of ID kept when 5 % of OOD is kept, on the straight lines between the points of the curve",
+    ),
+    _ranking(
+        "aupr_in_trapezoid",
+        "AUPR (ID positive, trapezoid)",
+        True,
+        "id",
+        Walk.trapezoid_aupr,
+        "area under straight lines between precision-recall points, ID positive",
+    ),
+    _ranking(
+        "max_f1_id_positive",
+        "largest F1 (ID positive)",
+        True,
+        "id",
+        Walk.max_f1,
+        "F1 of finding ID at the best of all thresholds, chosen on the test images",
+    ),
+    Metric(
+        "accuracy_at_90_id_kept",
+        "accuracy at 90 % ID kept",
+        True,
+        "share of test images that are decided correctly at the threshold that keeps 90 % of the ID validation images",
+    ),
+    _ranking(
+        "tpr5_ood_positive_interpolated",
+        "TPR at 5 % FPR (OOD positive, interpolated)",
+        True,
+        "ood",
+        _interpolated_tpr5,
+        "share of OOD caught when 5 % of ID is flagged, on the straight lines between the points of the curve",
+    ),
+    _ranking(
+        "max_f1_ood_positive",
+        "largest F1 (OOD positive)",
+        True,
+        "ood",
+        Walk.max_f1,
+        "F1 of finding OOD at the best of all thresholds, chosen on the test images",
+    ),
+)
+
+
+def _at_thresholds() -> Iterator[Metric]:
+    kinds = {
+        "der": ("DER", "share of images wrongly kept or wrongly rejected"),
+        "frr": ("FRR", "share of correctly classified images that are rejected"),
+        "far": ("FAR", "share of misclassified or OOD images that are kept"),
+        "cost": ("Cost", "mean cost of a decision, at the prices of the two mistakes"),
+    }
+    for source, images in SOURCES.items():
+        for kind, (label, words) in kinds.items():
+            for keep in KEEPS:
+                yield Metric(
+                    f"{kind}{keep}_{source}",
+                    f"{label}{keep} ({source.replace('_', ' ')})",
+                    False,
+                    f"{words} at the threshold that keeps {keep} % of {images}",
+                    sample=Decisions,
+                    of=None if kind == "cost" else getattr(Decisions, kind).fget,
+                )
+
+
+def _selective(name: str, label: str, higher: bool, description: str) -> Metric:
+    of = SELECTIVE[name]
+
+    def value(columns: Columns, weights: FloatArray) -> float:
+        return float(of(weighted_acceptance(columns["score"], columns["correct"], weights)))
+
+    return Metric(name, label, higher, description, sample=Acceptance, of=of, value=value)
+
+
+REJECTION: tuple[Metric, ...] = (
+    *_at_thresholds(),
+    _selective(
+        "der_oracle",
+        "DER (best threshold)",
+        False,
+        "the smallest DER that any threshold reaches, an OOD set taken together with id_test",
+    ),
+    Metric("der_accept_all", "DER (accept all)", False, "share of images that the classifier gets wrong"),
+    Metric("der_reject_all", "DER (reject all)", False, "share of images that the classifier gets right"),
+    _selective(
+        "augrc",
+        "AUGRC",
+        False,
+        "share of accepted failures, averaged over thresholds (at most 50); an OOD set counts together with id_test",
+    ),
+    _selective("aurc", "AURC", False, "mean over coverages of the share of failures among the accepted"),
+    _selective("e_aurc", "E-AURC", False, "AURC above that of the best order of the same images"),
+    _selective(
+        "auroc_failure",
+        "AUROC (failures)",
+        True,
+        "probability that a misclassified or OOD image scores above a correct one",
+    ),
+    _selective(
+        "coverage_at_risk5",
+        "Coverage at 5 % risk",
+        True,
+        "largest share of images accepted with at most 5 % failures among them",
+    ),
+    Metric(
+        "auroc_correct_id",
+        "AUROC (correct ID)",
+        True,
+        "probability that an OOD image scores above a correctly classified ID image",
+        positive="ood",
+        sample=Walk,
+        of=Walk.auroc,
+    ),
+    Metric(
+        "fpr95_id_positive_correct_id",
+        "FPR95 (ID positive, correct ID)",
+        False,
+        "share of OOD images kept when 95 % of correct ID is kept",
+        positive="id",
+        sample=Walk,
+        of=_fpr95,
+    ),
+)
+"""What keeping and rejecting images is measured by."""
+
+ATTACK: tuple[Metric, ...] = (
+    Metric(
+        "min_rank",
+        "MinRank",
+        True,
+        "ID test images that look more in-distribution than the most in-looking outlier, mean over equal runs",
+        "count",
+    ),
+    Metric(
+        "min_rank_se", "Standard error of MinRank", False, "standard error of the mean of MinRank over runs", "count"
+    ),
+    Metric("min_rank_share", "MinRank / ID", True, "MinRank as a share of the ID test images"),
+    Metric(
+        "lowest_score",
+        "Lowest score",
+        True,
+        "lowest score that any chain has met, standardised on ID validation (0 is the mean of ID images)",
+        "number",
+    ),
+    Metric("acceptance", "Acceptance", True, "share of proposed moves that the chains made, mean over chains"),
+    Metric("last_gain", "Last gain", False, "share of the budget after which half of the chains found nothing lower"),
+    Metric(
+        "white_box_gain",
+        "White-box gain",
+        False,
+        "how much lower a short search with gradients brings the AUROC of the same images (negative: not at all)",
+    ),
+    Metric("unreliable", "Unreliable", False, "reasons to think that the search stopped too early", "count"),
+)
+"""What an attack measures beside AUROC."""
+
+ACCURACY = Metric("accuracy", "Accuracy", True, "share of ID images that the classifier gets right")
+
+
+def _error(bins: Reliability) -> FloatArray:
+    return bins.error  # type: ignore[return-value]  # a float is an array without axes
+
+
+CALIBRATION: tuple[Metric, ...] = (
+    Metric(
+        "ece15",
+        "ECE",
+        False,
+        "mean gap between confidence and accuracy over 15 bins of equal width",
+        sample=Reliability,
+        of=_error,
+    ),
+    Metric(
+        "adaptive_ece15",
+        "adaptive ECE",
+        False,
+        "mean gap between confidence and accuracy over 15 bins of equal mass",
+        sample=Reliability,
+        of=_error,
+    ),
+    Metric(
+        "classwise_ece15",
+        "classwise ECE",
+        False,
+        "mean gap between the probability of every class and its frequency, over 15 bins",
+    ),
+)
+"""How far the confidence of a classifier can be trusted."""
+
+
+class MetricCatalog(Mapping[str, Metric]):
+    """All metrics by name. One registered in code wins over one of an installed package, and that over our own.
+
+    An installed package offers metrics through the entry point group ``oodscope.metrics``: the name of the metric, and
+    ``module:object`` of its :class:`Metric`.
+    """
+
+    def __init__(self, own: tuple[Metric, ...]) -> None:
+        self._own = {metric.name: metric for metric in own}
+        self._registered: dict[str, Metric] = {}
+
+    def register(self, metric: Metric) -> Metric:
+        """Make a metric known in this process."""
+        if not isinstance(metric, Metric):
+            raise OodscopeError(f"a metric is an oodscope.Metric, not {type(metric).__name__}")
+        self._registered[metric.name] = metric
+        return metric
+
+    def __getitem__(self, name: str) -> Metric:
+        if name in self._registered:
+            return self._registered[name]
+        if name in (offered := plugins("metrics")):
+            return _load(name, offered[name])
+        if name not in self._own:
+            raise UnknownNameError("metric", name, self, f"Known: {', '.join(self)}")
+        return self._own[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._own or name in self._registered or name in plugins("metrics")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys([*self._own, *plugins("metrics"), *self._registered]))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
+@cache
+def _load(name: str, target: str) -> Metric:
+    module, _, attribute = target.partition(":")
+    try:
+        metric: Any = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise OodscopeError(f"metric {name!r} cannot be loaded from {target}: {error}") from error
+    if not isinstance(metric, Metric) or metric.name != name:
+        raise OodscopeError(f"metric {name!r}: {target} must be an oodscope.Metric of that name, not {metric!r}")
+    return metric
+
+
+METRICS = MetricCatalog((*RANKING, *_CROSSVAL_ALONE, *REJECTION, *ATTACK, ACCURACY, *CALIBRATION))
+
+CROSSVAL: tuple[Metric, ...] = tuple(
+    METRICS[name]
+    for name in (
+        "tpr5_id_positive_interpolated",
+        "auroc",
+        "aupr_in_trapezoid",
+        "max_f1_id_positive",
+        "accuracy_at_90_id_kept",
+        "aupr_in",
+        "aupr_out",
+        "tpr5_ood_positive_interpolated",
+        "max_f1_ood_positive",
+    )
+)
+"""What dual cross-validation measures: those that its paper prints first, in its order."""
 
 
 def point_metrics(ranking: Ranking) -> dict[str, float]:
-    """Every metric of ``METRICS`` for one ranking."""
-    return {name: float(info.of(ranking.walk(info.positive))) for name, info in METRICS.items()}
+    """Every metric of ``RANKING`` for one ranking."""
+    return {
+        metric.name: float(metric.of(ranking.walk(metric.positive)))
+        for metric in RANKING
+        if metric.of is not None and metric.positive is not None
+    }

@@ -19,13 +19,14 @@ from math import sqrt
 from typing import Any
 
 from oodscope.base.errors import DataError
-from oodscope.metrics.catalog import MEAN
+from oodscope.metrics.catalog import RANKING
+from oodscope.metrics.metric import MEAN
 from oodscope.metrics.ranking.crossed import crossed_auroc
-from oodscope.protocols.ranking import GROUPS, LEVEL, measure_accuracy, measure_separation
+from oodscope.protocols.base import Protocol
+from oodscope.protocols.ranking import LEVEL, measure_accuracy, measure_separation
 from oodscope.results.measurement import Measurement, Measurements
 from oodscope.results.scoretable import ScoreTable
 
-NEGATIVES = ("id_test", "csid")
 POOLED = "full_spectrum"
 BALANCED = f"{POOLED}:balanced"
 
@@ -33,26 +34,31 @@ _IDENTITY = ("run", "benchmark", "benchmark_version", "model", "recipe", "seed",
 _COSTS = ("fit_seconds", "microseconds_per_image", "peak_mib")
 
 
-def measure(scores: ScoreTable) -> Measurements:
+class FullSpectrum(Protocol):
     """Every ranking metric with pooled negatives; AUROC and accuracy also balanced and for each shifted set."""
-    shifted = scores.sets("csid")
-    if not shifted:
-        raise DataError("full_spectrum needs a csid set (covariate-shifted ID images); this benchmark has none")
-    accuracies = measure_accuracy(scores, POOLED, NEGATIVES)
-    pooled = accuracies + measure_separation(scores, POOLED, NEGATIVES)
-    rows = _aurocs(pooled, scores, POOLED, "csid", scores.sets("id_test"))
-    for view, negatives in _views(scores).items():
-        rows.append(_accuracy(accuracies, view, negatives))
-        for group in GROUPS:
-            rows += _aurocs(pooled, scores, view, group, negatives)
-    return pooled + Measurements(rows)
 
+    name, title = POOLED, "Full spectrum"
+    summary = "The same, with covariate-shifted ID images as negatives too."
+    metrics, headline = RANKING, ("auroc",)
+    negatives = ("id_test", "csid")
+    unranked = ("csid", "id")
 
-def negative_sets(scores: ScoreTable, row: Measurement) -> list[str]:
-    """The sets that counted as in-distribution in a row of this protocol."""
-    if row.protocol == POOLED and row.group == "csid":
-        return scores.sets("id_test")
-    return _views(scores).get(row.protocol, [*scores.sets("id_test"), *scores.sets("csid")])
+    def measure(self, scores: ScoreTable) -> Measurements:
+        if not scores.sets("csid"):
+            raise DataError("full_spectrum needs a csid set (covariate-shifted ID images); this benchmark has none")
+        accuracies = measure_accuracy(scores, POOLED, self.negatives)
+        pooled = accuracies + measure_separation(scores, POOLED, self.negatives, self.metrics)
+        rows = _aurocs(pooled, scores, POOLED, "csid", scores.sets("id_test"))
+        for view, negatives in _views(scores).items():
+            rows.append(_accuracy(accuracies, view, negatives))
+            for group in self.groups:
+                rows += _aurocs(pooled, scores, view, group, negatives)
+        return pooled + Measurements(rows)
+
+    def negative_sets(self, scores: ScoreTable, row: Measurement) -> Sequence[str]:
+        if row.protocol == POOLED and row.group == "csid":
+            return scores.sets("id_test")
+        return _views(scores).get(row.protocol, [*scores.sets("id_test"), *scores.sets("csid")])
 
 
 def _views(scores: ScoreTable) -> dict[str, list[str]]:

@@ -9,15 +9,18 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from oodscope.base.errors import DataError
-from oodscope.metrics.catalog import MEAN, METRICS
+from oodscope.metrics.catalog import RANKING
 from oodscope.metrics.comparison.multiplicity import rank_ranges
 from oodscope.metrics.interval import Interval, wilson_interval
+from oodscope.metrics.metric import MEAN, Columns, Metric, columns_of
 from oodscope.metrics.ranking.clusters import class_interval, sampling_noise
 from oodscope.metrics.ranking.delong import auroc_interval, mean_auroc_interval
 from oodscope.metrics.ranking.placements import Placements, place, together
 from oodscope.metrics.ranking.ranking import Ranking
+from oodscope.metrics.ranking.walk import Walk
 from oodscope.metrics.resampling.bootstrap import Bootstrap
-from oodscope.metrics.resampling.resampling import bootstrap_each
+from oodscope.metrics.resampling.resampling import bootstrap_each, bootstrap_values
+from oodscope.protocols.base import Protocol
 from oodscope.results.measurement import Measurement, Measurements
 from oodscope.results.scoretable import ScoreTable
 
@@ -35,6 +38,7 @@ class Separation:
     groups : the sets of each group that occurs.
     id_classes : the class of each negative.
     ood_classes : the class of each image of the sets that have classes.
+    id_correct : whether the classifier gets each negative right.
     """
 
     negative: NDArray[np.float64]
@@ -42,6 +46,7 @@ class Separation:
     groups: Mapping[str, Sequence[str]]
     id_classes: NDArray[np.int64]
     ood_classes: Mapping[str, NDArray[np.int64]]
+    id_correct: NDArray[np.bool_]
     _placed: dict[str, Placements] = field(default_factory=dict, repr=False)
 
     def placements(self, names: Sequence[str]) -> Placements:
@@ -50,6 +55,13 @@ class Separation:
             if name not in self._placed:
                 self._placed[name] = place(self.negative, {name: self.foreign[name]})
         return together([self._placed[name] for name in names])
+
+    def columns(self) -> dict[str, Columns]:
+        """Plain columns of the negatives beside each OOD set, for metrics that are weighted functionals."""
+        return {
+            name: columns_of(self.negative, values, id_correct=self.id_correct, ood_class=self.ood_classes.get(name))
+            for name, values in self.foreign.items()
+        }
 
     @property
     def testable(self) -> bool:
@@ -76,10 +88,11 @@ def separate(scores: ScoreTable, negatives: Sequence[str]) -> dict[str, Separati
     own = frame["own_class"].to_numpy()
     classes = {name: own[chosen] for name, chosen in foreign.items() if (own[chosen] >= 0).all()}
     labels = frame["label"].to_numpy()[known]
+    correct = scores.correct()[known]
     columns = {detector: frame[detector].to_numpy() for detector in scores.detectors}
     return {
         detector: Separation(
-            column[known], {name: column[chosen] for name, chosen in foreign.items()}, groups, labels, classes
+            column[known], {name: column[chosen] for name, chosen in foreign.items()}, groups, labels, classes, correct
         )
         for detector, column in columns.items()
     }
@@ -154,7 +167,9 @@ def group_ranks(separations: Mapping[str, Separation], tracks: Mapping[str, str]
 LEVEL = 0.95
 
 
-def measure_separation(scores: ScoreTable, protocol: str, negatives: Sequence[str]) -> Measurements:
+def measure_separation(
+    scores: ScoreTable, protocol: str, negatives: Sequence[str], metrics: Sequence[Metric] = RANKING
+) -> Measurements:
     """Ranking metrics of every detector, per set and as group means, each with its interval.
 
     AUROC has a second interval, over classes, and its group means the ranks that paired tests allow.
@@ -162,20 +177,43 @@ def measure_separation(scores: ScoreTable, protocol: str, negatives: Sequence[st
     Parameters
     ----------
     negatives : the roles whose images count as in-distribution.
+    metrics : of a walk down the ranking, or weighted functionals of plain columns (``Metric.value``).
     """
     if not any(scores.sets(group) for group in GROUPS):
-        raise DataError(f"{protocol} needs at least one near or far set to tell from the in-distribution images")
+        raise DataError(f"{protocol} needs at least one near or far set to separate from the in-distribution images")
     separations = separate(scores, negatives)
-    draws = bootstrap_each(
-        {detector: (each.negative, each.foreign) for detector, each in separations.items()},
-        seed=int(scores.metadata["seed"] or 0),
-    )
-    ranks = group_ranks(separations, {name: scores.metadata["detectors"][name]["tuning"] for name in separations})
+    draws = resample(separations, metrics, seed=scores.context.seed or 0)
+    ranks = group_ranks(separations, {name: scores.context.detectors[name].tuning for name in separations})
     rows: list[Measurement] = []
     for detector, separation in separations.items():
-        shared = {**run_context(scores), **detector_context(scores, detector), "protocol": protocol}
-        rows += _detector_rows(separation, draws[detector], shared, ranks[detector])
+        shared = {**scores.context.row(detector), "protocol": protocol}
+        rows += _detector_rows(separation, draws[detector], shared, ranks[detector], metrics)
     return Measurements(rows)
+
+
+def rank_metrics(scores: ScoreTable, protocol: Protocol) -> Measurements:
+    """The metrics of a protocol that ranks images, per set and as group means, and the accuracy of the classifier."""
+    return measure_accuracy(scores, protocol.name, protocol.negatives) + measure_separation(
+        scores, protocol.name, protocol.negatives, protocol.metrics
+    )
+
+
+def resample(separations: Mapping[str, Separation], metrics: Sequence[Metric], *, seed: int) -> dict[str, Bootstrap]:
+    """Bootstrap replicates of every metric for every detector, from draws that all of them share."""
+    walked = [metric.name for metric in metrics if metric.sample is Walk]
+    weighed = [metric for metric in metrics if metric.sample is not Walk]
+    found = {detector: Bootstrap({}, {}) for detector in separations}
+    if walked:
+        samples = {detector: (each.negative, each.foreign) for detector, each in separations.items()}
+        found = bootstrap_each(samples, seed=seed, metrics=walked)
+    if weighed:
+        columns = {detector: each.columns() for detector, each in separations.items()}
+        more = bootstrap_values(columns, weighed, seed=seed)
+        found = {
+            detector: Bootstrap({**found[detector].values, **each.values}, {**found[detector].points, **each.points})
+            for detector, each in more.items()
+        }
+    return found
 
 
 def measure_accuracy(scores: ScoreTable, protocol: str, negatives: Sequence[str]) -> Measurements:
@@ -190,7 +228,7 @@ def measure_accuracy(scores: ScoreTable, protocol: str, negatives: Sequence[str]
         masks.append(("id", "pooled", np.logical_or.reduce([mask for _, _, mask in masks])))
     return Measurements(
         Measurement(
-            **run_context(scores),
+            **scores.context.row(),
             protocol=protocol,
             set=name,
             group=group,
@@ -203,13 +241,17 @@ def measure_accuracy(scores: ScoreTable, protocol: str, negatives: Sequence[str]
 
 
 def _detector_rows(
-    separation: Separation, draws: Bootstrap, shared: Mapping[str, Any], ranks: Mapping[str, Ranks]
+    separation: Separation,
+    draws: Bootstrap,
+    shared: Mapping[str, Any],
+    ranks: Mapping[str, Ranks],
+    metrics: Sequence[Metric],
 ) -> Iterator[Measurement]:
     rankings = {name: Ranking(separation.negative, values) for name, values in separation.foreign.items()}
     for group, names in separation.groups.items():
         chosen = [rankings[name] for name in names]
         shown = {**shared, "group": group, "n_id": chosen[0].n_id}
-        for metric in METRICS:
+        for metric in (each.name for each in metrics):
             for name, ranking in zip(names, chosen):
                 extra = class_ends(separation, [name], LEVEL) if metric == "auroc" else {}
                 interval = auroc_interval(ranking, LEVEL) if metric == "auroc" else draws.interval(metric, name, LEVEL)
@@ -230,30 +272,4 @@ def _ends(value: float, interval: Interval) -> dict[str, Any]:
         "high": interval.high,
         "interval": interval.method,
         "level": interval.level,
-    }
-
-
-def run_context(scores: ScoreTable) -> dict[str, Any]:
-    """What every row of the run says of it."""
-    known = scores.metadata
-    return {
-        "run": known["run"],
-        "benchmark": known["benchmark"],
-        "benchmark_version": known["benchmark_version"],
-        "model": known["model"],
-        "recipe": known.get("recipe", ""),
-        "seed": known["seed"],
-    }
-
-
-def detector_context(scores: ScoreTable, detector: str) -> dict[str, Any]:
-    """What every row of a detector says of it: parameters, tuning, costs."""
-    known = scores.metadata["detectors"][detector]
-    return {
-        "detector": detector,
-        "params": known["params"],
-        "tuning": known["tuning"],
-        "fit_seconds": known["fit_seconds"],
-        "microseconds_per_image": known["microseconds_per_image"],
-        "peak_mib": known["peak_mib"],
     }

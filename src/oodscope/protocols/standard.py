@@ -1,12 +1,18 @@
-"""Standard OOD detection: separate ``id_test`` from each near and far set."""
+"""Standard OOD detection: separate ``id_test`` from each near-OOD and far-OOD set."""
 
-from oodscope.protocols.ranking import measure_accuracy, measure_separation
+from oodscope.metrics.catalog import RANKING
+from oodscope.protocols.base import Protocol
+from oodscope.protocols.ranking import rank_metrics
 from oodscope.results.measurement import Measurements
 from oodscope.results.scoretable import ScoreTable
 
-NEGATIVES = ("id_test",)
 
-
-def measure(scores: ScoreTable) -> Measurements:
+class Standard(Protocol):
     """Every ranking metric per set and as near and far means, and the accuracy on ``id_test``."""
-    return measure_accuracy(scores, "standard", NEGATIVES) + measure_separation(scores, "standard", NEGATIVES)
+
+    name, title = "standard", "Standard"
+    summary = "Separate ID test images from those of each near-OOD and far-OOD set."
+    metrics, headline = RANKING, ("auroc",)
+
+    def measure(self, scores: ScoreTable) -> Measurements:
+        return rank_metrics(scores, self)

@@ -12,7 +12,7 @@ import pandas as pd
 
 from oodscope.base.errors import DataError, OodscopeError, did_you_mean
 from oodscope.base.hashing import canonical_json
-from oodscope.metrics.catalog import Tuning
+from oodscope.metrics.metric import Tuning
 
 
 @dataclass(frozen=True, kw_only=True)

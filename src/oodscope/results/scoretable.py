@@ -1,62 +1,16 @@
 """ScoreTable: every score of every image, from which every number on every page can be recomputed."""
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from oodscope.base.errors import DataError, UnknownNameError
-from oodscope.base.files import atomic_path
-from oodscope.base.hashing import canonical_json
-from oodscope.results import scoretable as scorefile
-
-SCORES = "score table"
-
-
-def write(path: Path, frame: pd.DataFrame, metadata: Mapping[str, Any], kind: str = SCORES) -> None:
-    """Write ``frame`` and its metadata atomically; ``kind`` is what the file is, and ``read`` asks for it."""
-    try:
-        text = canonical_json(metadata)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"the metadata of a {kind} must be plain JSON values: {error}") from error
-    columns = {str(name): pa.array(frame[name]) for name in frame.columns}
-    scores = [name for name, column in columns.items() if pa.types.is_floating(column.type)]
-    table = pa.table(columns).replace_schema_metadata({_key(kind): text.encode()})
-    with atomic_path(path) as temporary:
-        pq.write_table(
-            table,
-            temporary,
-            compression="zstd",
-            use_dictionary=[name for name in columns if name not in scores],
-            # the bytes of one significance lie side by side: scores shrink by a quarter, and stay exact
-            use_byte_stream_split=scores,
-        )
-
-
-def read(path: Path, kind: str = SCORES) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """The frame and the metadata of a file that ``write`` wrote as this kind."""
-    try:
-        # not read_table, which would take a folder called "seed=0" for a column
-        with pq.ParquetFile(path) as file:
-            table = file.read()
-    except FileNotFoundError as error:
-        raise DataError(f"{path}: no such file") from error
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{path}: not a readable Parquet file ({str(error).splitlines()[0]})") from error
-    if _key(kind) not in (table.schema.metadata or {}):
-        raise DataError(f"{path}: a Parquet file, but not a {kind}: it carries no descriptions of one")
-    return table.to_pandas(), json.loads(table.schema.metadata[_key(kind)])
-
-
-def _key(kind: str) -> bytes:
-    return b"oodscope.scores" if kind == SCORES else f"oodscope.{kind}".encode()
-
+from oodscope.base.errors import DataError, OodscopeError, UnknownNameError
+from oodscope.results import scorefile
+from oodscope.results.context import ScoreContext, read_context
 
 TEXT = ("sample_id", "set", "role", "unit")
 NUMBERS = ("label", "own_class", "prediction")
@@ -74,16 +28,13 @@ class ScoreTable:
     frame : the columns ``sample_id, set, role, label, own_class, prediction, unit`` and one per detector.
         ``label`` is in the classes of the classifier, -1 for OOD images; ``own_class`` in those of the set;
         ``unit`` tells repetitions apart (a fold, a seed), and a sample occurs once per set and unit.
-    metadata : JSON values. ``metadata["detectors"]`` describes each detector column: ``name``, ``params``,
-        ``tuning``, ``fit_seconds``, ``microseconds_per_image``, ``peak_mib``; other keys are free.
+    context : what the columns are: a :class:`ScoreContext`, or its plain values. ``context.detectors`` describes each
+        column of scores.
     """
 
-    def __init__(self, frame: pd.DataFrame, metadata: Mapping[str, Any]) -> None:
-        self.metadata: dict[str, Any] = dict(metadata)
-        described = self.metadata.get("detectors")
-        if not isinstance(described, Mapping):
-            raise DataError("a score table needs metadata['detectors'], which describes its score columns")
-        _check_columns(list(frame.columns), list(described))
+    def __init__(self, frame: pd.DataFrame, context: ScoreContext | Mapping[str, Any]) -> None:
+        self.context = read_context(context)
+        _check_columns(list(frame.columns), list(self.context.detectors))
         self.detectors: list[str] = [str(name) for name in frame.columns if name not in COLUMNS]
         self.frame = _typed(frame, self.detectors)
         _check_rows(self.frame)
@@ -117,16 +68,16 @@ class ScoreTable:
         return np.asarray((label >= 0) & (label == self.frame["prediction"].to_numpy()))
 
     def save(self, path: Path | str) -> None:
-        """Write one Parquet file, scores exact to the last bit, metadata inside."""
-        scorefile.write(Path(path), self.frame, self.metadata)
+        """Write one Parquet file, scores exact to the last bit, the context inside."""
+        scorefile.write(Path(path), self.frame, self.context.plain())
 
     @classmethod
     def load(cls, path: Path | str) -> "ScoreTable":
         """Read what ``save`` wrote, and check it as strictly as a new table."""
-        frame, metadata = scorefile.read(Path(path))
+        frame, context = scorefile.read(Path(path))
         try:
-            return cls(frame, metadata)
-        except DataError as error:
+            return cls(frame, context)
+        except OodscopeError as error:
             raise DataError(f"{path}: {error}") from error
 
 
@@ -139,9 +90,9 @@ def _check_columns(columns: list[Any], described: list[str]) -> None:
     if clash := [name for name in described if name in COLUMNS]:
         raise DataError(f"a detector cannot be called {clash[0]!r}: that is a column of every table")
     for name in set(columns) - {*COLUMNS, *described}:
-        raise DataError(f"column {name!r} is not described in metadata['detectors']")
+        raise DataError(f"column {name!r} is not described in the detectors of the context")
     for name in set(described) - set(columns):
-        raise DataError(f"metadata describes detector {name!r}, but the score table has no such column")
+        raise DataError(f"the context describes detector {name!r}, but the score table has no such column")
 
 
 def _typed(frame: pd.DataFrame, detectors: Iterable[str]) -> pd.DataFrame:

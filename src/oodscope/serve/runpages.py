@@ -9,11 +9,12 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader
 from markupsafe import Markup
 
 from oodscope.document import html as table_html
-from oodscope.document.wording import heading, headline_metrics
+from oodscope.document.wording import heading
 from oodscope.leaderboard.site.addresses import safe_name
 from oodscope.leaderboard.site.templating import site_environment
 from oodscope.leaderboard.site.words import protocol_title
-from oodscope.results.arrange import pivot
+from oodscope.protocols.arrange import pivot
+from oodscope.protocols.registry import headline_metrics
 from oodscope.results.measurement import Measurements
 from oodscope.results.record import RunRecord
 from oodscope.serve.answers import FRAMES, PAGE_POLICY

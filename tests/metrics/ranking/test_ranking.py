@@ -8,7 +8,7 @@ from scipy.stats import mannwhitneyu, rankdata
 from sklearn.metrics import auc, average_precision_score, precision_recall_curve, roc_auc_score, roc_curve
 
 from oodscope.base.errors import OodscopeError, UnknownNameError
-from oodscope.metrics.catalog import METRICS, point_metrics
+from oodscope.metrics.catalog import RANKING, point_metrics
 from oodscope.metrics.ranking.ranking import Ranking
 from oodscope.metrics.ranking.walk import least_count, most_count
 
@@ -194,8 +194,8 @@ def test_the_stated_direction_is_that_of_a_better_detector():
     id_scores, ood_scores = rng.normal(size=500), rng.normal(1, 1, size=500)
     worse = point_metrics(Ranking(id_scores, ood_scores))
     better = point_metrics(Ranking(id_scores, ood_scores + 1))
-    assert {name: better[name] > worse[name] for name in METRICS} == {
-        name: info.higher_is_better for name, info in METRICS.items()
+    assert {each.name: better[each.name] > worse[each.name] for each in RANKING} == {
+        each.name: each.higher_is_better for each in RANKING
     }
 
 

@@ -8,7 +8,7 @@ from scipy.stats import norm, skew
 from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 
 from oodscope.base.errors import OodscopeError, UnknownNameError
-from oodscope.metrics.catalog import METRICS
+from oodscope.metrics.catalog import RANKING
 from oodscope.metrics.ranking.delong import auroc_interval, mean_auroc_interval
 from oodscope.metrics.ranking.ranking import Ranking
 from oodscope.metrics.resampling.bootstrap import percentile_interval
@@ -85,8 +85,8 @@ def literal_bca(replicates, point, level):
 def test_intervals_are_bca_and_means_are_joint():
     id_scores, ood_sets = made_scores("continuous", 80, [50, 70, 60])
     result = bootstrap(id_scores, ood_sets, seed=0, replicates=200)
-    assert set(result.values) == set(METRICS)
-    for metric in METRICS:
+    assert set(result.values) == {each.name for each in RANKING}
+    for metric in [each.name for each in RANKING]:
         columns = result.values[metric]
         one = result.interval(metric, "set 1")
         assert (one.low, one.high) == pytest.approx(literal_bca(columns["set 1"], result.points[metric]["set 1"], 0.95))
@@ -104,7 +104,7 @@ def test_detectors_share_the_draws_and_do_not_disturb_each_other():
     assert list(together) == list(samples)
     for name, sample in samples.items():
         alone = bootstrap(*sample, seed=3, replicates=30)
-        for metric in METRICS:
+        for metric in [each.name for each in RANKING]:
             for ood_set in ood_sets:
                 np.testing.assert_array_equal(together[name].values[metric][ood_set], alone.values[metric][ood_set])
     some = bootstrap_each(samples, seed=3, replicates=30, metrics=["tpr5_id_positive"])["d1"]
@@ -127,7 +127,7 @@ def test_draws_depend_on_sizes_seed_and_name_alone():
     same_order = bootstrap(np.exp(id_scores), {k: np.exp(v) for k, v in ood_sets.items()}, seed=0, replicates=50).values
     renamed = bootstrap(id_scores, {"other": ood_sets["set 1"]}, seed=0, replicates=50).values
     reseeded = bootstrap(id_scores, ood_sets, seed=1, replicates=50).values
-    for metric in METRICS:
+    for metric in [each.name for each in RANKING]:
         column = full[metric]["set 1"]
         np.testing.assert_array_equal(alone[metric]["set 1"], column[:20])
         np.testing.assert_array_equal(same_order[metric]["set 1"], column)
@@ -161,7 +161,7 @@ def test_auroc_intervals_agree_with_delong():
 def test_degenerate_samples_have_degenerate_intervals(id_scores, ood):
     result = bootstrap(id_scores, {"only": ood}, seed=0, replicates=30)
     expected = naive_metrics(np.array(id_scores), np.array(ood))
-    for metric in METRICS:
+    for metric in [each.name for each in RANKING]:
         interval = result.interval(metric, "only")
         assert (interval.low, interval.high) == pytest.approx((expected[metric], expected[metric]))
 

@@ -5,13 +5,13 @@ import dataclasses
 import numpy as np
 import pandas as pd
 import pytest
+from oodscope.protocols.human_centric.options import HumanCentric, Prices
 
 import oodscope as oods
 from oodscope.base.errors import DataError
 from oodscope.metrics.resampling.bootstrap import percentile_interval
 from oodscope.metrics.resampling.resampling import bootstrap
 from oodscope.protocols.base import get_protocol
-from oodscope.protocols.human_centric.options import HumanCentric, Prices
 from oodscope.runs.evaluation.scoring import training_rows
 from tests.metrics.rejection import slow_rejection as slow
 from tests.tiny import benchmark, classifier, imageset

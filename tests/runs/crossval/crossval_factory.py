@@ -6,7 +6,13 @@ import pandas as pd
 from oodscope.runs.crossval.run import CrossValidationTable
 
 DETECTORS = ("ebo", "fdbd", "gen", "klm", "knn", "mds", "nnguide", "relation")
-METRICS = ("tpr5_id_positive", "auroc", "aupr_in_trapezoid", "max_f1_id_positive", "accuracy_at_90_id_kept")
+METRICS = (
+    "tpr5_id_positive_interpolated",
+    "auroc",
+    "aupr_in_trapezoid",
+    "max_f1_id_positive",
+    "accuracy_at_90_id_kept",
+)
 NEAR_AND_FAR = (
     "cifar10/cifar100",
     "cifar10/tiny_imagenet",

@@ -22,7 +22,7 @@ from oodscope.base.config import StrictModel, parse
 from oodscope.base.errors import ActivationError, StorageError
 from oodscope.base.files import atomic_path, file_sha256, write_text
 from oodscope.models.classifier.head import Head
-from oodscope.results import scoretable as scorefile
+from oodscope.results import scorefile
 
 MANIFEST = "manifest.json"
 ROWS = 65_536

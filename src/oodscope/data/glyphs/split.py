@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from oodscope.base.errors import DataError, UnknownNameError
 from oodscope.base.files import atomic_path, cache_root
 from oodscope.base.hashing import fingerprint
-from oodscope.data.glyphs import characters as alphabet
-from oodscope.data.glyphs.characters import character_source
+from oodscope.data.glyphs.characters import ID, NEAR, OOD_TRAIN, OOD_VAL, character_source
 from oodscope.data.glyphs.digits import DIGITS
 from oodscope.data.glyphs.photographs import PHOTOGRAPHS
 from oodscope.data.glyphs.source import Drawn, Source, streams
@@ -22,17 +21,17 @@ from oodscope.data.imageset import ImageSet
 from oodscope.execution.progress import SILENT, Progress
 
 _SOURCES: dict[str, Source] = {
-    "id_train": character_source(alphabet.ID),
-    "id_val": character_source(alphabet.ID),
-    "id_test": character_source(alphabet.ID),
-    "near_letters": character_source(alphabet.NEAR),
+    "id_train": character_source(ID),
+    "id_val": character_source(ID),
+    "id_test": character_source(ID),
+    "near_letters": character_source(NEAR),
     "photographs": PHOTOGRAPHS,
     "digits": DIGITS,
     "textures": TEXTURES,
-    "unseen_fonts": character_source(alphabet.ID, unseen=True),
-    "corrupted": character_source(alphabet.ID, corrupted=True),
-    "ood_val": character_source(alphabet.OOD_VAL),
-    "ood_train": character_source(alphabet.OOD_TRAIN),
+    "unseen_fonts": character_source(ID, unseen=True),
+    "corrupted": character_source(ID, corrupted=True),
+    "ood_val": character_source(OOD_VAL),
+    "ood_train": character_source(OOD_TRAIN),
 }
 
 SPLITS = tuple(_SOURCES)

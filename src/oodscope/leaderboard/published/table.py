@@ -13,7 +13,7 @@ from oodscope.base.config import StrictModel, parse
 from oodscope.leaderboard.records.entry import Entry, Track
 from oodscope.leaderboard.records.records import BenchmarkUse, DetectorUse, ModelUse, Publication, Reported, Search
 from oodscope.leaderboard.records.standing import Standing
-from oodscope.metrics.catalog import MEAN, Tuning
+from oodscope.metrics.metric import MEAN, Tuning
 
 Number = list[float] | None
 """A value in percent and, where there were several runs, its standard deviation; ``None`` where none was printed."""

@@ -8,14 +8,15 @@ import numpy as np
 
 from oodscope.base.errors import DataError, UnknownNameError
 from oodscope.document.grid import Cell, Column
-from oodscope.document.wording import headline_metrics, higher_is_better, unit_of
+from oodscope.document.wording import higher_is_better, unit_of
 from oodscope.leaderboard.records.entry import Track
 from oodscope.leaderboard.records.standing import Standing
-from oodscope.metrics.catalog import MEAN, Tuning
 from oodscope.metrics.comparison.multiplicity import rank_ranges
 from oodscope.metrics.interval import t_interval
+from oodscope.metrics.metric import MEAN, Tuning
 from oodscope.metrics.ranking.placements import Placements
-from oodscope.results.arrange import FIRST, UNRANKED, ordered
+from oodscope.protocols.arrange import FIRST, UNRANKED, ordered
+from oodscope.protocols.registry import headline_metrics
 from oodscope.results.measurement import Measurement
 from oodscope.results.scoretable import JUDGED
 

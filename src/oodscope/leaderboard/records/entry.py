@@ -20,7 +20,7 @@ from oodscope.leaderboard.records.records import (
     Threshold,
 )
 from oodscope.leaderboard.records.text import Line, Link, Name, Slug, Text
-from oodscope.metrics.catalog import Tuning
+from oodscope.metrics.metric import Tuning
 from oodscope.results.measurement import Measurement, Measurements
 from oodscope.runs.attack.run import PROTOCOL as ADVERSARIAL
 

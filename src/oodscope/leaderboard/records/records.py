@@ -6,7 +6,7 @@ from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
 from oodscope.base.config import StrictModel
 from oodscope.leaderboard.records.text import NOT_KNOWN, Digest, Line, Link, Name, Plain, Text
-from oodscope.metrics.catalog import Tuning
+from oodscope.metrics.metric import Tuning
 
 Count = Annotated[int, Field(ge=0)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]

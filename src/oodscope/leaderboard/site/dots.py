@@ -6,7 +6,7 @@ from markupsafe import Markup
 from oodscope.document.grid import Cell, Column
 from oodscope.leaderboard.site.lines import Line, TableView
 from oodscope.leaderboard.site.words import TRACKS
-from oodscope.metrics.catalog import MEAN
+from oodscope.metrics.metric import MEAN
 from oodscope.report.svg import Plot, caption, drawing, x_axis, y_axis
 
 STYLES = {track: f"c{place}" for place, track in enumerate(TRACKS)}

@@ -11,8 +11,8 @@ from oodscope.leaderboard.records.entry import Entry, Track
 from oodscope.leaderboard.records.standing import Standing
 from oodscope.leaderboard.site.addresses import anchor
 from oodscope.leaderboard.site.words import TRACKS, TUNINGS
-from oodscope.metrics.catalog import MEAN, Tuning
-from oodscope.results.arrange import UNRANKED, ordered
+from oodscope.metrics.metric import MEAN, Tuning
+from oodscope.protocols.arrange import UNRANKED, ordered
 
 
 @dataclass(frozen=True)

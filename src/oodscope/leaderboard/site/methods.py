@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from oodscope.base.hashing import canonical_json
 from oodscope.document.grid import Cell, Column
-from oodscope.document.wording import LABELS, shown, unit_of
+from oodscope.document.wording import label, shown, unit_of
 from oodscope.leaderboard.records.board import Board, Erratum
 from oodscope.leaderboard.records.entry import Entry, Track
 from oodscope.leaderboard.records.standing import Difference, Standing
@@ -39,8 +39,8 @@ class DifferenceView:
     @property
     def what(self) -> str:
         place = Column(self.found.group, self.found.set).name
-        label = LABELS.get(self.found.metric, self.found.metric)
-        return f"{self.standing.entry.benchmark}, {self.found.protocol}: {label}, {place}"
+        words = label(self.found.metric)
+        return f"{self.standing.entry.benchmark}, {self.found.protocol}: {words}, {place}"
 
     @property
     def reported(self) -> Cell:

@@ -4,12 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from oodscope.document.grid import Cell, Column
-from oodscope.document.wording import heading, headline_metrics, places
+from oodscope.document.wording import heading, places
 from oodscope.leaderboard.records.standing import Standing, Tier
 from oodscope.leaderboard.site.addresses import anchor, method_page, table_page
 from oodscope.leaderboard.site.lines import accuracy_of, means_of
 from oodscope.leaderboard.site.words import TRACKS, TUNED, protocol_title
-from oodscope.results.arrange import ordered
+from oodscope.protocols.arrange import ordered
+from oodscope.protocols.registry import headline_metrics
 
 Ranks = Mapping[tuple[str, str], tuple[int, int]]
 """Best and worst place by entry and protocol."""

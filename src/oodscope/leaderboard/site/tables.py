@@ -9,7 +9,7 @@ from typing import Any
 from jinja2 import Environment
 
 from oodscope.base.catalog import catalog
-from oodscope.document.wording import LABELS, explanation, heading, headline_metrics, higher_is_better, shown, unit_of
+from oodscope.document.wording import explanation, heading, higher_is_better, label, shown, unit_of
 from oodscope.leaderboard.published.table import published_tables
 from oodscope.leaderboard.records.board import Board
 from oodscope.leaderboard.records.text import NOT_KNOWN
@@ -18,7 +18,8 @@ from oodscope.leaderboard.site.dots import STYLES, dots
 from oodscope.leaderboard.site.lines import TableView, table_view
 from oodscope.leaderboard.site.strip import Rail
 from oodscope.leaderboard.site.words import TIERS, TRACKS, TUNED, TUNINGS, protocol_summary, protocol_title
-from oodscope.results.arrange import WITHOUT_DETECTOR
+from oodscope.protocols.arrange import WITHOUT_DETECTOR
+from oodscope.protocols.registry import headline_metrics
 
 _MORE = ("auroc", "fpr95_id_positive", "fpr95_ood_positive", "aupr_out", "aupr_in")
 """Metrics with a page beside the leading one; all others are in the downloads."""
@@ -68,9 +69,9 @@ class TablePages:
 
     def _context(self, view: TableView, path: str) -> dict[str, Any]:
         folder = table_folder(self.benchmark)
-        lead = f"{view.columns[0].name} {LABELS[view.metric]}"
+        lead = f"{view.columns[0].name} {label(view.metric)}"
         rail = Rail.of(view.leading_cells(), higher_is_better(view.metric))
-        title = f"Near against far: {LABELS[view.metric]}"
+        title = f"Near against far: {label(view.metric)}"
         drawn = dots(view, title)
         tabs = [(name, protocol_title(name), table_page(self.benchmark, name)) for name in self.protocols]
         metrics = [(each.metric, heading(each.metric), self._path(each.metric)) for each in self.views]

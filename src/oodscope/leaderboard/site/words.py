@@ -3,7 +3,7 @@
 from oodscope.document import wording
 from oodscope.leaderboard.records.entry import Track
 from oodscope.leaderboard.records.standing import Tier
-from oodscope.metrics.catalog import Tuning
+from oodscope.metrics.metric import Tuning
 
 TIERS: dict[Tier, str] = {
     "retrained": "The same recipe was trained with three seeds or more, and every network's scores follow from its "

@@ -8,11 +8,11 @@ import numpy as np
 from oodscope.base.errors import OodscopeError
 from oodscope.base.hashing import fingerprint
 from oodscope.detectors.registry import DETECTORS
-from oodscope.document.wording import headline_metrics
 from oodscope.leaderboard.records.folder import table_lists
 from oodscope.leaderboard.records.text import LINE, NOT_KNOWN, one_line
 from oodscope.leaderboard.verify.about import About
 from oodscope.metrics.catalog import KEEPS, SOURCES
+from oodscope.protocols.registry import headline_metrics
 from oodscope.results.measurement import Measurements
 from oodscope.results.record import RunRecord
 from oodscope.results.scoretable import ScoreTable

@@ -8,6 +8,7 @@ from math import ceil, floor
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oodscope.base.errors import DataError
 from oodscope.metrics.resampling.draws import Room
@@ -29,15 +30,15 @@ class Walk:
     tp : positives at or beyond each step.
     fp : negatives at or beyond it; a negative tied with the positives of the step is counted.
     fp_before : negatives strictly beyond it; the tied ones are not.
-    n_positive, n_negative : sizes of the two samples.
+    n_positive, n_negative : sizes of the two samples, or sums of their weights.
     room : where intermediate results live; walks that share one are used one after another.
     """
 
     tp: FloatArray
     fp: FloatArray
     fp_before: FloatArray
-    n_positive: int
-    n_negative: int
+    n_positive: float
+    n_negative: float
     room: Room = field(default_factory=Room, compare=False, repr=False)
 
     @cached_property
@@ -96,7 +97,7 @@ class Walk:
         """
         tp_before = self.tp - self.gained
         flagged = tp_before + self.fp_before
-        before = np.where(flagged > 0, tp_before / np.maximum(flagged, 1.0), 1.0)
+        before = np.where(flagged > 0, tp_before / np.where(flagged > 0, flagged, 1.0), 1.0)
         return _dot(self.gained, self._precision() + before) / (2.0 * self.n_positive)
 
     def fpr_at_tpr(self, tpr: float) -> FloatArray:
@@ -125,7 +126,7 @@ class Walk:
         begun = _search(self.fp_before, most_count(fpr, self.n_negative), "right")
         step = np.maximum(begun - 1, 0)
         tp, fp, before, gained = (_pick(each, step) for each in (self.tp, self.fp, self.fp_before, self.gained))
-        slant = np.maximum(fp - before, 1.0)
+        slant = np.where(fp > before, fp - before, 1.0)
         share = np.where(fp > before, np.minimum((fpr * self.n_negative - before) / slant, 1.0), 1.0)
         return np.where(begun > 0, (tp - (1.0 - share) * gained) / self.n_positive, 0.0)
 
@@ -140,13 +141,40 @@ class Walk:
     def _precision(self) -> FloatArray:
         # Where a replicate has drawn nothing yet it gains nothing either, so any finite number will do.
         flagged = np.add(self.tp, self.fp, out=self.room.array("flagged", self.tp.shape))
-        np.maximum(flagged, 1.0, out=flagged)
+        np.maximum(flagged, np.finfo(np.float64).tiny, out=flagged)
         precision: FloatArray = np.divide(self.tp, flagged, out=flagged)
         return precision
 
 
-def least_count(share: float, n: int) -> int:
-    """The smallest k with ``k / n >= share`` in float64, where ``share * n`` may round to the wrong side."""
+def weighted_walk(score: FloatArray, is_ood: NDArray[np.bool_], weights: FloatArray, positive: Positive) -> Walk:
+    """The walk of images that weigh ``weights`` instead of one each; an image without weight is not there.
+
+    With counts of a resample as weights it is the walk of that resample, bit for bit.
+    """
+    drawn = weights > 0
+    ascending = np.argsort(score[drawn], kind="stable")
+    ordered, ood = score[drawn][ascending], is_ood[drawn][ascending]
+    own = weights[drawn][ascending]
+    if not ood.any() or ood.all():
+        raise DataError("a ranking needs weight on both ID and OOD images")
+    last = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]), ordered.size - 1)
+    up_to = {side: np.cumsum(np.where(ood == (side == "ood"), own, 0.0))[last] for side in ("id", "ood")}
+    below = {side: np.concatenate([[0.0], sums[:-1]]) for side, sums in up_to.items()}
+    n_id, n_ood = float(up_to["id"][-1]), float(up_to["ood"][-1])
+    if positive == "id":
+        steps = np.flatnonzero(up_to["id"] > below["id"])
+        return Walk(up_to["id"][steps], up_to["ood"][steps], below["ood"][steps], n_id, n_ood)
+    steps = np.flatnonzero(up_to["ood"] > below["ood"])[::-1]
+    return Walk(n_ood - below["ood"][steps], n_id - below["id"][steps], n_id - up_to["id"][steps], n_ood, n_id)
+
+
+def least_count(share: float, n: float) -> float:
+    """The smallest k with ``k / n >= share`` in float64, where ``share * n`` may round to the wrong side.
+
+    Counts are whole numbers; where ``n`` is a sum of weights that is none, it is ``share * n``.
+    """
+    if n != floor(n):
+        return share * n
     k = ceil(share * n)
     while (k - 1) / n >= share:
         k -= 1
@@ -155,8 +183,10 @@ def least_count(share: float, n: int) -> int:
     return k
 
 
-def most_count(share: float, n: int) -> int:
-    """The largest k with ``k / n <= share`` in float64, where ``share * n`` may round to the wrong side."""
+def most_count(share: float, n: float) -> float:
+    """The largest k with ``k / n <= share`` in float64; likewise."""
+    if n != floor(n):
+        return share * n
     k = floor(share * n)
     while (k + 1) / n <= share:
         k += 1
@@ -169,7 +199,7 @@ def _dot(a: FloatArray, b: FloatArray) -> FloatArray:
     return np.asarray(np.einsum("...k,...k->...", a, b))
 
 
-def _search(rows: FloatArray, count: int, side: Literal["left", "right"]) -> IntArray:
+def _search(rows: FloatArray, count: float, side: Literal["left", "right"]) -> IntArray:
     flat = rows.reshape(-1, rows.shape[-1])
     return np.array([row.searchsorted(count, side) for row in flat]).reshape(rows.shape[:-1])
 

@@ -52,7 +52,7 @@ class Acceptance:
     @cached_property
     def risk(self) -> FloatArray:
         """Selective risk at each step."""
-        return np.asarray(self.failures / np.maximum(self.accepted, 1.0))
+        return np.asarray(self.failures / np.maximum(self.accepted, np.finfo(np.float64).tiny))
 
     @property
     def n(self) -> FloatArray:
@@ -150,6 +150,10 @@ class Selection:
         """The walks of bootstrap replicates, given ``[r, i]``: how often replicate r drew image i."""
         return self._walk(counts[:, self._order].astype(np.float64))
 
+    def weighted(self, weights: FloatArray) -> Acceptance:
+        """The walk of images with these weights, in the order in which they were given."""
+        return self._walk(weights[self._order])
+
     def replicates(self, counts: Counts) -> dict[str, FloatArray]:
         """Every metric of ``SELECTIVE`` for each row of ``counts``, in blocks that a core's cache holds."""
         values = {name: np.empty(len(counts)) for name in SELECTIVE}
@@ -169,6 +173,11 @@ class Selection:
         if self._first.size < self._order.size:
             drawn, failed = (np.add.reduceat(each, self._first, axis=-1) for each in (drawn, failed))
         return Acceptance(drawn, failed)
+
+
+def weighted_acceptance(score: FloatArray, correct: NDArray[np.bool_], weights: FloatArray) -> Acceptance:
+    """The walk of images that weigh ``weights`` instead of one each."""
+    return Selection(score, correct).weighted(weights)
 
 
 def draw_counts(draws: Iterator[IntArray], n: int, replicates: int) -> Counts:

@@ -12,12 +12,14 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import ArrayLike
 
-from oodscope.base.errors import DataError, UnknownNameError
-from oodscope.metrics.catalog import METRICS, point_metrics
+from oodscope.base.errors import DataError
+from oodscope.metrics.catalog import METRICS, RANKING
+from oodscope.metrics.metric import Columns, Metric, Weighted
 from oodscope.metrics.ranking.ranking import Ranking
 from oodscope.metrics.ranking.walk import Positive, Walk
+from oodscope.metrics.rejection.selective import draw_counts
 from oodscope.metrics.resampling.bootstrap import Bootstrap
-from oodscope.metrics.resampling.draws import Draws, Room, Words, as_floats, lanes_for, running
+from oodscope.metrics.resampling.draws import Draws, Room, Words, as_floats, lanes_for, resamples, running
 from oodscope.metrics.scores import FloatArray, IntArray, check_scores
 
 Sample = tuple[ArrayLike, Mapping[str, ArrayLike]]
@@ -34,7 +36,11 @@ def bootstrap(
 
 
 def bootstrap_each(
-    detectors: Mapping[str, Sample], *, seed: int, replicates: int = 1000, metrics: Sequence[str] = tuple(METRICS)
+    detectors: Mapping[str, Sample],
+    *,
+    seed: int,
+    replicates: int = 1000,
+    metrics: Sequence[str] = tuple(each.name for each in RANKING),
 ) -> dict[str, Bootstrap]:
     """Replicates of every metric, for every detector, on every OOD set.
 
@@ -47,12 +53,14 @@ def bootstrap_each(
         set takes part in the seed, so that sets of equal size are drawn independently and the draws of a set
         do not depend on which others stand beside it.
     seed : of all draws; see :func:`resamples`.
-    metrics : names of ``METRICS``; all by default.
+    metrics : metrics of a walk down the ranking; those of ``RANKING`` by default.
     replicates : with 1,000 the standard error of an end of a 95 % interval is about 2 % of its width.
     """
     for metric in metrics:
-        if metric not in METRICS:
-            raise UnknownNameError("metric", metric, METRICS)
+        if METRICS[metric].sample is not Walk:
+            raise DataError(
+                f"{metric} is not computed from a ranking of ID and OOD images, so it cannot be resampled here"
+            )
     n_id, sizes = _check(detectors, replicates)
     largest = max(1, n_id, *sizes.values())
     lanes = lanes_for(largest)
@@ -76,6 +84,63 @@ def bootstrap_each(
     return {name: each.result() for name, each in zip(detectors, ranked)}
 
 
+def bootstrap_values(
+    detectors: Mapping[str, Mapping[str, Columns]], metrics: Sequence[Metric], *, seed: int, replicates: int = 1000
+) -> dict[str, Bootstrap]:
+    """Replicates of metrics that are weighted functionals of plain columns (``Metric.value``), in step with the others.
+
+    Replicate r draws the images that replicate r of :func:`bootstrap_each` draws with the same seed, so metrics of both
+    kinds can be compared replicate by replicate.
+
+    Parameters
+    ----------
+    detectors : by detector and OOD set the columns of the ID images, then of the OOD images.
+    """
+    columns = next(iter(detectors.values()))
+    n_id = {name: int((~each["is_ood"]).sum()) for name, each in columns.items()}
+    found: dict[str, dict[str, dict[str, FloatArray]]] = {
+        detector: {metric.name: {} for metric in metrics} for detector in detectors
+    }
+    for name in columns:
+        known = draw_counts(resamples(n_id[name], seed=seed), n_id[name], replicates)
+        n_ood = len(columns[name]["is_ood"]) - n_id[name]
+        drawn = draw_counts(resamples(n_ood, seed=seed, ood_set=name), n_ood, replicates)
+        counts = np.hstack([known, drawn])
+        for detector, sets in detectors.items():
+            for metric in metrics:
+                value = _functional(metric)
+                replicate = [value(sets[name], row.astype(np.float64)) for row in counts]
+                found[detector][metric.name][name] = np.asarray(replicate)
+    return {
+        detector: Bootstrap(
+            found[detector],
+            {
+                metric.name: {
+                    name: _functional(metric)(each, np.ones(len(each["score"]))) for name, each in sets.items()
+                }
+                for metric in metrics
+            },
+        )
+        for detector, sets in detectors.items()
+    }
+
+
+def _functional(metric: Metric) -> Weighted:
+    if metric.value is None:
+        raise DataError(f"{metric.name} has no weighted form (Metric.value), so it cannot be resampled")
+    return metric.value
+
+
+def _side(metric: Metric) -> Positive:
+    assert metric.positive is not None, "metrics of a walk have a side"
+    return metric.positive
+
+
+def _point(metric: Metric, ranking: Ranking) -> float:
+    assert metric.of is not None, "metrics of a walk are computed from it"
+    return float(metric.of(ranking.walk(_side(metric))))
+
+
 class _Ranked:
     """One detector: its images in the order of their scores, and the replicates found so far."""
 
@@ -93,7 +158,7 @@ class _Ranked:
         self._rankings = {name: Ranking(id_checked, scores) for name, scores in ood.items()}
         self._id_order = np.argsort(id_checked)
         self._orders = {name: np.argsort(scores) for name, scores in ood.items()}
-        sides = {METRICS[metric].positive for metric in metrics}
+        sides = {_side(METRICS[metric]) for metric in metrics}
         self._steps = {
             name: {positive: _Steps(ranking.walk(positive), positive) for positive in sides}
             for name, ranking in self._rankings.items()
@@ -111,7 +176,7 @@ class _Ranked:
                 own, other = (ood_sums, id_sums) if positive == "ood" else (id_sums, ood_sums)
                 walk = steps.resampled(own, other, self._lanes, room)
                 for metric, info in wanted.items():
-                    if info.positive == positive:
+                    if info.positive == positive and info.of is not None:
                         # the last block may hold more replicates than were asked for
                         target = self._values[metric][name][start:]
                         found = info.of(walk)[: target.size]
@@ -119,10 +184,11 @@ class _Ranked:
 
     def result(self) -> Bootstrap:
         """All replicates, beside the values that they scatter around."""
-        points = {name: point_metrics(ranking) for name, ranking in self._rankings.items()}
-        return Bootstrap(
-            self._values, {metric: {name: points[name][metric] for name in points} for metric in self._values}
-        )
+        points = {
+            metric: {name: _point(METRICS[metric], ranking) for name, ranking in self._rankings.items()}
+            for metric in self._values
+        }
+        return Bootstrap(self._values, points)
 
 
 class _Steps:

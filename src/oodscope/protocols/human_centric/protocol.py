@@ -11,31 +11,105 @@ which needs no threshold. The realised false rejection (``frr95_...``) is measur
 from ``id_val`` itself (``klm``) has seen the images of that threshold too, and the rate shows it.
 """
 
-from oodscope.base.config import parse
-from oodscope.base.errors import DataError
-from oodscope.protocols.human_centric.options import HumanCentric
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field
+
+from oodscope.base.config import StrictModel, parse
+from oodscope.base.errors import DataError, OodscopeError
+from oodscope.data.benchmark import Benchmark
+from oodscope.metrics.catalog import AUROC as RANKED
+from oodscope.metrics.catalog import FPR95_ID_POSITIVE, REJECTION
+from oodscope.metrics.metric import MEAN
+from oodscope.protocols.base import Protocol
 from oodscope.protocols.human_centric.rows import baseline_rows, conventional_rows, rejection_rows, selective_estimates
-from oodscope.protocols.human_centric.sets import estimate_rows, labelled_sets
-from oodscope.protocols.ranking import detector_context, measure_accuracy, run_context
+from oodscope.protocols.human_centric.sets import ALL, SHIFTS, estimate_rows, labelled_sets
+from oodscope.protocols.human_centric.training import divided
+from oodscope.protocols.ranking import measure_accuracy
 from oodscope.results.measurement import Measurement, Measurements
 from oodscope.results.scoretable import ScoreTable
 
-NAME = "human_centric"
+_WITHOUT_DETECTOR = {"der_accept_all": "accept all", "der_reject_all": "reject all"}
 
 
-def measure(scores: ScoreTable) -> Measurements:
-    """Every number of the protocol, per set and as means over all sets, label shift and input shift."""
-    if not scores.sets("id_test"):
-        raise DataError("human_centric needs an id_test set; the score table has none")
-    options = parse(HumanCentric, scores.metadata.get(NAME, {}), NAME)
-    sets = labelled_sets(scores)
-    context = {**run_context(scores), "protocol": NAME}
-    rows: list[Measurement] = list(baseline_rows(sets, context))
-    contexts = {each: {**context, **detector_context(scores, each)} for each in scores.detectors}
-    for detector, shared in contexts.items():
-        rows += rejection_rows(scores, detector, sets, shared, options.costs)
-        rows += conventional_rows(scores, detector, sets, shared)
-    for detector, found in selective_estimates(scores, sets, int(context["seed"] or 0)).items():
-        for metric, estimates in found.items():
-            rows += estimate_rows(contexts[detector], metric, sets, estimates)
-    return measure_accuracy(scores, NAME, ("id_test", "csid")) + Measurements(rows)
+class Prices(StrictModel):
+    """What the two mistakes of a detector cost, in any unit."""
+
+    false_rejection: float = Field(default=1.0, ge=0)
+    false_acceptance: float = Field(default=1.0, ge=0)
+
+
+class HumanCentric(Protocol):
+    """Every rate of keeping and rejecting, per set and as means over all sets, label shift and input shift.
+
+    Parameters
+    ----------
+    threshold_split : fit detectors on one half of ``id_train``, class by class, and take the training thresholds from
+        the other. A detector that remembers its training images (KNN holds them, MDS and ViM their statistics) finds
+        them more familiar than any new image, and a threshold taken from them rejects too much. Every protocol of the
+        run then sees detectors fitted on half of the images.
+    train_rows : at most so many training images are scored for thresholds, drawn at random. With 50,000 the share
+        kept at "99" is known to 0.1 points.
+    costs : prices of the two mistakes; with them, rows of the mean cost are measured too.
+    """
+
+    name, title = "human_centric", "Human-centric"
+    summary = "Keep what the classifier gets right, reject what it gets wrong (DER, AUGRC)."
+    metrics, headline = (RANKED, FPR95_ID_POSITIVE, *REJECTION), ("der95_val_correct", "augrc")
+    roles = ("id_train", "id_val")
+    negatives = ()
+    groups = {ALL: ("id_test", "csid", "near", "far"), **SHIFTS}
+
+    def __init__(
+        self,
+        threshold_split: bool = False,
+        train_rows: int = 50_000,
+        costs: Prices | Mapping[str, float] | None = None,
+    ) -> None:
+        if train_rows < 1:
+            raise OodscopeError(f"human_centric: train_rows must be at least 1; it is {train_rows}")
+        self.threshold_split = threshold_split
+        self.train_rows = train_rows
+        self.costs = (
+            costs if costs is None or isinstance(costs, Prices) else parse(Prices, costs, "human_centric: costs")
+        )
+
+    def prepare(self, benchmark: Benchmark, seed: int) -> Benchmark:
+        return divided(benchmark, split=self.threshold_split, most=self.train_rows, seed=seed)
+
+    def notes(self, scores: ScoreTable) -> list[str]:
+        rows = scores.context.training_rows
+        if not self.threshold_split or rows is None:
+            return []
+        return [
+            f"detectors were fitted on {rows['fitted']} images of id_train, thresholds taken from {rows['scored']} others"
+        ]
+
+    def measure(self, scores: ScoreTable) -> Measurements:
+        if not scores.sets("id_test"):
+            raise DataError("human_centric needs an id_test set; the score table has none")
+        sets = labelled_sets(scores)
+        context: dict[str, Any] = {**scores.context.row(), "protocol": self.name}
+        rows: list[Measurement] = list(baseline_rows(sets, context))
+        contexts = {each: {**context, **scores.context.row(each)} for each in scores.detectors}
+        prices = self.costs and self.costs.model_dump()
+        for detector, shared in contexts.items():
+            rows += rejection_rows(scores, detector, sets, shared, prices)
+            rows += conventional_rows(scores, detector, sets, shared)
+        for detector, found in selective_estimates(scores, sets, scores.context.seed or 0).items():
+            for metric, estimates in found.items():
+                rows += estimate_rows(contexts[detector], metric, sets, estimates)
+        return measure_accuracy(scores, self.name, ("id_test", "csid")) + Measurements(rows)
+
+    @classmethod
+    def baselines(cls, measurements: Measurements, metric: str) -> list[str]:
+        if not metric.startswith("der"):
+            return []
+        parts = []
+        for name, words in _WITHOUT_DETECTOR.items():
+            means = measurements.filter(metric=name, set=MEAN)
+            if means:
+                said = ", ".join(f"{100 * row.value:.2f} ({row.group} mean)" for row in means)
+                parts.append(f"{words} {said}")
+        return [f"Without a detector: {'; '.join(parts)}."] if parts else []

@@ -17,10 +17,12 @@ from oodscope.metrics.rejection.selective import SELECTIVE, Selection, draw_coun
 from oodscope.metrics.rejection.threshold import ThresholdSample
 from oodscope.metrics.resampling.bootstrap import percentile_interval
 from oodscope.metrics.resampling.draws import resamples
-from oodscope.protocols.human_centric.options import Prices
 from oodscope.protocols.human_centric.sets import LEVEL, REPLICATES, Estimate, LabelledSet, estimate_rows, rows_of
 from oodscope.results.measurement import Measurement
 from oodscope.results.scoretable import ScoreTable
+
+Prices = Mapping[str, float]
+"""What a ``false_rejection`` and a ``false_acceptance`` cost."""
 
 
 def selective_estimates(
@@ -193,7 +195,7 @@ def _source_rows(scores: ScoreTable, source: str) -> NDArray[np.int64]:
 
 def _rate(decisions: Decisions, kind: str, prices: Prices | None) -> NDArray[np.float64]:
     if kind == "cost" and prices is not None:
-        return decisions.cost(prices.false_rejection, prices.false_acceptance)
+        return decisions.cost(**prices)
     rates: NDArray[np.float64] = getattr(decisions, kind)
     return rates
 

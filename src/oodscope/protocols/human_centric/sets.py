@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oodscope.metrics.catalog import MEAN
 from oodscope.metrics.interval import Interval
+from oodscope.metrics.metric import MEAN
 from oodscope.metrics.resampling.bootstrap import percentile_interval
 from oodscope.results.measurement import Measurement
 from oodscope.results.scoretable import ScoreTable

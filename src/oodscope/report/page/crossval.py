@@ -11,7 +11,9 @@ from markupsafe import Markup
 
 from oodscope.base.files import atomic_path, write_text
 from oodscope.document.sheet import FORMATS, Sheet
-from oodscope.metrics.crossval.metrics import DUAL_METRICS, DualMetric
+from oodscope.metrics.catalog import CROSSVAL, METRICS
+from oodscope.metrics.crossval.metrics import PRINTED_AS
+from oodscope.metrics.metric import Metric
 from oodscope.report.crossval_figures import (
     SOURCES,
     convergence_plot,
@@ -46,10 +48,15 @@ class MetricPart:
     """What the page shows of one metric, and what is written beside it."""
 
     study: MetricStudy
-    told: DualMetric
+    told: Metric
     sheets: list[Sheet]
     figures: list[Drawn]
     variance: pd.DataFrame
+
+    @property
+    def printed(self) -> bool:
+        """Whether the paper prints the metric."""
+        return self.study.metric in PRINTED_AS
 
     @property
     def shown(self) -> list[Sheet]:
@@ -70,7 +77,7 @@ def write_crossval(
     test, auto_parametric : how detectors are compared; see :func:`cell_tests`.
     """
     folder = Path(folder)
-    measured = [name for name in DUAL_METRICS if name in table.metrics]
+    measured = [each.name for each in CROSSVAL if each.name in table.metrics]
     studies = [study_metric(table, name, test=test, auto_parametric=auto_parametric) for name in measured]
     parts = [metric_part(study, variance_table(table, study.metric)) for study in studies]
     overall = list(overall_sheets(studies))
@@ -116,7 +123,7 @@ def metric_part(study: MetricStudy, variance: pd.DataFrame, *, pairs: bool = Tru
     ----------
     pairs : the tables that compare every two detectors, too.
     """
-    told = DUAL_METRICS[study.metric]
+    told = METRICS[study.metric]
     tables = list(metric_sheets(study) if pairs else _by_cell(study))
     return MetricPart(study, told, tables, list(_figures(study, variance)), variance)
 

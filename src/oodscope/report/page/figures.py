@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from oodscope.document.wording import headline_metrics
-from oodscope.metrics.catalog import MEAN
+from oodscope.metrics.metric import MEAN
+from oodscope.protocols.registry import headline_metrics
 from oodscope.report.plots.budget import auroc_against_budget
 from oodscope.report.plots.cost import cost_against_quality
 from oodscope.report.plots.crossval_matrix import crossval_matrix

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from oodscope.document.grid import spans
 from oodscope.document.trial import Entry, Trial
 from oodscope.document.wording import TRACKS
-from oodscope.metrics.catalog import Tuning
+from oodscope.metrics.metric import Tuning
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,12 @@ from markupsafe import Markup
 
 from oodscope.document import html as table_html
 from oodscope.document.grid import Grid
-from oodscope.document.wording import LABELS, heading, headline_metrics
-from oodscope.metrics.catalog import MEAN
+from oodscope.document.wording import heading
+from oodscope.metrics.catalog import METRICS
+from oodscope.metrics.metric import MEAN
+from oodscope.protocols.arrange import WITHOUT_DETECTOR, pivot
+from oodscope.protocols.registry import headline_metrics
 from oodscope.report.page.trials import section
-from oodscope.results.arrange import WITHOUT_DETECTOR, pivot
 from oodscope.results.record import RunRecord
 from oodscope.runs.evaluation.run import Result
 from oodscope.runs.opened import OpenedRuns
@@ -63,7 +65,7 @@ def _tables(result: Result, protocol: str) -> Iterator[MetricTable]:
     for view in sorted(views, key=lambda name: name != protocol):
         own = result.measurements.filter(protocol=view)
         measured = own.distinct("metric")
-        order = dict.fromkeys([*headline_metrics(protocol), *_ORDER, *LABELS])
+        order = dict.fromkeys([*headline_metrics(protocol), *_ORDER, *METRICS])
         for metric in order:
             if metric in measured and metric not in WITHOUT_DETECTOR:
                 grid = pivot(own, view, metric).grid

@@ -7,9 +7,10 @@ import numpy as np
 from oodscope.base.errors import DataError
 from oodscope.document.grid import Cell, Grid
 from oodscope.document.trial import APART, BY_VALUE, NEMENYI, PAIRED, Entry, Trial, in_order
-from oodscope.document.wording import LABELS, headline_metrics, higher_is_better
+from oodscope.document.wording import higher_is_better, label
 from oodscope.metrics.comparison.many_sets import critical_difference
 from oodscope.metrics.crossval.class_groups import class_group_intervals
+from oodscope.protocols.registry import headline_metrics
 from oodscope.results.measurement import Measurement
 from oodscope.runs.attack import run as attacks
 from oodscope.runs.attack.run import Attack
@@ -162,8 +163,8 @@ def _trial(
 def _what(grid: Grid) -> str:
     column = grid.columns[0]
     if column.group in ("near", "far"):
-        return f"{column.group}-OOD {LABELS[grid.metric]}"
-    return f"{LABELS[grid.metric]}, mean of {column.group.replace('_', '-')} sets"
+        return f"{column.group}-OOD {label(grid.metric)}"
+    return f"{label(grid.metric)}, mean of {column.group.replace('_', '-')} sets"
 
 
 def _cell(row: Measurement) -> Cell:

@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from oodscope.document.trial import Entry, Trial
-from oodscope.document.wording import headline_metrics, percent
-from oodscope.metrics.catalog import MEAN, Tuning
+from oodscope.document.wording import percent
+from oodscope.metrics.metric import MEAN, Tuning
+from oodscope.protocols.arrange import UNRANKED
+from oodscope.protocols.registry import headline_metrics
 from oodscope.report.page.trials import finished_study, section
-from oodscope.results.arrange import UNRANKED
 from oodscope.results.measurement import Measurement
 from oodscope.runs.attack import run as attacks
 from oodscope.runs.evaluation.run import Result

@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from oodscope.base.errors import DataError
+from oodscope.document.wording import label
 from oodscope.metrics.comparison.many_sets import FEWEST_SETS
 from oodscope.metrics.crossval.convergence import running_mean
-from oodscope.metrics.crossval.metrics import DUAL_METRICS
 from oodscope.report.paper.figure import PaperFigure
 from oodscope.report.paper.heatmap import heatmap
 from oodscope.report.paper.style import COLUMN, GREY, PAGE, PALE, legend_above, plain_axes, style_of
@@ -199,7 +199,7 @@ def _letters(study: MetricStudy, characters: int, panels: int) -> float:
 
 
 def _metric(study: MetricStudy) -> str:
-    return DUAL_METRICS[study.metric].label
+    return label(study.metric)
 
 
 PAPER = "DCV-ROOD"

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from oodscope.base.errors import DataError
-from oodscope.metrics.catalog import MEAN
+from oodscope.metrics.metric import MEAN
 from oodscope.results.measurement import Measurement
 from oodscope.runs.evaluation.run import Result
 from oodscope.runs.opened import OpenedRuns

@@ -7,8 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from oodscope.base.errors import DataError
-from oodscope.document.wording import LABELS
-from oodscope.metrics.catalog import MEAN
+from oodscope.document.wording import label
+from oodscope.metrics.metric import MEAN
 from oodscope.report.paper.figure import PaperFigure
 from oodscope.report.paper.fitting import only_result, results_with
 from oodscope.report.paper.heatmap import heatmap
@@ -79,7 +79,7 @@ def der_against_accuracy(study: Study, metric: str = METRIC) -> Figure:
         panel.set_title(detector)
     same_scale(panels)
     figure.supxlabel("accuracy on id_test, %", fontsize=8)
-    figure.supylabel(f"{LABELS[metric]}, % (lower is better)", fontsize=8)
+    figure.supylabel(f"{label(metric)}, % (lower is better)", fontsize=8)
     if len(families) > 1:
         legend_above(figure, panels[0], 7)
     return figure
@@ -107,7 +107,7 @@ def robust_models(study: Study, metric: str = METRIC) -> Figure:
     panel.plot(places, accuracy, color="black", linestyle=":", linewidth=1.4, label="accuracy, %")
     panel.set_xticks(places, [f"{radius:g}" for radius in radii if radius is not None])
     panel.set_xlabel("radius of adversarial training")
-    panel.set_ylabel(f"{LABELS[metric]}, % (lower is better)")
+    panel.set_ylabel(f"{label(metric)}, % (lower is better)")
     plain_axes(panel)
     legend_above(figure, panel, 3)
     return figure
@@ -131,7 +131,7 @@ def strategy_heatmap(study: Study, metric: str = METRIC) -> Figure:
     figure = Figure(figsize=(PAGE if wide else COLUMN, 1.0 + 0.27 * len(strategies)), layout="constrained")
     panel = figure.add_subplot()
     image = heatmap(panel, values, strategies, study.detectors, "{:.1f}")
-    figure.colorbar(image, ax=panel, label=f"{LABELS[metric]}, %", fraction=0.06).outline.set_visible(False)
+    figure.colorbar(image, ax=panel, label=f"{label(metric)}, %", fraction=0.06).outline.set_visible(False)
     return figure
 
 
@@ -152,7 +152,7 @@ def distillation(study: Study, metric: str = METRIC) -> Figure:
         panel.set_ylim(-0.6, len(detectors) - 0.4)
         panel.set_title(distilled)
     same_scale(panels, y=False)
-    figure.supxlabel(f"{LABELS[metric]}, % (lower is better)", fontsize=8)
+    figure.supxlabel(f"{label(metric)}, % (lower is better)", fontsize=8)
     legend_above(figure, panels[0], 2)
     return figure
 

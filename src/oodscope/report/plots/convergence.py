@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from oodscope.base.errors import DataError
-from oodscope.document.wording import LABELS
+from oodscope.document.wording import label
 from oodscope.metrics.crossval.convergence import running_mean
 from oodscope.report.plots.bins import Numbers
 from oodscope.report.plots.marks import axis, layout, line
@@ -33,10 +33,10 @@ def convergence(table: CrossValidationTable, metric: str = "auroc") -> PlotlyFig
     places = detector_positions(table.detectors)
     top = 1.05 * max(float(np.abs(away[1:]).max()), float(reach[1]))
     curves = [_curve(n, away[:, place], name, place, top) for name, place in places.items()]
-    label = LABELS.get(metric, metric)
+    named = label(metric)
     return PlotlyFigure(
         figure_name("convergence", metric),
-        f"How the truth settles: {label}",
+        f"How the truth settles: {named}",
         f"Mean over {len(table.cells)} experiments of the first n hold-outs, in points from the mean of all "
         f"{len(series):,}. The area is twice the standard error after n hold-outs: what is still open at its right end "
         "stays open.",

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from oodscope.document.wording import LABELS, headline_metrics, higher_is_better
-from oodscope.metrics.catalog import MEAN
+from oodscope.document.wording import higher_is_better, label
+from oodscope.metrics.metric import MEAN
+from oodscope.protocols.registry import headline_metrics
 from oodscope.report.plots.marks import axis, layout, line
 from oodscope.report.plots.plot import PlotlyFigure, figure_name, plain, shown
 from oodscope.report.plots.positions import detector_positions
@@ -36,7 +37,7 @@ def cost_against_quality(
     front = pareto_front(points, higher_is_better=up)
     named = range(len(measured)) if len(measured) <= LABELLED else front
     markers = [_point(row, places[row.detector], number in named) for number, row in enumerate(measured)]
-    words = f"{LABELS.get(metric, metric)}, mean over the {group.replace('_', ' ')} sets"
+    words = f"{label(metric)}, mean over the {group.replace('_', ' ')} sets"
     return PlotlyFigure(
         figure_name("cost", protocol, group, metric),
         f"Cost against quality: {words}",

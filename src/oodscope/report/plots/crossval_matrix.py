@@ -1,6 +1,6 @@
 """The matrix of a cross-validation: every detector in every experiment."""
 
-from oodscope.document.wording import LABELS, higher_is_better
+from oodscope.document.wording import higher_is_better, label
 from oodscope.report.plots.marks import heat, layout, names, square
 from oodscope.report.plots.plot import PlotlyFigure, figure_name, shown
 from oodscope.runs.crossval.run import CrossValidationTable
@@ -20,7 +20,7 @@ def crossval_matrix(table: CrossValidationTable, metric: str = "auroc") -> Plotl
     ranks = 1 + (better[None, :, :] > better[:, None, :]).sum(axis=1)
     return PlotlyFigure(
         figure_name("crossval", "matrix", metric),
-        f"{LABELS.get(metric, metric)} of every detector in every experiment",
+        f"{label(metric)} of every detector in every experiment",
         f"The {source}, in percent, {'higher' if higher_is_better(metric) else 'lower'} is better. A pointer shows the "
         "rank among the detectors of an experiment.",
         (

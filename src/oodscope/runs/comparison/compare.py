@@ -6,13 +6,12 @@ from itertools import combinations
 import pandas as pd
 
 from oodscope.base.errors import DataError, UnknownNameError
-from oodscope.document.wording import higher_is_better
-from oodscope.metrics.catalog import MEAN
+from oodscope.metrics.catalog import AUROC, METRICS
 from oodscope.metrics.comparison.multiplicity import holm
 from oodscope.metrics.comparison.paired import PairedTest, paired_bootstrap, paired_delong
-from oodscope.metrics.resampling.resampling import bootstrap_each
-from oodscope.protocols.base import PROTOCOLS, get_protocol
-from oodscope.protocols.ranking import Separation, separate
+from oodscope.metrics.metric import MEAN, Metric
+from oodscope.protocols.ranking import Separation, resample, separate
+from oodscope.protocols.registry import PROTOCOLS
 from oodscope.results.scoretable import ScoreTable
 from oodscope.runs.comparison.comparison import Comparison, Comparisons
 from oodscope.runs.evaluation.run import Result
@@ -41,9 +40,9 @@ def compare(
     detectors : which; all (or all that both have) by default.
     protocol : whose negatives count; the first one of the run that ranks, by default.
     """
-    higher_is_better(metric)
-    name = protocol or next((each for each in first.record.protocols if PROTOCOLS[each].negatives), "standard")
-    negatives = get_protocol(name).negatives
+    measure = METRICS[metric]
+    name = protocol or next((each for each in first.record.protocols if PROTOCOLS.get(each).negatives), "standard")
+    negatives = PROTOCOLS.get(name).negatives
     if not negatives:
         raise DataError(f"protocol {name!r} does not rank images, so its numbers cannot be compared pair by pair")
     if second is None:
@@ -56,7 +55,7 @@ def compare(
     separations = {each: found for each, found in separate(scores, negatives).items() if any(each in p for p in pairs)}
     if not separations[pairs[0][0]].groups:
         raise DataError("there is no near or far set to compare on")
-    test = _test(separations, metric, int(first.scores.metadata.get("seed") or 0), level)
+    test = _test(separations, measure, first.scores.context.seed or 0, level)
     return Comparisons(_rows(separations, pairs, test, {"protocol": name, "metric": metric}))
 
 
@@ -94,12 +93,11 @@ def _rows(
     return rows
 
 
-def _test(separations: Mapping[str, Separation], metric: str, seed: int, level: float) -> Test:
-    if metric == "auroc":
+def _test(separations: Mapping[str, Separation], metric: Metric, seed: int, level: float) -> Test:
+    if metric.name == AUROC.name:
         return lambda a, b, sets: paired_delong(separations[a].placements(sets), separations[b].placements(sets), level)
-    samples = {name: (each.negative, each.foreign) for name, each in separations.items()}
-    draws = bootstrap_each(samples, seed=seed, metrics=[metric])
-    return lambda a, b, sets: paired_bootstrap(draws[a], draws[b], metric, sets, level)
+    draws = resample(separations, [metric], seed=seed)
+    return lambda a, b, sets: paired_bootstrap(draws[a], draws[b], metric.name, sets, level)
 
 
 def _chosen(asked: Sequence[str] | None, known: Sequence[str]) -> list[str]:
@@ -139,6 +137,5 @@ def _joined(first: Result, second: Result, detectors: Sequence[str]) -> tuple[Sc
     other = theirs.reindex(mine.index)
     columns = {a: mine[name].to_numpy() for name, (a, _) in zip(detectors, pairs)}
     columns |= {b: other[name].to_numpy() for name, (_, b) in zip(detectors, pairs)}
-    described: dict[str, dict[str, object]] = {name: {} for name in columns}
     joined = pd.concat([frame, pd.DataFrame(columns, index=frame.index)], axis=1).reset_index()
-    return ScoreTable(joined, {"detectors": described}), pairs
+    return ScoreTable(joined, {"detectors": {name: {} for name in columns}}), pairs

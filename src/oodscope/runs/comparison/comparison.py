@@ -13,8 +13,8 @@ from rich.text import Text
 from oodscope.document.grid import Column
 from oodscope.document.html import block, note
 from oodscope.document.sheet import Entry, Sheet
-from oodscope.document.wording import LABELS, explanation, heading, higher_is_better
-from oodscope.metrics.catalog import MEAN
+from oodscope.document.wording import explanation, heading, higher_is_better, label
+from oodscope.metrics.metric import MEAN
 
 _QUOTED = 3
 
@@ -63,7 +63,7 @@ class Comparison:
 
     def __str__(self) -> str:
         where = f"{self.group} OOD" if self.set == MEAN else self.set
-        metric = LABELS.get(self.metric, self.metric)
+        metric = label(self.metric)
         # told as a gain of the better one, whichever came first and whichever way the metric points
         gain = 1.0 if higher_is_better(self.metric) else -1.0
         names = (self.first, self.second)

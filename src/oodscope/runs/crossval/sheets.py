@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from oodscope.document.sheet import Entry, Sheet
 from oodscope.document.wording import span
-from oodscope.metrics.crossval.metrics import DUAL_METRICS
+from oodscope.metrics.catalog import METRICS
 from oodscope.runs.crossval.study import MetricStudy
 
 ALPHAS = (0.1, 0.05, 0.01)
@@ -21,7 +21,7 @@ _DEPENDENT = "The cells share networks and images, so these p-values come out to
 
 def label(metric: str) -> str:
     """How tables call a metric."""
-    return DUAL_METRICS[metric].label
+    return METRICS[metric].label
 
 
 def starred(p: float) -> str:

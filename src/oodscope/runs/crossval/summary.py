@@ -5,7 +5,7 @@ import numpy as np
 from oodscope.base.errors import DataError
 from oodscope.document.sheet import Entry, Sheet
 from oodscope.document.wording import percent
-from oodscope.metrics.crossval.metrics import DUAL_METRICS
+from oodscope.metrics.catalog import METRICS
 from oodscope.runs.crossval.run import CrossValidationTable
 from oodscope.runs.crossval.study import study_metric
 
@@ -15,7 +15,7 @@ HEADLINE = "auroc"
 def summary(table: CrossValidationTable) -> Sheet:
     """A row per detector, best first, and a column per way of training; the truth where hold-outs were made."""
     metric = HEADLINE if HEADLINE in table.metrics else table.metrics[0]
-    title = f"{DUAL_METRICS[metric].label} ↑, mean over {len({cell.pair for cell in table.cells})} pairs of sets"
+    title = f"{METRICS[metric].heading}, mean over {len({cell.pair for cell in table.cells})} pairs of sets"
     try:
         study = study_metric(table, metric)
     except DataError as error:

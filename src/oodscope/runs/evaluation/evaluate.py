@@ -16,10 +16,10 @@ from oodscope.data.similarity.duplicates import find_duplicates
 from oodscope.detectors.base import Detector, Needs
 from oodscope.detectors.registry import DETECTORS, create_detector
 from oodscope.execution.progress import SILENT, Progress
-from oodscope.metrics.catalog import Tuning
+from oodscope.metrics.metric import Tuning
 from oodscope.models.classifier.classifier import Classifier
-from oodscope.protocols.base import Protocol, get_protocol
-from oodscope.protocols.human_centric.options import HumanCentric
+from oodscope.protocols.base import Protocol
+from oodscope.protocols.registry import Asked, read_protocols
 from oodscope.results.measurement import Measurements
 from oodscope.results.record import RunRecord, SetRecord, environment
 from oodscope.results.scoretable import ScoreTable
@@ -35,14 +35,13 @@ def evaluate(
     classifier: Classifier | nn.Module,
     benchmark: Benchmark,
     detectors: str | Detector | Iterable[str | Detector] = ALL,
-    protocols: str | Sequence[str] = ("standard",),
+    protocols: Asked | Iterable[Asked] = ("standard",),
     *,
     tune: Tuning = "default",
     store: ActivationStore | None = None,
     batch_size: int = 256,
     seed: int = 0,
     recipe: str = "",
-    human_centric: HumanCentric | None = None,
     progress: Progress = SILENT,
 ) -> Result:
     """Judge detectors on a benchmark.
@@ -55,7 +54,8 @@ def evaluate(
     classifier : a ``Classifier``, or any module, which then sees images through the benchmark's preprocessing.
     detectors : names, detector objects, or ``"all"``: all that apply, the others listed with the reason. A
         detector named explicitly that does not apply is an error.
-    protocols : ``"standard"``, ``"full_spectrum"``, ``"human_centric"``.
+    protocols : names (``"standard"``, ``"full_spectrum"``, ``"human_centric"``, ...), or objects with options such as
+        ``HumanCentric(threshold_split=True)``.
     tune : ``"default"`` takes hyper-parameters as given; ``"ood_val"`` searches them on ``id_val`` and ``ood_val``;
         ``"id_only"`` searches them on ``id_val`` and outliers made from it by shuffling tiles. Rows say which,
         and the three are ranked apart.
@@ -63,13 +63,10 @@ def evaluate(
     batch_size : images per forward pass; the numbers do not depend on it beyond rounding.
     seed : of the bootstrap.
     recipe : how the model was trained, for the record.
-    human_centric : options of that protocol, such as ``HumanCentric(threshold_split=True)``.
     progress : who is told how far the work has come; ``oodscope.ConsoleProgress()`` shows bars.
     """
     started = perf_counter()
-    judges = [get_protocol(name) for name in ([protocols] if isinstance(protocols, str) else protocols)]
-    if not judges:
-        raise OodscopeError("no protocol given; use protocols=['standard']")
+    asked = read_protocols(protocols)
     if tune not in get_args(Tuning):
         raise UnknownNameError("tuning track", str(tune), get_args(Tuning), f"Known: {', '.join(get_args(Tuning))}")
     if not isinstance(classifier, Classifier):
@@ -77,37 +74,36 @@ def evaluate(
     if benchmark.transform is not None:
         classifier = classifier.with_default_transform(benchmark.transform)
     _check_classes(classifier, benchmark)
-    for judge in judges:
-        judge.check(benchmark)
+    prepared = benchmark
+    for protocol in asked:
+        protocol.check(benchmark)
+        prepared = protocol.prepare(prepared, seed)
     chosen, skipped = _choose(detectors, classifier, benchmark)
     exposure = find_exposure(classifier, benchmark)
     notes = _notes(benchmark, chosen)
     store = store or ActivationStore()
     forwarded = store.forwarded
-    options = human_centric or HumanCentric()
     scores = score_benchmark(
         classifier,
-        benchmark,
+        prepared,
         chosen,
         track=tune,
         store=store,
         batch_size=batch_size,
-        roles=[role for judge in judges for role in judge.roles],
-        options=options,
-        seed=seed,
+        roles=[role for protocol in asked for role in protocol.roles],
         progress=progress,
+        **_context(classifier, benchmark, seed, recipe),
+        exposure=exposure,
+        protocols={protocol.name: protocol.options for protocol in asked if protocol.options},
     )
-    scores.metadata.update(_context(classifier, benchmark, seed, recipe), exposure=exposure)
-    if "human_centric" in [judge.name for judge in judges]:
-        scores.metadata["human_centric"] = options.model_dump()
-        notes += _split_note(scores, options)
-    measurements = _measure(judges, scores, progress)
+    notes += [note for protocol in asked for note in protocol.notes(scores)]
+    measurements = _measure(asked, scores, progress)
     gallery = picture_hardest(benchmark, scores)
     record = _record(
         classifier,
         benchmark,
         scores,
-        protocols=[judge.name for judge in judges],
+        protocols=[protocol.name for protocol in asked],
         skipped=skipped,
         notes=notes,
         costs={"seconds": perf_counter() - started},
@@ -162,20 +158,11 @@ def _notes(benchmark: Benchmark, detectors: Sequence[Detector]) -> list[str]:
     return [*benchmark.notes, *notes, *find_duplicates(benchmark).notes()]
 
 
-def _split_note(scores: ScoreTable, options: HumanCentric) -> list[str]:
-    if not options.threshold_split:
-        return []
-    rows = scores.metadata["training_rows"]
-    return [
-        f"detectors were fitted on {rows['fitted']} images of id_train, thresholds taken from {rows['scored']} others"
-    ]
-
-
-def _measure(judges: Sequence[Protocol], scores: ScoreTable, progress: Progress) -> Measurements:
+def _measure(protocols: Sequence[Protocol], scores: ScoreTable, progress: Progress) -> Measurements:
     measurements = Measurements()
-    with progress.stage("measure", len(judges)) as advance:
-        for judge in judges:
-            measurements = measurements + judge.measure(scores)
+    with progress.stage("measure", len(protocols)) as advance:
+        for protocol in protocols:
+            measurements = measurements + protocol.measurements(scores)
             advance(1)
     return measurements
 
@@ -187,6 +174,7 @@ def _context(classifier: Classifier, benchmark: Benchmark, seed: int, recipe: st
         "benchmark": benchmark.name,
         "benchmark_version": benchmark.version,
         "model": classifier.name,
+        "fingerprint": classifier.fingerprint,
         "recipe": recipe,
         "seed": seed,
     }
@@ -194,7 +182,7 @@ def _context(classifier: Classifier, benchmark: Benchmark, seed: int, recipe: st
 
 def _record(classifier: Classifier, benchmark: Benchmark, scores: ScoreTable, **course: Any) -> RunRecord:
     return RunRecord(
-        id=scores.metadata["run"],
+        id=scores.context.run,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         oodscope_version=version("oodscope"),
         benchmark=benchmark.name,
@@ -204,7 +192,7 @@ def _record(classifier: Classifier, benchmark: Benchmark, scores: ScoreTable, **
                 role=role,
                 n=len(images),
                 fingerprint=images.fingerprint,
-                exposure=scores.metadata["exposure"].get(images.name, ""),
+                exposure=scores.context.exposure.get(images.name, ""),
                 unreadable=len(images.skipped),
             )
             for role, images in benchmark.members()
@@ -214,7 +202,7 @@ def _record(classifier: Classifier, benchmark: Benchmark, scores: ScoreTable, **
         transform=str(classifier.transform),
         head=classifier.describe(),
         **network_record(classifier),
-        seed=scores.metadata["seed"],
+        seed=scores.context.seed or 0,
         precision=PRECISION,
         device=str(classifier.device),
         environment=environment(),

@@ -15,8 +15,8 @@ from oodscope.base.files import atomic_path, file_sha256, write_text
 from oodscope.document import html
 from oodscope.document.html import block
 from oodscope.document.table import Table
-from oodscope.document.wording import headline_metrics
-from oodscope.results.arrange import pivot
+from oodscope.protocols.arrange import pivot
+from oodscope.protocols.registry import headline_metrics
 from oodscope.results.gallery import Gallery
 from oodscope.results.measurement import Measurements
 from oodscope.results.record import RunRecord

@@ -1,7 +1,6 @@
 """From a classifier and a benchmark to scores: one pass per image, every detector from it."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import product
 from time import perf_counter
 from typing import Any
@@ -26,9 +25,8 @@ from oodscope.detectors.registry import create_detector
 from oodscope.detectors.tuning import Fitted, fit_detector
 from oodscope.execution.memory import PeakMemory
 from oodscope.execution.progress import SILENT, Advance, Progress
-from oodscope.metrics.catalog import Tuning
+from oodscope.metrics.metric import Tuning
 from oodscope.models.classifier.classifier import Classifier
-from oodscope.protocols.human_centric.options import HumanCentric
 from oodscope.results.scoretable import ScoreTable
 
 
@@ -42,48 +40,6 @@ def network_record(classifier: Classifier) -> dict[str, Any]:
         "trained_on": [each.name if isinstance(each, ImageSet) else each for each in classifier.trained_on],
         "pretrained_on": list(classifier.pretrained_on),
     }
-
-
-@dataclass(frozen=True)
-class TrainingRows:
-    """The two uses of ``id_train``; the same images unless a split was asked for, or there are very many.
-
-    Parameters
-    ----------
-    fitted : what detectors learn from.
-    scored : what thresholds are read from.
-    """
-
-    fitted: ImageSet
-    scored: ImageSet
-
-    def record(self) -> dict[str, int]:
-        """How many images each use has, for the score table."""
-        return {"fitted": len(self.fitted), "scored": len(self.scored)}
-
-
-def training_rows(images: ImageSet, options: HumanCentric, seed: int) -> TrainingRows:
-    """Divide ``id_train`` as the options say, by a seeded draw."""
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(4,)))
-    fitted, scored = images, images
-    if options.threshold_split:
-        half = _half_of_each_class(images.labels, rng)
-        fitted, scored = images.take(np.flatnonzero(half)), images.take(np.flatnonzero(~half))
-    if len(scored) > options.train_rows:
-        scored = scored.take(np.sort(rng.choice(len(scored), size=options.train_rows, replace=False)))
-    return TrainingRows(fitted, scored)
-
-
-def _half_of_each_class(labels: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.bool_]:
-    """True for every second image of each class in a random order; the odd one is fitted on."""
-    shuffled = rng.permutation(len(labels))
-    by_class = shuffled[np.argsort(labels[shuffled], kind="stable")]
-    ordered = labels[by_class]
-    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-    rank = np.arange(len(labels)) - np.repeat(starts, np.diff(np.append(starts, len(labels))))
-    half = np.zeros(len(labels), dtype=bool)
-    half[by_class] = rank % 2 == 0
-    return half
 
 
 TESTED: tuple[Role, ...] = ("id_test", "near", "far", "csid")
@@ -117,9 +73,8 @@ def score_benchmark(
     store: ActivationStore,
     batch_size: int,
     roles: Sequence[Role] = (),
-    options: HumanCentric | None = None,
-    seed: int = 0,
     progress: Progress = SILENT,
+    **context: Any,
 ) -> ScoreTable:
     """Scores of all test images under all detectors.
 
@@ -128,22 +83,20 @@ def score_benchmark(
     track : how hyper-parameters are chosen; see ``evaluate``.
     store : where activations are read from and kept.
     roles : what is scored beside the test sets, such as ``id_train`` and ``id_val``.
-    options : how ``id_train`` is divided between fitting and scoring, where it is scored.
-    seed : of that division.
+    context : what else the table says of itself; see :class:`ScoreContext`.
     """
 
     def extract(images: ImageSet, probes: Iterable[Probe]) -> Activations:
         unique = tuple(dict.fromkeys(probes))
         return store.extract(classifier, images, probes=unique, batch_size=batch_size, progress=progress)
 
-    learned, metadata = benchmark, dict[str, Any]()
-    if "id_train" in roles and benchmark.id_train is not None:
-        training = training_rows(benchmark.id_train, options or HumanCentric(), seed)
-        learned, benchmark = (replace(benchmark, id_train=each) for each in (training.fitted, training.scored))
-        metadata["training_rows"] = training.record()
-    fitted = _fit_all(classifier, learned, detectors, track, extract, progress)
+    fitted = _fit_all(classifier, benchmark, detectors, track, extract, progress)
     probes = [probe for each in fitted for probe in each.detector.probes]
-    tested = [(role, images) for role, images in benchmark.members() if role in (*TESTED, *roles)]
+    tested = [
+        (role, (role == "id_train" and benchmark.scored_train) or images)
+        for role, images in benchmark.members()
+        if role in (*TESTED, *roles)
+    ]
     activations = {images.name: extract(images, probes) for _, images in tested}
     with progress.stage("score", len(fitted)) as advance:
         columns, costs = _score_all(fitted, activations, advance)
@@ -152,7 +105,11 @@ def score_benchmark(
     )
     described = {each.id: each.record() | costs[each.id] for each in fitted}
     classes = {images.name: list(images.class_names) for _, images in tested}
-    return ScoreTable(frame.assign(**columns), {"detectors": described, "classes": classes, **metadata})
+    known: dict[str, Any] = {"detectors": described, "classes": classes, **context}
+    if "id_train" in roles and benchmark.id_train is not None:
+        scored = benchmark.scored_train or benchmark.id_train
+        known["training_rows"] = {"fitted": len(benchmark.id_train), "scored": len(scored)}
+    return ScoreTable(frame.assign(**columns), known)
 
 
 def fit_scorers(

@@ -8,9 +8,9 @@ import pandas as pd
 
 from oodscope.base.errors import DataError
 from oodscope.document.table import Table
-from oodscope.document.wording import headline_metrics
 from oodscope.metrics.interval import t_interval
-from oodscope.results.arrange import pivot
+from oodscope.protocols.arrange import pivot
+from oodscope.protocols.registry import headline_metrics
 from oodscope.results.measurement import Measurement, Measurements
 from oodscope.runs.evaluation.run import Result
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from oodscope.document.wording import percent, span
-from oodscope.metrics.catalog import MEAN
+from oodscope.metrics.metric import MEAN
 from oodscope.runs.generated.ranks import ALL, rank_agreements
 from oodscope.runs.generated.run import WORST, GeneratedStudy
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oodscope.metrics.catalog import MEAN
 from oodscope.metrics.generated.rank_agreement import kendall, kendall_interval, kendall_within
 from oodscope.metrics.interval import Interval
+from oodscope.metrics.metric import MEAN
 from oodscope.runs.generated.run import GeneratedStudy
 
 ALL, INDEPENDENT, WITHIN = "all networks", "networks that made nothing", "within networks"

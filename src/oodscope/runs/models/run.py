@@ -12,7 +12,7 @@ from oodscope.base.config import StrictModel, parse
 from oodscope.base.errors import DataError
 from oodscope.document.text import escaped
 from oodscope.document.wording import percent
-from oodscope.metrics.catalog import MEAN
+from oodscope.metrics.metric import MEAN
 from oodscope.results.measurement import Measurements
 from oodscope.runs.evaluation.run import Result
 

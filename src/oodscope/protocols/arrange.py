@@ -7,43 +7,27 @@ from statistics import median
 from oodscope.base.errors import DataError
 from oodscope.document.grid import Cell, Column, Grid, Row
 from oodscope.document.table import Table
-from oodscope.document.wording import (
-    CLOSE,
-    EXPOSED,
-    TRACKS,
-    explanation,
-    headline_metrics,
-    higher_is_better,
-    percent,
-    unit_of,
-)
-from oodscope.metrics.catalog import MEAN
+from oodscope.document.wording import CLOSE, EXPOSED, TRACKS, explanation, higher_is_better, unit_of
+from oodscope.metrics.metric import MEAN
+from oodscope.protocols.registry import headline_metrics, protocol_of
 from oodscope.results.measurement import Measurement, Measurements
-
-FIRST = ("near", "far", "all", "label_shift", "input_shift")
-"""Groups that lead a table, in this order."""
-
-UNRANKED = ("csid", "id")
-"""Groups in which no detector can win: against csid sets a good one should separate little, not much."""
-
-WITHOUT_DETECTOR = {"der_accept_all": "accept all", "der_reject_all": "reject all"}
-"""What is reached without a detector, told below every table of error rates."""
 
 
 def arrange(measurements: Measurements, protocol: str, metric: str) -> Grid:
     """Arrange one metric under one protocol. Two values for one cell are an error: filter by run first."""
     higher = higher_is_better(metric)
+    spoken = protocol_of(protocol)
     chosen = measurements.filter(protocol=protocol, metric=metric)
     if not chosen:
         known = ", ".join(measurements.filter(metric=metric).distinct("protocol")) or "none"
         raise DataError(f"no {metric} was measured under protocol {protocol!r}; protocols with it: {known}")
-    columns = ordered(Column(row.group, row.set) for row in chosen)
+    columns = ordered((Column(row.group, row.set) for row in chosen), protocol)
     cells = _cells(chosen)
     rows = []
     for tuning in TRACKS:
         detectors = dict.fromkeys(row.detector for row in chosen if row.tuning == tuning)
         track = [[cells.get((tuning, name, column)) for column in columns] for name in detectors]
-        marked = [_mark(column, entries, higher) for column, entries in zip(columns, zip(*track))]
+        marked = [_mark(column, entries, higher, spoken.unranked) for column, entries in zip(columns, zip(*track))]
         rows += sorted(
             (Row(name, tuning, entries) for name, entries in zip(detectors, zip(*marked))),
             key=lambda row: _sort_key(row, higher),
@@ -55,28 +39,20 @@ def arrange(measurements: Measurements, protocol: str, metric: str) -> Grid:
         tuple(columns),
         tuple(rows),
         tuple((row.set, Cell(row.value, row.low, row.high, exposure=row.exposure)) for row in accuracy),
-        (*_notes(chosen + accuracy, columns), *_baselines(measurements.filter(protocol=protocol), metric)),
+        (
+            *_notes(chosen + accuracy, columns, spoken.unranked),
+            *spoken.baselines(measurements.filter(protocol=protocol), metric),
+        ),
     )
 
 
-def _baselines(measurements: Measurements, metric: str) -> list[str]:
-    if not metric.startswith("der"):
-        return []
-    said = []
-    for name, words in WITHOUT_DETECTOR.items():
-        means = measurements.filter(metric=name, set=MEAN)
-        if means:
-            said.append(f"{words} {', '.join(f'{percent(row.value)} ({row.group} mean)' for row in means)}")
-    return [f"Without a detector: {'; '.join(said)}."] if said else []
-
-
-def ordered(columns: Iterable[Column]) -> list[Column]:
+def ordered(columns: Iterable[Column], protocol: str) -> list[Column]:
     """Each column once, as in every table: leading groups first, in each the mean before its sets.
 
     The mean is what rows are sorted by, and what a narrow screen shows.
     """
     seen = dict.fromkeys(columns)
-    groups = dict.fromkeys([*FIRST, *(column.group for column in seen)])
+    groups = dict.fromkeys([*protocol_of(protocol).groups, *(column.group for column in seen)])
     return [c for group in groups for c in sorted(seen, key=lambda c: c.set != MEAN) if c.group == group]
 
 
@@ -103,10 +79,10 @@ def _cells(chosen: Iterable[Measurement]) -> dict[tuple[str, str, Column], Cell]
     return cells
 
 
-def _mark(column: Column, cells: Sequence[Cell | None], higher: bool) -> list[Cell | None]:
+def _mark(column: Column, cells: Sequence[Cell | None], higher: bool, unranked: Sequence[str]) -> list[Cell | None]:
     """Mark the best of a column, and those that its interval does not tell apart from it."""
     present = [cell for cell in cells if cell is not None]
-    if column.group in UNRANKED or len(present) < 2:
+    if column.group in unranked or len(present) < 2:
         return list(cells)
     pick = max if higher else min
     best = pick(present, key=lambda cell: cell.value)
@@ -138,7 +114,7 @@ def _sort_key(row: Row, higher: bool) -> tuple[bool, float, str]:
     return (lead is None, 0.0 if lead is None else lead.value * (-1 if higher else 1), row.detector)
 
 
-def _notes(chosen: Measurements, columns: Sequence[Column]) -> list[str]:
+def _notes(chosen: Measurements, columns: Sequence[Column], unranked: Sequence[str]) -> list[str]:
     metric = chosen[0].metric
     notes = [explanation(metric)]
     ranked = chosen.filter(metric=metric)
@@ -159,9 +135,9 @@ def _notes(chosen: Measurements, columns: Sequence[Column]) -> list[str]:
         )
     if wide := _class_note(chosen):
         notes.append(wide)
-    if unranked := list(dict.fromkeys(c.group for c in columns if c.group in UNRANKED)):
-        notes.append(f"Columns of {', '.join(unranked)} are shown for information and not ranked.")
-    if "csid" in unranked and metric == "auroc":
+    if shown := list(dict.fromkeys(c.group for c in columns if c.group in unranked)):
+        notes.append(f"Columns of {', '.join(shown)} are shown for information and not ranked.")
+    if "csid" in shown and metric == "auroc":
         notes.append("csid: ID against covariate-shifted ID; 50 is no reaction to the shift.")
     if exposed := dict.fromkeys(said for row in chosen for said in row.exposure.split("; ") if said):
         notes.append(f"{EXPOSED}: the network has met images of this value before ({'; '.join(exposed)}).")
