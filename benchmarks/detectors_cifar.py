@@ -59,7 +59,7 @@ def judge(folder: Path, name: str, only: list[str], device: str) -> dict[str, An
             known = by_set["id_test"]
             near = {each.name: 100 * Ranking(known, by_set[each.name]).auroc for each in bench.near}
             rows[detector] = {
-                **scores.metadata["detectors"][detector],
+                **scores.context.detectors[detector].model_dump(),
                 "near": float(np.mean(list(near.values()))),
                 **near,
             }

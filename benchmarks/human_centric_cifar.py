@@ -38,7 +38,7 @@ def judge(folder: Path, network: str, split: bool, device: str) -> oods.Result:
     if split:  # only the rejection of id_test is shown
         bench = replace(bench, near=(), far=(), csid=())
     options = oods.HumanCentric(threshold_split=split)
-    return oods.evaluate(clf, bench, DETECTORS, "human_centric", human_centric=options)
+    return oods.evaluate(clf, bench, DETECTORS, options)
 
 
 def show(network: str, plain: oods.Result, split: oods.Result) -> None:

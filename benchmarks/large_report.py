@@ -20,7 +20,7 @@ import torch
 
 import oodscope as oods
 from oodscope.base.catalog import catalog
-from oodscope.protocols.base import PROTOCOLS
+from oodscope.protocols.registry import create_protocol
 from oodscope.results.measurement import Measurements
 from oodscope.results.record import RunRecord, SetRecord, environment
 from oodscope.results.scoretable import ScoreTable
@@ -43,6 +43,7 @@ SETS = {  # role, and how far it lies from ID in standard deviations of a detect
 CLASSES = 100
 BENCHMARK = {"benchmark": "large", "benchmark_version": "1"}
 PAIRS = [f"cifar{10 if place < 6 else 100}/far_{place % 6}" for place in range(12)]
+PROTOCOLS = ("standard", "full_spectrum", "human_centric")
 METRICS = (
     "tpr5_id_positive_interpolated",
     "auroc",
@@ -86,7 +87,7 @@ def judged(images: int) -> Result:
     """The scores under three protocols."""
     table = scores(images)
     rows = Measurements()
-    for protocol in PROTOCOLS.values():
+    for protocol in map(create_protocol, PROTOCOLS):
         rows = rows + protocol.measure(table)
     record = RunRecord(
         **BENCHMARK,

@@ -18,7 +18,7 @@ import pandas as pd
 
 from oodscope import __version__
 from oodscope.leaderboard.records.entry import Entry
-from oodscope.leaderboard.records.folder import read_entry, score_metadata, table_lists, write_entry
+from oodscope.leaderboard.records.folder import read_entry, score_context, table_lists, write_entry
 from oodscope.leaderboard.records.keeping import Receipt, write_receipt
 from oodscope.leaderboard.records.records import BenchmarkUse, DetectorUse, ModelUse, Publication, Search, SetUse
 from oodscope.leaderboard.site.render import write_site
@@ -79,7 +79,7 @@ def entries(count: int) -> Iterator[tuple[Entry, ScoreTable]]:
             ),
             scores={"sha256": "0" * 64, "rows": len(frame)},
         )
-        table = ScoreTable(frame.assign(**{detector: scores}), score_metadata(entry))
+        table = ScoreTable(frame.assign(**{detector: scores}), score_context(entry))
         sets = {name: SetUse(role=r, n=k, list_hash=h) for name, (r, k, h) in table_lists(table).items()}
         yield entry.model_copy(update={"benchmark": entry.benchmark.model_copy(update={"sets": sets})}), table
 

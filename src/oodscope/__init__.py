@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from oodscope.execution.console import ConsoleProgress as ConsoleProgress
     from oodscope.models.classifier.classifier import Classifier as Classifier
     from oodscope.models.zoo.zoo import create_model as create_model
-    from oodscope.protocols.human_centric.options import HumanCentric as HumanCentric
+    from oodscope.protocols.human_centric.protocol import HumanCentric as HumanCentric
     from oodscope.report.page.attack import write_attack as write_attack
     from oodscope.report.page.audit import write_audit as write_audit
     from oodscope.report.page.generated import write_generated_study as write_generated_study
@@ -85,7 +85,7 @@ _HOMES = {
     "FunctionScorer": "deploy.function_scorer",
     "GeneratedChecks": "runs.generated.checking",
     "HierarchicalKFold": "data.folds.splitters",
-    "HumanCentric": "protocols.human_centric.options",
+    "HumanCentric": "protocols.human_centric.protocol",
     "ImageSet": "data.imageset",
     "OodscopeError": "base.errors",
     "OutlierExposure": "training.methods.outlier_exposure",

@@ -34,10 +34,10 @@ DETECTORS = ("msp", "knn", "vim", "react")
 def small_result() -> Result:
     """Four detectors of two tuning tracks: enough to sort, and soon drawn."""
     whole = make_result()
-    kept = {name: each for name, each in whole.scores.metadata["detectors"].items() if name in DETECTORS}
+    kept = {name: each for name, each in whole.scores.context.detectors.items() if name in DETECTORS}
     frame = whole.scores.frame.drop(columns=[name for name in whole.scores.detectors if name not in kept])
     rows = Measurements(row for row in whole.measurements if row.detector in ("", *DETECTORS))
-    scores = ScoreTable(frame, {**whole.scores.metadata, "detectors": kept})
+    scores = ScoreTable(frame, {**whole.scores.context.plain(), "detectors": kept})
     return Result(whole.record, rows, scores, hardest_pictures(scores))
 
 

@@ -11,7 +11,7 @@ from tests.cli.test_run import change, project  # noqa: F401
 STUDY = """
 benchmark: bench.yaml
 detectors: [msp]
-human_centric: {threshold_split: true, costs: {false_acceptance: 5}}
+protocols: [{human_centric: {threshold_split: true, costs: {false_acceptance: 5}}}]
 models:
   - {name: one, architecture: small_cnn, weights: net.safetensors, family: CNN}
   - {name: two, architecture: small_cnn, weights: other.safetensors, family: CNN, distilled_from: one}

@@ -202,7 +202,7 @@ class TestVerify:
 
         other = shutil.copytree(folder, board / "other")
         scores = read_scores(folder, read_entry(folder))
-        type(scores)(moved, scores.metadata).save(other / "scores.parquet")
+        type(scores)(moved, scores.context).save(other / "scores.parquet")
         from hashlib import sha256
 
         digest = sha256((other / "scores.parquet").read_bytes()).hexdigest()
@@ -251,7 +251,7 @@ class TestSuspicions:
         folder = enter(board)
         entry = read_entry(folder)
         table = read_scores(folder, entry)
-        spoiled = type(table)(change(table.frame), table.metadata)
+        spoiled = type(table)(change(table.frame), table.context)
         from oodscope.leaderboard.verify.examining import judge
 
         return list(suspicions(entry, spoiled, judge(spoiled, entry.protocols)))

@@ -74,7 +74,7 @@ def test_other_scores_are_another_question(tmp_path, asked):
     before = examiner(folder, entry)
     frame = scores.frame.copy()
     frame[entry.detector.id] = -frame[entry.detector.id]
-    other = write_entry(tmp_path / "other", entry, ScoreTable(frame, scores.metadata))
+    other = write_entry(tmp_path / "other", entry, ScoreTable(frame, scores.context))
     after = examiner(other, read_entry(other))
     assert len(asked) == 2 and after.measurements != before.measurements
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from oodscope.protocols.base import get_protocol
+from oodscope.protocols.registry import create_protocol
 from oodscope.results.scoretable import ScoreTable
 
 SIZES = {
@@ -31,7 +31,7 @@ def scores():
 
 @pytest.fixture(scope="module")
 def measured(scores):
-    return get_protocol("full_spectrum").measure(scores)
+    return create_protocol("full_spectrum").measurements(scores)
 
 
 def auroc(scores, below, above):
@@ -125,10 +125,10 @@ def test_every_form_has_a_table_and_the_first_stays_readable(measured):
 
 
 def test_exposure_is_that_of_the_sets_a_row_was_measured_on(scores):
-    known = ScoreTable(scores.frame, {**scores.metadata, "exposure": {"fog": "seen_in_training"}})
+    known = ScoreTable(scores.frame, {**scores.context.plain(), "exposure": {"fog": "seen_in_training"}})
     flagged = {
         (row.protocol, row.group, row.set)
-        for row in get_protocol("full_spectrum").measure(known).filter(metric="auroc")
+        for row in create_protocol("full_spectrum").measurements(known).filter(metric="auroc")
         if row.exposure
     }
     ood = {("near", "a"), ("near", "b"), ("near", "mean"), ("far", "c"), ("far", "mean")}

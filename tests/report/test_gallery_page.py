@@ -29,7 +29,9 @@ def result():
     rng = np.random.default_rng(0)
     pictures = tuple(rng.integers(0, 256, (30, 40 + 24 * (n % 2), 3)).astype(np.uint8) for n in range(len(keys)))
     names = (EVIL, *map(str, range(1, 10)))
-    scores = ScoreTable(frame, {**made.scores.metadata, "classes": {"held_out": [f"own {n}" for n in range(10)]}})
+    scores = ScoreTable(
+        frame, {**made.scores.context.plain(), "classes": {"held_out": [f"own {n}" for n in range(10)]}}
+    )
     return replace(made, scores=scores, gallery=Gallery(keys, pictures, names))
 
 

@@ -102,7 +102,7 @@ def test_reliability_plots(done):
         _, *lines = panel.lines
         assert len(lines) == len(done.results)
         for line, result in zip(lines, done.results):
-            bins = result.scores.metadata["reliability"][name]
+            bins = result.scores.context.extra["reliability"][name]
             kept = [n for n, count in enumerate(bins["count"]) if count]
             assert line.get_xdata().tolist() == [bins["confidence"][n] for n in kept]
             assert line.get_ydata().tolist() == [bins["accuracy"][n] for n in kept]

@@ -92,7 +92,7 @@ class TestRoc:
         frame = pd.concat([scores.frame] * 6, ignore_index=True)
         frame["unit"] = np.repeat(np.arange(6), len(scores.frame)).astype(str)
         frame["msp"] = rng.normal(size=len(frame)) + shift * (frame["set"] == "held_out")
-        (trace, *_) = lines(roc_of_detector(ScoreTable(frame, scores.metadata), "msp"))
+        (trace, *_) = lines(roc_of_detector(ScoreTable(frame, scores.context), "msp"))
         known, foreign = (frame.loc[frame["set"] == name, "msp"] for name in ("id_test", "held_out"))
         fpr, tpr, _ = roc_curve(*truth(known, foreign), drop_intermediate=False)
         assert max(away(fpr, tpr, trace, len(known))) < 0.85
@@ -188,14 +188,14 @@ class TestDisagreement:
 
     def test_who_orders_nothing_has_no_correlation(self, scores):
         frame = scores.frame.assign(msp=1.0)
-        (heat,) = read(rank_correlations(ScoreTable(frame, scores.metadata), ["msp", "knn"]))["data"]
+        (heat,) = read(rank_correlations(ScoreTable(frame, scores.context), ["msp", "knn"]))["data"]
         assert heat["z"] == [[None, None], [None, 1]]
 
     @pytest.mark.parametrize("tied", [False, True])
     def test_verdicts_are_counted_one_by_one(self, scores, tied):
         chosen = ["msp", "mds", "vim"]
         if tied:  # many images lie exactly at the threshold, and are rejected together
-            scores = ScoreTable(scores.frame.assign(**scores.frame[chosen].round(0)), scores.metadata)
+            scores = ScoreTable(scores.frame.assign(**scores.frame[chosen].round(0)), scores.context)
         (heat,) = read(verdict_differences(scores, chosen))["data"]
         limits = {d: np.quantile(of(scores, d, "id_test"), 0.95) for d in chosen}
         for i, first in enumerate(chosen):
@@ -256,7 +256,7 @@ def test_hostile_names_stay_text():
     scores = make_scores()
     frame = scores.frame.rename(columns={"knn": EVIL}).astype({"set": str})
     frame["set"] = frame["set"].replace("held_out", EVIL)
-    described = {(EVIL if name == "knn" else name): about for name, about in scores.metadata["detectors"].items()}
+    described = {(EVIL if name == "knn" else name): about for name, about in scores.context.detectors.items()}
     table = ScoreTable(frame, {"detectors": described})
     figures = [
         roc_of_detector(table, EVIL),

@@ -113,7 +113,7 @@ def done():
 class TestGenerated:
     def test_reliability_is_that_of_the_bins(self, done):
         network = done.networks[0]
-        bins = done.result(network).scores.metadata[RELIABILITY]
+        bins = done.result(network).scores.context.extra[RELIABILITY]
         errors = done.calibration()
         drawn = {trace["name"]: trace for trace in lines(reliability_diagram(done, network))}
         assert len(drawn) == len(bins)

@@ -42,8 +42,8 @@ def known_numbers():
         numbers |= {row.value, row.rank_low, row.fit_seconds, row.microseconds_per_image, row.peak_mib}
     for record in runs.records():
         numbers |= {each.n for each in record.sets.values()}
-    for each in judged().scores.metadata["detectors"].values():
-        numbers |= {each["fit_seconds"], each["microseconds_per_image"], each["peak_mib"]}
+    for each in judged().scores.context.detectors.values():
+        numbers |= {each.fit_seconds, each.microseconds_per_image, each.peak_mib}
     study = study_metric(table(), "auroc")
     numbers |= {*study.truth.ravel().tolist(), *study.repetitions.mean(axis=0).ravel().tolist()}
     numbers |= set(study.repetitions.mean(axis=0).mean(axis=1).tolist())

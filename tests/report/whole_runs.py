@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 import oodscope as oods
-from oodscope.protocols.base import PROTOCOLS
+from oodscope.protocols.registry import create_protocol
 from oodscope.results.measurement import Measurements
 from oodscope.results.scoretable import ScoreTable
 from oodscope.runs.attack.run import Attack
@@ -28,6 +28,7 @@ SETS = {  # role, images, how far from ID
     "fonts": ("csid", 75, 0.3),
 }
 DETECTORS = {"msp": 0.8, "knn": 1.2, "vim": 1.25, "react": 1.0}  # how strongly each reacts
+PROTOCOLS = ("standard", "full_spectrum", "human_centric")
 RUN = "glyphs-judged"
 
 
@@ -62,8 +63,8 @@ def judged() -> Result:
         pd.concat(frames, ignore_index=True), {"detectors": described, **context, "seed": 0, "exposure": {}}
     )
     rows = Measurements()
-    for protocol in PROTOCOLS.values():
-        rows = rows + protocol.measure(scores)
+    for protocol in PROTOCOLS:
+        rows = rows + create_protocol(protocol).measurements(scores)
     return Result(make_record(RUN, protocols=list(PROTOCOLS)), rows, scores)
 
 

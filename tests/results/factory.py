@@ -85,9 +85,9 @@ def measure(scores: ScoreTable, run: str) -> Measurements:
 
 
 def _rankings(scores: ScoreTable, protocol: str, detector: str, run: str) -> list[Measurement]:
-    described = scores.metadata["detectors"][detector]
+    described = scores.context.detectors[detector]
     common = _common(run, protocol) | COSTS
-    common |= {"detector": detector, "params": described["params"], "tuning": described["tuning"]}
+    common |= {"detector": detector, "params": described.params, "tuning": described.tuning}
     negatives = np.concatenate([scores.scores(detector, set=name) for name in NEGATIVES[protocol]])
     rows = []
     for group in ("near", "far"):

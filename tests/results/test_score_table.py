@@ -54,11 +54,11 @@ def test_every_bit_survives_the_file(tmp_path_factory, scores):
 
 def test_a_whole_table_survives_the_file(tmp_path):
     before = make_scores()
-    before.metadata["free"] = {"deep": [1, "two", None, 0.1]}
+    before = ScoreTable(before.frame, before.context.changed(free={"deep": [1, "two", None, 0.1]}))
     before.save(tmp_path / "seed=0" / "scores.parquet")
     after = ScoreTable.load(tmp_path / "seed=0" / "scores.parquet")
     pd.testing.assert_frame_equal(after.frame, before.frame, check_exact=True)
-    assert after.metadata == before.metadata
+    assert after.context == before.context
 
 
 def test_selection_by_role_and_set():
@@ -75,7 +75,7 @@ def test_selection_by_role_and_set():
 
 def test_the_table_is_not_changed_through_the_frame_it_came_from():
     frame = make_scores().frame.copy()
-    held = ScoreTable(frame, make_scores().metadata)
+    held = ScoreTable(frame, make_scores().context)
     frame.loc[0, "knn"] = 99.0
     assert held.scores("knn")[0] != 99.0
 
@@ -111,12 +111,12 @@ def test_malformed_tables_are_refused(changes, message):
 def test_missing_columns_and_descriptions_are_refused():
     scores = make_scores()
     with pytest.raises(DataError, match="no column 'role', 'unit'"):
-        ScoreTable(scores.frame.drop(columns=["role", "unit"]), scores.metadata)
+        ScoreTable(scores.frame.drop(columns=["role", "unit"]), scores.context)
     with pytest.raises(DataError, match="describes detector 'knn'"):
-        ScoreTable(scores.frame.drop(columns="knn"), scores.metadata)
+        ScoreTable(scores.frame.drop(columns="knn"), scores.context)
     with pytest.raises(DataError, match="'unit': that is a column"):
         ScoreTable(scores.frame, {"detectors": {"unit": {}}})
-    with pytest.raises(DataError, match="detectors"):
+    with pytest.raises(DataError, match="not described in the detectors"):
         ScoreTable(scores.frame, {})
 
 
@@ -145,7 +145,7 @@ def test_a_file_is_checked_like_a_new_table(tmp_path):
 
 def test_metadata_that_json_cannot_hold_is_refused_and_leaves_no_file(tmp_path):
     scores = make_scores()
-    scores.metadata["when"] = object()
+    scores = ScoreTable(scores.frame, scores.context.changed(when=object()))
     with pytest.raises(DataError, match="plain JSON"):
         scores.save(tmp_path / "scores.parquet")
     assert list(tmp_path.iterdir()) == []
@@ -164,7 +164,7 @@ def test_names_cost_next_to_nothing_beside_the_scores(tmp_path):
 def test_rows_in_another_order_keep_their_names():
     before = make_scores()
     shuffled = before.frame.sample(frac=1, random_state=0)
-    after = ScoreTable(shuffled, before.metadata).frame
+    after = ScoreTable(shuffled, before.context).frame
     assert after["sample_id"].tolist() == shuffled["sample_id"].tolist()
     assert after["knn"].tolist() == shuffled["knn"].tolist()
     assert after["set"].tolist() == shuffled["set"].tolist()

@@ -4,12 +4,14 @@ import inspect
 import json
 from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 from types import ModuleType
 from typing import Any, TypeVar
 
 import oodscope.detectors.methods
 import oodscope.generation.variations
+import oodscope.protocols
+import oodscope.runs
 from oodscope.base.config import read_yaml
 from oodscope.base.files import write_text
 from oodscope.data.corruptions.catalog import CORRUPTIONS
@@ -18,7 +20,9 @@ from oodscope.detectors.base import Detector
 from oodscope.detectors.logitscore import LogitScore
 from oodscope.detectors.rectifier import Rectifier
 from oodscope.generation.variations.base import Variation
+from oodscope.metrics.catalog import METRICS
 from oodscope.models.zoo.zoo import MODELS
+from oodscope.protocols.base import Protocol
 from oodscope.report.paper.figure import FIGURES
 
 T = TypeVar("T")
@@ -27,9 +31,11 @@ _ROOT = Path(oodscope.__file__).parent
 
 
 def build_catalog() -> dict[str, dict[str, dict[str, Any]]]:
-    """Every detector, benchmark, model, corruption, variation and figure of the package, described by themselves."""
+    """Everything in the package that has a name, described by itself."""
     return {
         "detectors": _detectors(),
+        "protocols": _protocols(),
+        "metrics": _metrics(),
         "benchmarks": _benchmarks(),
         "models": _models(),
         "corruptions": _corruptions(),
@@ -42,10 +48,38 @@ def _detectors() -> dict[str, dict[str, Any]]:
     return {cls.name: _detector(cls) for cls in _named(oodscope.detectors.methods, Detector)}  # type: ignore[type-abstract]
 
 
+def _protocols() -> dict[str, dict[str, Any]]:
+    packages = (oodscope.protocols, oodscope.runs)
+    classes = [cls for package in packages for cls in _named(package, Protocol)]  # type: ignore[type-abstract]
+    return {
+        cls.name: {
+            "title": cls.title,
+            "summary": cls.summary,
+            "version": cls.version,
+            "headline": list(cls.headline),
+            "needs": list(cls.roles),
+            "target": f"{cls.__module__}:{cls.__name__}",
+        }
+        for cls in sorted(classes, key=lambda cls: cls.position)
+    }
+
+
+def _metrics() -> dict[str, dict[str, Any]]:
+    return {
+        name: {
+            "label": metric.label,
+            "better": "higher" if metric.higher_is_better else "lower",
+            "unit": metric.unit,
+            "summary": metric.description,
+        }
+        for name, metric in METRICS.items()
+    }
+
+
 def _named(package: ModuleType, base: type[T]) -> list[type[T]]:
     """The classes of a package that derive from ``base`` and have a name of their own, by name."""
     found = {}
-    for module in iter_modules(package.__path__, f"{package.__name__}."):
+    for module in walk_packages(package.__path__, f"{package.__name__}."):
         for cls in vars(import_module(module.name)).values():
             own = inspect.isclass(cls) and cls.__module__ == module.name
             if own and issubclass(cls, base) and isinstance(vars(cls).get("name"), str):

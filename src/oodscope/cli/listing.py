@@ -13,6 +13,8 @@ class Kind(StrEnum):
     """What can be listed."""
 
     DETECTORS = "detectors"
+    PROTOCOLS = "protocols"
+    METRICS = "metrics"
     BENCHMARKS = "benchmarks"
     MODELS = "models"
     CORRUPTIONS = "corruptions"

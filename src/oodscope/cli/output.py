@@ -82,7 +82,7 @@ def execute_and_show(job: Job, progress: Progress, as_json: bool) -> None:
         return
     for result, folder in done:
         show((result, folder), as_json=False)
-    for protocol in job.protocols:
+    for protocol in done[0][0].record.protocols:
         for metric in headline_metrics(protocol):
             Console().print(summary.table(protocol, metric))
 

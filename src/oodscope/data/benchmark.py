@@ -59,7 +59,7 @@ class Benchmark:
     csid : covariate-shifted ID: the same classes under another style; negatives of the full spectrum.
     ood_val : outliers that hyper-parameters may be searched on; never a test set.
     ood_train : outliers that training methods may learn from.
-    scored_train : training images whose scores set thresholds, where a protocol divides ``id_train``; else ``id_train``.
+    scored_train : training images whose scores set thresholds, where a protocol divides ``id_train``.
     transform : preprocessing offered to classifiers that bring none.
     notes : what a reader of its results should know, such as a role that was left out.
     """

@@ -18,7 +18,6 @@ from oodscope.jobs.model import ModelSpec, make_classifier, matched
 from oodscope.jobs.sets import OwnSets
 from oodscope.jobs.storing import store_of, told_to_store
 from oodscope.metrics.metric import Tuning
-from oodscope.protocols.human_centric.options import HumanCentric
 from oodscope.report.page.page import write_report
 from oodscope.runs.evaluation.evaluate import evaluate
 from oodscope.runs.evaluation.run import Result
@@ -33,8 +32,7 @@ class Job(StrictModel):
     images_per_class: int | None = Field(default=None, gt=0)
     model: ModelSpec
     detectors: Literal["all"] | list[str | dict[str, dict[str, Any]]] = "all"
-    protocols: list[str] = ["standard"]
-    human_centric: HumanCentric = HumanCentric()
+    protocols: list[str | dict[str, dict[str, Any] | None]] = ["standard"]
     tune: Tuning = "default"
     skip_unreadable: bool = False
     batch_size: int = Field(default=256, gt=0)
@@ -106,7 +104,6 @@ def _evaluated(job: Job, detectors: str | list[Detector], progress: Progress) ->
         batch_size=job.batch_size,
         seed=job.seed,
         recipe=recipe,
-        human_centric=job.human_centric,
         progress=progress,
     )
 

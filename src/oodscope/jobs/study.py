@@ -15,7 +15,7 @@ from oodscope.execution.progress import Progress
 from oodscope.jobs.job import Job, execute, job_from
 from oodscope.results.measurement import Measurements
 from oodscope.runs.evaluation.run import Result
-from oodscope.runs.models.run import Study, StudyMember, StudyModel
+from oodscope.runs.models.run import STUDIED, Study, StudyMember, StudyModel
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,9 @@ def read_study(path: Path) -> list[StudyJob]:
     models = declared.pop("models")
     if not isinstance(models, list) or not all(isinstance(entry, Mapping) for entry in models):
         raise OodscopeError(f"{path}: models must be a list of models, each with an architecture")
-    declared.setdefault("protocols", ["human_centric"])
-    if "human_centric" not in declared["protocols"]:
-        raise OodscopeError(f"{path}: a study shows the numbers of human_centric; add it to protocols")
+    declared.setdefault("protocols", [STUDIED])
+    if STUDIED not in [name for each in declared["protocols"] for name in ([each] if isinstance(each, str) else each)]:
+        raise OodscopeError(f"{path}: a study shows the numbers of {STUDIED}; add it to protocols")
     jobs = []
     for number, entry in enumerate(models):
         labels = {key: entry[key] for key in entry if key in StudyModel.model_fields}

@@ -25,8 +25,8 @@ classifier's prediction is right; false for OOD images), ``image`` (number of th
 its own set, -1 without one), ``network`` (number of the network that gave the score)."""
 
 Weighted = Callable[[Columns, FloatArray], float]
-"""A metric as a functional of weighted images: of the columns, and of one weight >= 0 per image. Weights of one give the
-metric itself, counts of a resample a bootstrap replicate, and weights that are constant within a class resample classes."""
+"""A metric as a functional of weighted images: of the columns, and of one weight >= 0 per image. Weights of one give
+the metric itself, counts of a resample a bootstrap replicate, weights constant within a class other classes."""
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,7 @@ class Protocol(ABC):
     negatives : the roles that count as in-distribution where it ranks images; empty if it does not rank.
     groups : the roles whose sets each of its groups takes together; they lead its tables in this order.
     unranked : groups in which no detector can win.
+    position : where it stands among others on pages and in lists.
     """
 
     name: ClassVar[str]
@@ -52,6 +53,7 @@ class Protocol(ABC):
     negatives: ClassVar[tuple[Role, ...]] = ("id_test",)
     groups: ClassVar[Mapping[str, tuple[Role, ...]]] = {"near": ("near",), "far": ("far",)}
     unranked: ClassVar[tuple[str, ...]] = ("id",)
+    position: ClassVar[int] = 100
 
     @abstractmethod
     def measure(self, scores: ScoreTable) -> Measurements:

@@ -39,6 +39,7 @@ class FullSpectrum(Protocol):
 
     name, title = POOLED, "Full spectrum"
     summary = "The same, with covariate-shifted ID images as negatives too."
+    position = 2
     metrics, headline = RANKING, ("auroc",)
     negatives = ("id_test", "csid")
     unranked = ("csid", "id")

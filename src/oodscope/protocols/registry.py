@@ -4,9 +4,11 @@ import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from oodscope.base.catalog import catalog
 from oodscope.base.errors import OodscopeError, did_you_mean
 from oodscope.base.registry import Registry
 from oodscope.protocols.base import Protocol
+from oodscope.results.scoretable import ScoreTable
 
 PROTOCOLS: Registry[Protocol] = Registry("protocol", Protocol)  # type: ignore[type-abstract]
 
@@ -22,9 +24,31 @@ def create_protocol(name: str, **options: Any) -> Protocol:
     return cls(**options)
 
 
+def stored_protocol(scores: ScoreTable, name: str) -> Protocol:
+    """The protocol with the options that the scores were made for, so that they can be measured again."""
+    return create_protocol(name, **scores.context.protocols.get(name, {}))
+
+
 def protocol_of(row_name: str) -> type[Protocol]:
-    """The protocol that measured a row: ``full_spectrum:balanced`` is a view of ``full_spectrum``."""
-    return PROTOCOLS.get(row_name.partition(":")[0])
+    """The protocol that measured a row: ``full_spectrum:balanced`` and ``adversarial_budget`` are views of one."""
+    return PROTOCOLS.get(_base_name(row_name))
+
+
+def known_protocol(row_name: str) -> bool:
+    """Whether the protocol that measured a row is installed here."""
+    return _base_name(row_name) in PROTOCOLS
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Each name once: protocols of the package in the order of the catalogue, then the others as they come."""
+    given = list(dict.fromkeys(names))
+    return [name for name in dict.fromkeys([*catalog("protocols"), *given]) if name in given]
+
+
+def _base_name(row_name: str) -> str:
+    name = row_name.partition(":")[0]
+    views = [known for known in PROTOCOLS.names() if name.startswith(f"{known}_")]
+    return name if name in PROTOCOLS or not views else max(views, key=len)
 
 
 def headline_metrics(row_name: str) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ class Standard(Protocol):
 
     name, title = "standard", "Standard"
     summary = "Separate ID test images from those of each near-OOD and far-OOD set."
+    position = 1
     metrics, headline = RANKING, ("auroc",)
 
     def measure(self, scores: ScoreTable) -> Measurements:

@@ -31,7 +31,7 @@ class Measurement:
     params : the parameters used, after tuning. JSON values only, so tuples become lists.
     tuning : how the parameters were chosen.
     set : name of the set, or ``"mean"`` for the mean over the sets of ``group``.
-    group : ``near``, ``far``, ``csid`` or ``id``; in ``human_centric``, ``label_shift``, ``input_shift`` or ``all``.
+    group : ``near``, ``far``, ``csid`` or ``id``; or a group of the protocol's own, such as ``label_shift``.
     value : between 0 and 1 for every rate, never in percent.
     low, high : ends of the interval made by the method ``interval`` at confidence ``level``: where the value
         would lie for other images.

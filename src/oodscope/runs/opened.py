@@ -8,6 +8,7 @@ from pathlib import Path
 
 from oodscope.base.config import parse
 from oodscope.base.errors import DataError
+from oodscope.protocols.registry import in_order
 from oodscope.results.record import RunRecord
 from oodscope.runs.attack import run as attacks
 from oodscope.runs.attack.run import Attack
@@ -19,8 +20,6 @@ from oodscope.runs.generated.run import GeneratedStudy
 
 CROSS_VALIDATION = "cross_validation"
 """What pages call the protocol of a ``CrossValidationTable``, whose rows are folds and no measurements."""
-
-_FIRST = ("standard", "full_spectrum", "human_centric", CROSS_VALIDATION, attacks.PROTOCOL, generated_studies.PROTOCOL)
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class OpenedRuns:
         named = [name for result in self.results for name in result.record.protocols]
         named += [CROSS_VALIDATION] * bool(self.crossvals)
         named += [attacks.PROTOCOL] * bool(self.attacks) + [generated_studies.PROTOCOL] * bool(self.generated)
-        return [name for name in dict.fromkeys([*_FIRST, *named]) if name in named]
+        return in_order(named)
 
     def records(self) -> list[RunRecord]:
         """The record of every run, those of a study of generated sets one by one."""

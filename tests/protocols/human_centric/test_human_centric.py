@@ -5,14 +5,13 @@ import dataclasses
 import numpy as np
 import pandas as pd
 import pytest
-from oodscope.protocols.human_centric.options import HumanCentric, Prices
 
 import oodscope as oods
 from oodscope.base.errors import DataError
 from oodscope.metrics.resampling.bootstrap import percentile_interval
 from oodscope.metrics.resampling.resampling import bootstrap
-from oodscope.protocols.base import get_protocol
-from oodscope.runs.evaluation.scoring import training_rows
+from oodscope.protocols.human_centric.protocol import HumanCentric, Prices
+from oodscope.protocols.registry import create_protocol, stored_protocol
 from tests.metrics.rejection import slow_rejection as slow
 from tests.tiny import benchmark, classifier, imageset
 
@@ -29,9 +28,8 @@ def store(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def result(store):
-    options = HumanCentric(costs=PRICES)
-    both = ["standard", "human_centric"]
-    return oods.evaluate(classifier(), benchmark(), DETECTORS, both, store=store, human_centric=options)
+    both = ["standard", HumanCentric(costs=PRICES)]
+    return oods.evaluate(classifier(), benchmark(), DETECTORS, both, store=store)
 
 
 def sample(result, detector, *names):
@@ -133,7 +131,7 @@ class TestIntervals:
         val, known, foreign = rng.normal(size=60), rng.normal(0.2, 1, size=200), rng.normal(1.5, 1, size=400)
         right = rng.random(200) < 0.7
         sets = {"id_val": (val, True), "id_train": (val, True), "id_test": (known, right), "rain": (foreign, False)}
-        rows = get_protocol("human_centric").measure(by_hand(sets)).filter(metric="der95_val_correct")
+        rows = create_protocol("human_centric").measurements(by_hand(sets)).filter(metric="der95_val_correct")
         replicates = {"id_test": [], "rain": []}
         for _ in range(2000):
             limit = np.quantile(rng.choice(val, 60), 0.95)
@@ -154,7 +152,7 @@ class TestIntervals:
         table = by_hand(
             {"id_val": (known, True), "id_train": (known, True), "id_test": (known, True), "rain": (foreign, False)}
         )
-        (row,) = get_protocol("human_centric").measure(table).filter(metric="fpr95_id_positive", set="rain")
+        (row,) = create_protocol("human_centric").measurements(table).filter(metric="fpr95_id_positive", set="rain")
         expected = bootstrap(known, {"rain": foreign}, seed=3).interval("fpr95_id_positive", "rain")
         assert (row.low, row.high) == pytest.approx((expected.low, expected.high), abs=0.03)
 
@@ -190,7 +188,7 @@ class TestDegenerate:
         same = {name: (np.zeros(8), True) for name in ("id_val", "id_train", "id_test")} | {
             "rain": (np.zeros(5), False)
         }
-        rows = get_protocol("human_centric").measure(by_hand(same))
+        rows = create_protocol("human_centric").measurements(by_hand(same))
         assert [row.value for row in rows.filter(metric="der95_val_correct", set="id_test")] == [1.0]
         assert [row.value for row in rows.filter(metric="der95_val_correct", set="rain")] == [0.0]
         assert [row.value for row in rows.filter(metric="tied95_val_correct")] == [1.0]
@@ -200,7 +198,7 @@ class TestDegenerate:
             "id_test": ([0.1], True),
             "rain": ([0.9], False),
         }
-        rows = get_protocol("human_centric").measure(by_hand(one))
+        rows = create_protocol("human_centric").measurements(by_hand(one))
         assert [row.value for row in rows.filter(metric="der95_val_correct", group="all")] == [0.0]
         # without a wrong image there is no false acceptance to speak of
         assert not rows.filter(metric="far95_val_correct", set="id_test")
@@ -208,15 +206,17 @@ class TestDegenerate:
     def test_no_correct_training_image(self):
         none = {"id_val": ([0.5], True), "id_train": ([0.1, 0.2], False), "id_test": ([0.1], True)}
         with pytest.raises(DataError, match=r"none of the 2 images of id_train is classified correctly.*train_correct"):
-            get_protocol("human_centric").measure(by_hand(none))
+            create_protocol("human_centric").measurements(by_hand(none))
 
     def test_a_table_without_validation_scores(self):
         with pytest.raises(DataError, match="needs scores of id_val, which set the threshold val_correct"):
-            get_protocol("human_centric").measure(by_hand({"id_train": ([0.1], True), "id_test": ([0.1], True)}))
+            create_protocol("human_centric").measurements(
+                by_hand({"id_train": ([0.1], True), "id_test": ([0.1], True)})
+            )
 
     def test_a_table_without_test_images(self):
         with pytest.raises(DataError, match="needs an id_test set"):
-            get_protocol("human_centric").measure(by_hand({"id_val": ([0.1], True)}))
+            create_protocol("human_centric").measurements(by_hand({"id_val": ([0.1], True)}))
 
     @pytest.mark.parametrize("role", ["id_val", "id_train"])
     def test_a_benchmark_without_the_role_is_refused_before_extraction(self, store, role):
@@ -238,11 +238,12 @@ class TestBesideOtherProtocols:
             for each in (alone, result)
         )
         assert known == new
-        assert "human_centric" not in alone.scores.metadata
+        assert "human_centric" not in alone.scores.context.protocols
 
     def test_the_saved_scores_suffice(self, result, tmp_path):
         result.scores.save(tmp_path / "scores.parquet")
-        again = get_protocol("human_centric").measure(oods.ScoreTable.load(tmp_path / "scores.parquet"))
+        stored = oods.ScoreTable.load(tmp_path / "scores.parquet")
+        again = stored_protocol(stored, "human_centric").measurements(stored)
         assert again == result.measurements.filter(protocol="human_centric")
 
     def test_the_report_leads_with_it(self, result, tmp_path):
@@ -254,34 +255,35 @@ class TestBesideOtherProtocols:
 
 class TestTrainingRows:
     images = imageset("id_train", 202, 1)
+    bench = dataclasses.replace(benchmark(), id_train=images)
 
     def test_a_split_shares_each_class_evenly(self):
-        rows = training_rows(self.images, HumanCentric(threshold_split=True), seed=0)
-        fitted, scored = set(rows.fitted.rows.tolist()), set(rows.scored.rows.tolist())
+        rows = HumanCentric(threshold_split=True).prepare(self.bench, seed=0)
+        fitted, scored = set(rows.id_train.rows.tolist()), set(rows.scored_train.rows.tolist())
         assert not fitted & scored
         assert fitted | scored == set(range(202))
         for label, count in zip(*np.unique(self.images.labels, return_counts=True)):
-            assert (rows.fitted.labels == label).sum() == -(-count // 2)
-        other = training_rows(self.images, HumanCentric(threshold_split=True), seed=1)
-        assert set(other.fitted.rows.tolist()) != fitted
+            assert (rows.id_train.labels == label).sum() == -(-count // 2)
+        other = HumanCentric(threshold_split=True).prepare(self.bench, seed=1)
+        assert set(other.id_train.rows.tolist()) != fitted
 
     def test_a_limit_draws_a_subset_and_leaves_the_fit_alone(self):
-        rows = training_rows(self.images, HumanCentric(train_rows=50), seed=0)
-        assert (len(rows.fitted), len(rows.scored)) == (202, 50)
-        assert len(set(rows.scored.rows.tolist())) == 50
+        rows = HumanCentric(train_rows=50).prepare(self.bench, seed=0)
+        assert (len(rows.id_train), len(rows.scored_train)) == (202, 50)
+        assert len(set(rows.scored_train.rows.tolist())) == 50
 
     def test_a_limit_scores_fewer_images_with_the_same_detectors(self, store, result):
         options = HumanCentric(train_rows=50)
-        few = oods.evaluate(classifier(), benchmark(), ["knn"], "human_centric", store=store, human_centric=options)
+        few = oods.evaluate(classifier(), benchmark(), ["knn"], options, store=store)
         assert (few.scores.frame["role"] == "id_train").sum() == 50
         assert few.scores.scores("knn", role="near").tolist() == result.scores.scores("knn", role="near").tolist()
 
     def test_detectors_do_not_meet_the_images_that_set_their_threshold(self, store, result):
         options = HumanCentric(threshold_split=True)
-        split = oods.evaluate(classifier(), benchmark(), DETECTORS, "human_centric", store=store, human_centric=options)
-        assert split.scores.metadata["training_rows"] == {"fitted": 100, "scored": 100}
+        split = oods.evaluate(classifier(), benchmark(), DETECTORS, options, store=store)
+        assert split.scores.context.training_rows == {"fitted": 100, "scored": 100}
         assert "detectors were fitted on 100 images of id_train, thresholds taken from 100 others" in split.record.notes
-        assert split.scores.metadata["human_centric"]["threshold_split"] is True
+        assert split.scores.context.protocols["human_centric"]["threshold_split"] is True
         (frame,) = [split.scores.frame.query("role == 'id_train'")]
         whole = result.scores.frame.query("role == 'id_train'").set_index("sample_id")
         assert len(frame) == 100

@@ -329,7 +329,7 @@ def test_larger_pictures_are_seen_as_the_network_sees_them(scorers):
     large = oods.ImageSet.from_arrays("large", rng.integers(0, 256, (12, 20, 30, 3)).astype(np.uint8))
     attack = run({"msp": scorers["msp"]}, ["color"], outliers=large, budget=2)
     assert column(attack, "msp", "clean") == pytest.approx(scorers["msp"].score(large), abs=1e-4)
-    assert attack.result.scores.metadata["attack"]["chains"] == 12
+    assert attack.result.scores.context.extra["attack"]["chains"] == 12
 
 
 def test_rank_probit_finds_the_same_for_a_monotone_change():

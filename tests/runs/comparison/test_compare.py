@@ -34,7 +34,7 @@ def two_runs(shuffled=True, **changes):
     frame = pd.concat([mine[keep], other.drop(columns=keep)], axis=1)
     if shuffled:
         frame = frame.sample(frac=1, random_state=0)
-    scores = ScoreTable(frame, make_scores(1).metadata)
+    scores = ScoreTable(frame, make_scores(1).context)
     record = make_record("other", **{"model": "small_vit", **changes})
     return make_result(), Result(record, make_result("other").measurements, scores)
 
@@ -162,7 +162,7 @@ def test_it_prints_and_serialises():
 
 def test_what_cannot_be_compared_is_refused():
     first, second = two_runs()
-    lost = Result(second.record, second.measurements, ScoreTable(second.scores.frame.iloc[5:], second.scores.metadata))
+    lost = Result(second.record, second.measurements, ScoreTable(second.scores.frame.iloc[5:], second.scores.context))
     for call, error, message in [
         (lambda: oods.compare(first, detectors=["knn"]), DataError, "two detectors, or two runs"),
         (lambda: oods.compare(first, detectors=["knn", "mps"]), UnknownNameError, "Did you mean 'msp'"),
@@ -181,7 +181,7 @@ def test_what_cannot_be_compared_is_refused():
 def measured():
     scores = make_scores()
     context = {"run": "r", "benchmark": "glyphs", "benchmark_version": "1", "model": "m", "seed": 0}
-    scores.metadata.update(context)
+    scores = ScoreTable(scores.frame, scores.context.changed(**context))
     return scores, measure_separation(scores, "standard", ("id_test",))
 
 
@@ -213,7 +213,7 @@ def test_sets_without_classes_have_no_class_interval():
     scores, _ = measured()
     frame = scores.frame.copy()
     frame.loc[frame["set"] == "digits", "own_class"] = -1
-    rows = measure_separation(ScoreTable(frame, scores.metadata), "standard", ("id_test",))
+    rows = measure_separation(ScoreTable(frame, scores.context), "standard", ("id_test",))
     by_set = {row.set: row.class_low for row in rows.filter(detector="knn", metric="auroc", group="far")}
     assert by_set["digits"] is None and by_set["mean"] is None and by_set["textures"] is not None
 
@@ -222,7 +222,7 @@ def test_single_images_are_measured_without_ranks():
     scores, _ = measured()
     frame = scores.frame
     few = pd.concat([frame[frame["set"] == name].head(1) for name in ("id_test", "held_out")])
-    rows = measure_separation(ScoreTable(few, scores.metadata), "standard", ("id_test",))
+    rows = measure_separation(ScoreTable(few, scores.context), "standard", ("id_test",))
     assert {row.rank_low for row in rows} == {row.class_low for row in rows} == {None}
 
 

@@ -116,13 +116,15 @@ class TestNumbers:
         snow = result.scores.frame[result.scores.frame["set"] == "snow"]
         assert set(snow["label"]) == {-1}
         assert set(snow["own_class"]) == {0, 1, 2}
-        assert result.scores.metadata["classes"]["snow"] == ["a", "b", "c"]
+        assert result.scores.context.classes["snow"] == ["a", "b", "c"]
 
     def test_numbers_can_be_recomputed_from_the_saved_scores(self, result, tmp_path):
-        from oodscope.protocols.base import get_protocol
+        from oodscope.protocols.registry import create_protocol
 
         loaded = oods.Result.load(result.save(tmp_path / "run"))
-        again = get_protocol("standard").measure(loaded.scores) + get_protocol("full_spectrum").measure(loaded.scores)
+        again = create_protocol("standard").measurements(loaded.scores) + create_protocol("full_spectrum").measurements(
+            loaded.scores
+        )
         assert again == result.measurements
 
 
@@ -161,9 +163,9 @@ class TestTuning:
         (params,) = {row.params["k"] for row in result.measurements.filter(detector="knn")}
         assert params in (50, 100, 200)
         assert {row.tuning for row in result.measurements if row.detector} == {"ood_val"}
-        described = result.scores.metadata["detectors"]["knn"]
-        assert described["grid_size"] == 3
-        assert 0 <= described["validation_auroc"] <= 1
+        described = result.scores.context.detectors["knn"]
+        assert described.grid_size == 3
+        assert 0 <= described.validation_auroc <= 1
 
     def test_without_validation_outliers_it_is_refused(self, store):
         with pytest.raises(DataError, match="has no ood_val; search with outliers made from id_val: tune='id_only'"):
@@ -172,9 +174,9 @@ class TestTuning:
     def test_outliers_made_from_known_images_need_no_ood_val(self, store):
         result = oods.evaluate(classifier(), benchmark(ood_val=None), ["knn", "odin"], tune="id_only", store=store)
         assert {row.tuning for row in result.measurements if row.detector} == {"id_only"}
-        described = result.scores.metadata["detectors"]
-        assert described["odin"]["grid_size"] == 8
-        assert described["odin"]["tuning"] == "id_only"
+        described = result.scores.context.detectors
+        assert described["odin"].grid_size == 8
+        assert described["odin"].tuning == "id_only"
 
     def test_no_id_val_no_search(self, store):
         with pytest.raises(DataError, match="has no id_val; without it parameters cannot be searched"):

@@ -145,7 +145,7 @@ def test_calibration_of_every_network_on_every_labelled_set(done, store):
             classwise = np.mean([slow_ece(p[:, k], sets[name].labels == k) for k in range(4)])
             assert done.calibration("classwise_ece15")[model, name].value == pytest.approx(classwise)
             assert done.calibration("accuracy")[model, name].value == right.mean()
-            bins = result.scores.metadata["reliability"][name]
+            bins = result.scores.context.extra["reliability"][name]
             gaps = np.multiply(bins["count"], np.subtract(bins["accuracy"], bins["confidence"]))
             assert np.abs(gaps).sum() / len(sets[name]) == pytest.approx(row.value)
         # the generated set is not among those it is compared with
@@ -168,7 +168,7 @@ def test_adaptive_error_has_bins_of_equal_mass(done, store):
 def test_who_made_the_images_is_marked(done):
     # one of the makers itself, and an ensemble that has the other one as a member
     assert done.circular == [trained(3).name, "ensemble"]
-    assert [len(each.scores.metadata["networks"]) for each in done.results] == [1, 1, 3]
+    assert [len(each.scores.context.extra["networks"]) for each in done.results] == [1, 1, 3]
     assert separation_table(done).circular == (trained(3).name, "ensemble")
 
 

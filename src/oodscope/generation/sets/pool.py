@@ -15,7 +15,7 @@ from oodscope.data.preprocess import Preprocess
 from oodscope.execution.progress import Progress
 from oodscope.generation.distances.perceptual import FeatureDistance, Lpips, open_perceptual
 from oodscope.generation.distances.semantic import EnsembleInformation
-from oodscope.generation.gan.real import frame_of
+from oodscope.generation.gan.real import frame_of as side_and_channels
 from oodscope.generation.near.stages import TrainedNear, sample, usable
 from oodscope.generation.near.trained import fine_tune_grid, train_base
 from oodscope.generation.sets.latent_near import latent_near
@@ -67,7 +67,7 @@ class Pool:
 
 def frame_of(images: ImageSet) -> Preprocess:
     """Side and channels in which images like these are generated, stored and judged."""
-    side, channels = frame_of(images, None)
+    side, channels = side_and_channels(images, None)
     return Preprocess(size=side, mean=(0.5,) * channels, std=(0.5,) * channels)
 
 

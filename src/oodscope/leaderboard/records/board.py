@@ -15,8 +15,8 @@ from oodscope.metrics.comparison.multiplicity import rank_ranges
 from oodscope.metrics.interval import t_interval
 from oodscope.metrics.metric import MEAN, Tuning
 from oodscope.metrics.ranking.placements import Placements
-from oodscope.protocols.arrange import FIRST, UNRANKED, ordered
-from oodscope.protocols.registry import headline_metrics
+from oodscope.protocols.arrange import ordered
+from oodscope.protocols.registry import headline_metrics, protocol_of
 from oodscope.results.measurement import Measurement
 from oodscope.results.scoretable import JUDGED
 
@@ -114,7 +114,8 @@ class Board:
         rows = [_row(members, protocol, metric) for members in _families(found)]
         rows = [row for row in rows if row.cells]
         ranked = self._ranks([row for row in rows if row.ranked], protocol, metric)
-        return _sorted(ranked, metric) + _sorted([row for row in rows if not row.ranked], metric)
+        unranked = [row for row in rows if not row.ranked]
+        return _sorted(ranked, protocol, metric) + _sorted(unranked, protocol, metric)
 
     def method(self, name: str) -> list[Standing]:
         """Everything of one method, superseded entries too."""
@@ -150,7 +151,7 @@ class Board:
             return list(rows)
         ranks: dict[Column, list[tuple[int, int]]] = {}
         how = ""
-        for column in [column for column in rows[0].cells if _rankable(column)]:
+        for column in [column for column in rows[0].cells if _rankable(column, protocol)]:
             if any(column not in row.cells for row in rows):
                 continue
             paired = self._paired(rows, protocol, column) if metric == "auroc" else None
@@ -189,7 +190,7 @@ def _row(members: tuple[Standing, ...], protocol: str, metric: str) -> BoardRow:
     for each in members:
         for row in each.measurements.filter(protocol=protocol, metric=metric):
             found.setdefault(Column(row.group, row.set), []).append(row)
-    return BoardRow(members, {column: _cell(found[column]) for column in ordered(found)})
+    return BoardRow(members, {column: _cell(found[column]) for column in ordered(found, protocol)})
 
 
 def _cell(rows: Sequence[Measurement]) -> Cell:
@@ -210,9 +211,10 @@ def _cell(rows: Sequence[Measurement]) -> Cell:
     return Cell(fmean(values), interval.low, interval.high, sd=stdev(values), exposure=exposure, unit=unit)
 
 
-def _rankable(column: Column) -> bool:
+def _rankable(column: Column, protocol: str) -> bool:
     """Means of groups in which a detector can win, and the columns of protocols without groups, such as attacks."""
-    return column.group not in UNRANKED and (column.set == MEAN or column.group not in FIRST)
+    judged = protocol_of(protocol)
+    return column.group not in judged.unranked and (column.set == MEAN or column.group not in judged.groups)
 
 
 def _overlap_ranks(cells: Sequence[Cell], higher: bool) -> list[tuple[int, int]]:
@@ -227,9 +229,9 @@ def _overlap_ranks(cells: Sequence[Cell], higher: bool) -> list[tuple[int, int]]
     ]
 
 
-def _sorted(rows: Sequence[BoardRow], metric: str) -> list[BoardRow]:
+def _sorted(rows: Sequence[BoardRow], protocol: str, metric: str) -> list[BoardRow]:
     sign = -1.0 if higher_is_better(metric) else 1.0
-    columns = ordered(column for row in rows for column in row.cells)
+    columns = ordered((column for row in rows for column in row.cells), protocol)
 
     def key(row: BoardRow) -> tuple[tuple[bool, float], str]:
         lead = row.cells.get(columns[0])

@@ -84,7 +84,7 @@ def read_scores(folder: Path | str, entry: Entry) -> ScoreTable:
     path = check_score_file(folder, entry)
     frame = read_bounded_scores(path, entry.detector.id)
     try:
-        scores = ScoreTable(frame, score_metadata(entry))
+        scores = ScoreTable(frame, score_context(entry))
         _check_units(entry, scores)
         _check_lists(entry, scores)
     except OodscopeError as error:
@@ -104,7 +104,7 @@ def check_score_file(folder: Path | str, entry: Entry) -> Path:
     return path
 
 
-def score_metadata(entry: Entry) -> dict[str, Any]:
+def score_context(entry: Entry) -> dict[str, Any]:
     """What protocols want to know of a score table, from the entry alone."""
     detector, execution = entry.detector, entry.execution
     described = {
@@ -118,7 +118,7 @@ def score_metadata(entry: Entry) -> dict[str, Any]:
         "microseconds_per_image": detector.microseconds_per_image,
         "peak_mib": detector.peak_mib,
     }
-    metadata: dict[str, Any] = {
+    context: dict[str, Any] = {
         "detectors": {detector.id: described},
         "run": entry.id,
         "benchmark": entry.benchmark.name,
@@ -127,13 +127,13 @@ def score_metadata(entry: Entry) -> dict[str, Any]:
         "recipe": "" if entry.model.recipe == NOT_KNOWN else entry.model.recipe,
         "seed": execution.seed,
         "exposure": {name: each.exposure for name, each in entry.benchmark.sets.items() if each.exposure},
-        **{name: execution.options[name] for name in ("human_centric",) if name in execution.options},
+        "protocols": {name: options for name, options in execution.options.items() if name in entry.protocols},
     }
     if entry.attack is not None:
         about = {"outliers": entry.attack.outliers, "runs": entry.attack.runs}
         variations = [each.variation for each in entry.attack.searches]
-        metadata["attack"] = about | {"variations": variations, "conditional": list(entry.attack.conditional)}
-    return metadata
+        context["attack"] = about | {"variations": variations, "conditional": list(entry.attack.conditional)}
+    return context
 
 
 def _check_folder(folder: Path) -> None:

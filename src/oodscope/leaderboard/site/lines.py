@@ -12,7 +12,8 @@ from oodscope.leaderboard.records.standing import Standing
 from oodscope.leaderboard.site.addresses import anchor
 from oodscope.leaderboard.site.words import TRACKS, TUNINGS
 from oodscope.metrics.metric import MEAN, Tuning
-from oodscope.protocols.arrange import UNRANKED, ordered
+from oodscope.protocols.arrange import ordered
+from oodscope.protocols.registry import protocol_of
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ def table_view(board: Board, benchmark: str, protocol: str, metric: str) -> Tabl
         for tuning in TUNINGS
         if (track, tuning) in tables
     }
-    columns = tuple(ordered(column for rows in found.values() for row in rows for column in row.cells))
+    columns = tuple(ordered((column for rows in found.values() for row in rows for column in row.cells), protocol))
     rankings = tuple(
         Ranking(track, tuning, tuple(_lines(rows, columns, protocol, metric)), next((r.ranked_by for r in rows), ""))
         for (track, tuning), rows in found.items()
@@ -162,11 +163,13 @@ def means_of(standing: Standing, protocol: str, metric: str) -> dict[Column, Cel
         Column(row.group, row.set): Cell(row.value, row.low, row.high, exposure=row.exposure, unit=unit)
         for row in chosen
     }
-    return {column: with_spread(standing, cells[column], protocol, metric, column) for column in ordered(cells)}
+    return {
+        column: with_spread(standing, cells[column], protocol, metric, column) for column in ordered(cells, protocol)
+    }
 
 
 def _lines(rows: Sequence[BoardRow], columns: Sequence[Column], protocol: str, metric: str) -> Iterator[Line]:
-    best = {column: _best(rows, column, metric) for column in columns}
+    best = {column: _best(rows, column, protocol, metric) for column in columns}
     for row in rows:
         cells = []
         for column in columns:
@@ -178,9 +181,9 @@ def _lines(rows: Sequence[BoardRow], columns: Sequence[Column], protocol: str, m
         yield Line(row, tuple(cells), accuracy_of(row.standings, protocol))
 
 
-def _best(rows: Sequence[BoardRow], column: Column, metric: str) -> float | None:
+def _best(rows: Sequence[BoardRow], column: Column, protocol: str, metric: str) -> float | None:
     """The best value of a column among ranked rows; none where nobody can win."""
     values = [row.cells[column].value for row in rows if row.ranked and column in row.cells]
-    if column.group in UNRANKED or len(values) < 2:
+    if column.group in protocol_of(protocol).unranked or len(values) < 2:
         return None
     return max(values) if higher_is_better(metric) else min(values)

@@ -89,7 +89,7 @@ def sheets(standings: Sequence[Standing], first: str, ranks: Ranks) -> Iterator[
         for protocol in dict.fromkeys(name for each in own for name in each.measurements.distinct("protocol")):
             metric = headline_metrics(protocol)[0]
             found = [(each, means_of(each, protocol, metric)) for each in own]
-            columns = tuple(ordered(column for _, cells in found for column in cells))
+            columns = tuple(ordered((column for _, cells in found for column in cells), protocol))
             lines = [
                 SheetLine(
                     each,

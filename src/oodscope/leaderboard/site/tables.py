@@ -18,7 +18,6 @@ from oodscope.leaderboard.site.dots import STYLES, dots
 from oodscope.leaderboard.site.lines import TableView, table_view
 from oodscope.leaderboard.site.strip import Rail
 from oodscope.leaderboard.site.words import TIERS, TRACKS, TUNED, TUNINGS, protocol_summary, protocol_title
-from oodscope.protocols.arrange import WITHOUT_DETECTOR
 from oodscope.protocols.registry import headline_metrics
 
 _MORE = ("auroc", "fpr95_id_positive", "fpr95_ood_positive", "aupr_out", "aupr_in")
@@ -124,7 +123,7 @@ def benchmark_summary(benchmark: str) -> str:
 def _views(board: Board, benchmark: str, protocol: str) -> Iterator[TableView]:
     standings = [each for each in board.standings if str(each.entry.benchmark) == benchmark]
     rows = [row for each in standings for row in each.measurements if row.protocol == protocol and row.detector]
-    measured = {row.metric for row in rows} - set(WITHOUT_DETECTOR)
+    measured = {row.metric for row in rows}
     for metric in dict.fromkeys([*headline_metrics(protocol), *_MORE]):
         if metric in measured:
             view = table_view(board, benchmark, protocol, metric)

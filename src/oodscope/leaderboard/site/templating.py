@@ -11,7 +11,7 @@ from oodscope.document.wording import shown
 from oodscope.leaderboard.records.entry import Entry
 from oodscope.leaderboard.records.standing import Tier
 from oodscope.leaderboard.site.addresses import method_page, model_page
-from oodscope.leaderboard.site.words import GRAVE, PROTOCOLS, TIERS, TRACKS, TUNINGS
+from oodscope.leaderboard.site.words import GRAVE, TIERS, TRACKS, TUNINGS
 from oodscope.report.page.templating import page_environment
 
 
@@ -39,7 +39,6 @@ def site_environment(*, live: bool = False) -> Environment:
         "tiers": TIERS,
         "tracks": TRACKS,
         "tunings": TUNINGS,
-        "protocols": PROTOCOLS,
         "version": version("oodscope"),
         "live": live,
     }

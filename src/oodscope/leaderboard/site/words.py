@@ -4,6 +4,7 @@ from oodscope.document import wording
 from oodscope.leaderboard.records.entry import Track
 from oodscope.leaderboard.records.standing import Tier
 from oodscope.metrics.metric import Tuning
+from oodscope.protocols.registry import known_protocol, protocol_of
 
 TIERS: dict[Tier, str] = {
     "retrained": "The same recipe was trained with three seeds or more, and every network's scores follow from its "
@@ -37,22 +38,12 @@ TUNINGS: dict[Tuning, tuple[str, str]] = {
 TUNED: dict[Tuning, str] = {"default": "default", "id_only": "tuned on ID", "ood_val": "tuned on OOD"}
 """The same in two words, where there is little room."""
 
-PROTOCOLS = {
-    "standard": ("Standard", "Tell ID test images from those of each near and far set."),
-    "full_spectrum": ("Full spectrum", "The same, with covariate-shifted ID images as known ones too."),
-    "human_centric": ("Human-centric", "Keep what the classifier gets right, reject what it gets wrong."),
-    "adversarial": ("Adversarial", "Search for the outliers that a detector takes for known images."),
-    "crossval": ("Cross-validation", "Train on some classes, judge on others, over folds of both."),
-    "generated": ("Generated", "Images made by generators, near the ID classes or shifted away from them."),
-}
-"""Names and one line on what each protocol asks; others go by the name they have."""
-
 
 def protocol_title(name: str) -> str:
-    """The name of a protocol as a heading."""
-    return PROTOCOLS.get(name, (name, ""))[0]
+    """The name of a protocol as a heading; of one that is not installed, its name."""
+    return protocol_of(name).title if known_protocol(name) else name
 
 
 def protocol_summary(name: str) -> str:
-    """What it asks, in a line; empty where we do not know."""
-    return PROTOCOLS.get(name, ("", ""))[1]
+    """What it asks, in a line; empty where it is not installed."""
+    return protocol_of(name).summary if known_protocol(name) else ""

@@ -1,6 +1,6 @@
 """From a run to the parts of an entry: everything that the run stored, and "not known" where it did not."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -66,39 +66,41 @@ def describe_model(record: RunRecord, scores: ScoreTable, about: About) -> Part:
         "id_accuracy": float(right.mean()) if predicted.any() else None,
         "trained_on": about.trained_on or record.trained_on or None,
         "pretrained_on": about.pretrained_on or record.pretrained_on or None,
-        "recipe": scores.metadata.get("recipe") or NOT_KNOWN,
+        "recipe": scores.context.recipe or NOT_KNOWN,
         "seed": about.training_seed,
     }
 
 
 def describe_detector(record: RunRecord, scores: ScoreTable, detector: str, about: About) -> Part:
     """The detector, its parameters, how they were chosen and what it learned from."""
-    known: Mapping[str, Any] = scores.metadata["detectors"][detector]
-    learned = known.get("learned_from")
+    known = scores.context.detectors[detector]
+    learned = known.learned_from
     part: Part = {
         "id": detector,
-        "name": known["name"],
-        "version": known.get("version"),
-        "score_form": about.score_form or _score_form(known["name"], known.get("version")),
-        "params": known["params"],
+        "name": known.name,
+        "version": known.version,
+        "score_form": about.score_form or _score_form(known.name, known.version),
+        "params": known.params,
         "search": {
-            "tuning": known["tuning"],
-            "grid_size": known.get("grid_size"),
-            "validation_hash": _validation_hash(record, known["tuning"]),
-            "validation_auroc": known.get("validation_auroc"),
+            "tuning": known.tuning,
+            "grid_size": known.grid_size,
+            "validation_hash": _validation_hash(record, known.tuning),
+            "validation_auroc": known.validation_auroc,
         },
     }
     if learned is not None:
         part |= {"fit_split": ", ".join(learned) or "none", "fit_rows": max(learned.values(), default=0)}
     costs = ("extra_forwards", "extra_backwards", "fit_seconds", "microseconds_per_image", "peak_mib")
-    return part | {name: known.get(name) for name in costs}
+    return part | {name: getattr(known, name) for name in costs}
 
 
 def describe_execution(record: RunRecord, scores: ScoreTable) -> Part:
     """Seeds, precision, libraries, machine."""
     environment = {name: str(value) for name, value in record.environment.items()}
     hardware = f"{environment.pop('processors', '?')} processors, {environment.pop('platform', NOT_KNOWN)}"
-    options = {name: scores.metadata[name] for name in ("human_centric", "training_rows") if name in scores.metadata}
+    options: dict[str, Any] = dict(scores.context.protocols)
+    if scores.context.training_rows is not None:
+        options["training_rows"] = scores.context.training_rows
     return {
         "run": record.id,
         "created": record.created,
@@ -115,12 +117,13 @@ def describe_execution(record: RunRecord, scores: ScoreTable) -> Part:
 
 def describe_thresholds(measurements: Measurements, detector: str) -> Iterator[Part]:
     """Gamma, tie mass and realised false rejection of every threshold of the rejection protocol."""
+    judged = next((row.protocol for row in measurements.filter(group="threshold")), "")
     rows = {
         (row.metric, row.set): row.value
-        for row in measurements.filter(protocol="human_centric", detector=detector)
+        for row in measurements.filter(protocol=judged, detector=detector)
         if row.group in ("threshold", "input_shift")
     }
-    tests = [row.set for row in measurements.filter(protocol="human_centric", metric="accuracy") if row.group == "id"]
+    tests = [row.set for row in measurements.filter(protocol=judged, metric="accuracy") if row.group == "id"]
     for source in SOURCES:
         for keep in KEEPS:
             place = f"id_{source.split('_')[0]}"

@@ -44,7 +44,7 @@ def check_claims(entry: Entry, measurements: Measurements) -> None:
         claims += _accuracy_claim(entry, measurements)
     for each in entry.thresholds:
         place, name = f"id_{each.source.split('_')[0]}", f"{each.keep}_{each.source}"
-        shared = {"protocol": "human_centric", "group": "threshold", "set": place}
+        shared = {"protocol": _threshold_protocol(measurements), "group": "threshold", "set": place}
         claims.append(Claim(**shared, metric=f"threshold{name}", value=each.gamma))
         claims.append(Claim(**shared, metric=f"tied{name}", value=each.tied))
         if each.false_rejection is not None:
@@ -71,7 +71,13 @@ def _accuracy_claim(entry: Entry, measurements: Measurements) -> list[Claim]:
     return [Claim(protocol=row.protocol, metric="accuracy", group="id", set=row.set, value=value) for row in rows]
 
 
+def _threshold_protocol(measurements: Measurements) -> str:
+    """The protocol under which thresholds were measured; empty if none was."""
+    return next((row.protocol for row in measurements.filter(group="threshold")), "")
+
+
 def _false_rejection_claim(metric: str, value: float, measurements: Measurements) -> list[Claim]:
-    tests = [row.set for row in measurements.filter(protocol="human_centric", metric="accuracy", group="id")]
-    place = {"protocol": "human_centric", "metric": metric, "group": "input_shift"}
+    protocol = _threshold_protocol(measurements)
+    tests = [row.set for row in measurements.filter(protocol=protocol, metric="accuracy", group="id")]
+    place = {"protocol": protocol, "metric": metric, "group": "input_shift"}
     return [Claim(**place, set=name, value=value) for name in tests[:1]]

@@ -7,17 +7,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from oodscope.base.errors import DataError, UnknownNameError
+from oodscope.base.errors import DataError
 from oodscope.leaderboard.records.entry import Entry
 from oodscope.leaderboard.records.folder import read_scores
 from oodscope.leaderboard.records.text import NOT_KNOWN
 from oodscope.metrics.ranking.placements import Placements
-from oodscope.protocols.base import PROTOCOLS
 from oodscope.protocols.ranking import GROUPS, separate
+from oodscope.protocols.registry import PROTOCOLS, stored_protocol
 from oodscope.results.measurement import Measurements
 from oodscope.results.scoretable import ScoreTable
-from oodscope.runs.attack.measuring import measure as measure_attack
-from oodscope.runs.attack.run import PROTOCOL as ADVERSARIAL
 
 TIED = 0.01
 """Share of tied pairs of ID and OOD images from which an AUROC is called unreliable: ties count half, and where they
@@ -87,13 +85,6 @@ def _missing(entry: Entry) -> Iterator[str]:
     yield from (name for name, value in known.items() if value == NOT_KNOWN)
 
 
-_VERSIONS = {**{name: each.version for name, each in PROTOCOLS.items()}, ADVERSARIAL: 1}
-_JUDGES: Mapping[str, Callable[[ScoreTable], Measurements]] = {
-    **{name: each.measure for name, each in PROTOCOLS.items()},
-    ADVERSARIAL: measure_attack,
-}
-
-
 def protocol_versions(names: Iterable[str]) -> dict[str, int]:
     """The versions that this package judges by."""
     return {name: _version(name) for name in names}
@@ -106,7 +97,7 @@ def judge(scores: ScoreTable, protocols: Mapping[str, int]) -> Measurements:
         if version != _version(name):
             raise DataError(f"protocol {name} version {version}; this version of oodscope judges by {_version(name)}")
         try:
-            found = found + _JUDGES[name](scores)
+            found = found + stored_protocol(scores, name).measurements(scores)
         except (ArithmeticError, LookupError, ValueError) as error:
             # scores of strangers may be odd in ways that no protocol foresaw; one entry must not stop a board
             raise DataError(f"protocol {name} cannot judge these scores: {type(error).__name__}: {error}") from error
@@ -114,9 +105,7 @@ def judge(scores: ScoreTable, protocols: Mapping[str, int]) -> Measurements:
 
 
 def _version(name: str) -> int:
-    if name not in _VERSIONS:
-        raise UnknownNameError("protocol", name, _VERSIONS, f"Judged here: {', '.join(_VERSIONS)}")
-    return _VERSIONS[name]
+    return PROTOCOLS.get(name).version
 
 
 Placed = dict[tuple[str, str], Placements]
@@ -156,7 +145,7 @@ def _placements(entry: Entry, scores: ScoreTable) -> Placed:
     """What each image contributes to the mean AUROCs of the protocols that rank."""
     found: Placed = {}
     for name in entry.protocols:
-        negatives = PROTOCOLS[name].negatives if name in PROTOCOLS else ()
+        negatives = PROTOCOLS.get(name).negatives
         if negatives:
             separation = separate(scores, negatives)[entry.detector.id]
             if separation.testable:

@@ -81,9 +81,13 @@ def submit(
 def one_detector(scores: ScoreTable, detector: str) -> ScoreTable:
     """The columns of one detector, without the description of the others."""
     frame: pd.DataFrame = scores.frame[[*COLUMNS, detector]]
-    known = {"detectors": {detector: scores.metadata["detectors"][detector]}}
-    shared = ("recipe", "attack", "human_centric", "training_rows")
-    return ScoreTable(frame, known | {name: scores.metadata[name] for name in shared if name in scores.metadata})
+    known = scores.context.plain()
+    shared = ("recipe", "attack", "protocols", "training_rows")
+    return ScoreTable(
+        frame,
+        {"detectors": {detector: known["detectors"][detector]}}
+        | {name: known[name] for name in shared if name in known},
+    )
 
 
 def _open(run: Path) -> tuple[Result, Sequence[SearchedPair]]:
@@ -106,7 +110,7 @@ def _chosen(asked: str | None, known: Sequence[str]) -> str:
 def _attack(scores: ScoreTable, searches: Sequence[SearchedPair]) -> dict[str, Any] | None:
     if not searches:
         return None
-    told = scores.metadata["attack"]
+    told = scores.context.extra["attack"]
     return {
         "outliers": told["outliers"],
         "runs": told["runs"],

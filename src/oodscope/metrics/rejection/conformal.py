@@ -127,7 +127,7 @@ def check_enough(n: int, target: float, kind: Kind = "conformal", confidence: fl
 def most_above(n: int, target: float, kind: Kind = "conformal", confidence: float = 0.95) -> int | None:
     """How many of n calibration scores may lie above the threshold; None if n is too few for the guarantee."""
     if kind == "conformal":
-        alarms = most_count(target, n + 1)
+        alarms = int(most_count(target, n + 1))
         return alarms - 1 if alarms > 0 else None
     delta = 1.0 - confidence
     # ppf is the first count whose probability reaches delta; only if it hits delta exactly is it allowed

@@ -25,6 +25,7 @@ from oodscope.metrics.scores import FloatArray, IntArray, check_scores
 Sample = tuple[ArrayLike, Mapping[str, ArrayLike]]
 """The scores of one detector: of the ID images, and of each OOD set by name."""
 
+_RANKED = tuple(metric.name for metric in RANKING)
 _BLOCK = 2**16  # words in a block of replicates: shorter ones leave two threads waiting for the interpreter
 
 
@@ -40,7 +41,7 @@ def bootstrap_each(
     *,
     seed: int,
     replicates: int = 1000,
-    metrics: Sequence[str] = tuple(each.name for each in RANKING),
+    metrics: Sequence[str] = _RANKED,
 ) -> dict[str, Bootstrap]:
     """Replicates of every metric, for every detector, on every OOD set.
 
@@ -211,7 +212,7 @@ class _Steps:
         tp = self._read(positives, self._tp, lanes, room, "tp")
         return Walk(tp, fp, before, self._walk.n_positive, self._walk.n_negative, room)
 
-    def _places(self, met: FloatArray, n: int) -> IntArray:
+    def _places(self, met: FloatArray, n: float) -> IntArray:
         """Running sums lie in ascending order of the scores; seen from the top, k images met leave n - k."""
         return (n - met if self._from_top else met).astype(np.intp)
 

@@ -57,6 +57,7 @@ class HumanCentric(Protocol):
     name, title = "human_centric", "Human-centric"
     summary = "Keep what the classifier gets right, reject what it gets wrong (DER, AUGRC)."
     metrics, headline = (RANKED, FPR95_ID_POSITIVE, *REJECTION), ("der95_val_correct", "augrc")
+    position = 3
     roles = ("id_train", "id_val")
     negatives = ()
     groups = {ALL: ("id_test", "csid", "near", "far"), **SHIFTS}
@@ -83,7 +84,8 @@ class HumanCentric(Protocol):
         if not self.threshold_split or rows is None:
             return []
         return [
-            f"detectors were fitted on {rows['fitted']} images of id_train, thresholds taken from {rows['scored']} others"
+            f"detectors were fitted on {rows['fitted']} images of id_train, "
+            f"thresholds taken from {rows['scored']} others"
         ]
 
     def measure(self, scores: ScoreTable) -> Measurements:
@@ -93,7 +95,7 @@ class HumanCentric(Protocol):
         context: dict[str, Any] = {**scores.context.row(), "protocol": self.name}
         rows: list[Measurement] = list(baseline_rows(sets, context))
         contexts = {each: {**context, **scores.context.row(each)} for each in scores.detectors}
-        prices = self.costs and self.costs.model_dump()
+        prices = None if self.costs is None else self.costs.model_dump()
         for detector, shared in contexts.items():
             rows += rejection_rows(scores, detector, sets, shared, prices)
             rows += conventional_rows(scores, detector, sets, shared)

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oodscope.data.benchmark import Role
 from oodscope.metrics.interval import Interval
 from oodscope.metrics.metric import MEAN
 from oodscope.metrics.resampling.bootstrap import percentile_interval
 from oodscope.results.measurement import Measurement
 from oodscope.results.scoretable import ScoreTable
 
-SHIFTS = {"label_shift": ("near", "far"), "input_shift": ("id_test", "csid")}
+SHIFTS: dict[str, tuple[Role, ...]] = {"label_shift": ("near", "far"), "input_shift": ("id_test", "csid")}
 """A foreign class shifts the label, so that no prediction is right; a corruption or another style shifts the input
 only, and the classifier may still be right. ``id_test`` is the input shift of size zero."""
 

@@ -105,7 +105,7 @@ def attack_view(attack: Attack, *, brief: bool = False) -> AttackView:
     rows = attack.result.measurements
     return AttackView(
         record=attack.result.record,
-        about=attack.result.scores.metadata["attack"],
+        about=attack.result.scores.context.extra["attack"],
         table=table,
         styles=styles,
         headlines=list(_headlines(rows.filter(protocol=PROTOCOL, metric="auroc"))),

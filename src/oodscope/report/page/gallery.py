@@ -87,7 +87,7 @@ class _Lookout:
     def __init__(self, gallery: Gallery, scores: ScoreTable, detector: str) -> None:
         self.detector = detector
         self._gallery = gallery
-        self._classes = scores.metadata.get("classes", {})
+        self._classes = scores.context.classes
         self._known = np.sort(scores.scores(detector, role="id_test"))
         columns = ("set", "sample_id", "prediction", "own_class", detector)
         self._columns = [scores.frame[name].to_numpy() for name in columns]

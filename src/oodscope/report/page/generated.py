@@ -149,7 +149,7 @@ def _histograms(study: GeneratedStudy) -> Iterator[tuple[str, list[tuple[SetChec
 def _reliability(study: GeneratedStudy) -> Iterator[tuple[str, list[tuple[str, float, Markup]]]]:
     errors = study.calibration()
     for result in study.results:
-        network, bins = result.record.model, result.scores.metadata[RELIABILITY]
+        network, bins = result.record.model, result.scores.context.extra[RELIABILITY]
         order = [name for name in calibration_table(study).columns if name in bins]
         figures = [
             (name, errors[network, name].value, reliability_diagram(bins[name], f"{network}, {name}", style_of(number)))

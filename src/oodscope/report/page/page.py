@@ -146,7 +146,7 @@ def _crossvals(tables: Sequence[CrossValidationTable]) -> Iterator[Chapter]:
 
 def _detectors(result: Result) -> list[dict[str, Any]]:
     """Each detector as it was run, in the order in which the first table ranks them."""
-    described = result.scores.metadata["detectors"]
+    described = result.scores.context.detectors
     leading: Iterable[str] = (
         row.detector
         for protocol in result.record.protocols
@@ -154,7 +154,7 @@ def _detectors(result: Result) -> list[dict[str, Any]]:
         for row in result.table(protocol).grid.rows
     )
     order = dict.fromkeys(name for name in (*leading, *result.scores.detectors) if name in described)
-    return [{"id": name, **described[name]} for name in order]
+    return [{"id": name, **described[name].model_dump()} for name in order]
 
 
 def _settings(params: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ from oodscope.document.grid import Grid
 from oodscope.document.wording import heading
 from oodscope.metrics.catalog import METRICS
 from oodscope.metrics.metric import MEAN
-from oodscope.protocols.arrange import WITHOUT_DETECTOR, pivot
+from oodscope.protocols.arrange import pivot
 from oodscope.protocols.registry import headline_metrics
 from oodscope.report.page.trials import section
 from oodscope.results.record import RunRecord
@@ -64,10 +64,10 @@ def _tables(result: Result, protocol: str) -> Iterator[MetricTable]:
     first = True
     for view in sorted(views, key=lambda name: name != protocol):
         own = result.measurements.filter(protocol=view)
-        measured = own.distinct("metric")
+        measured = {row.metric for row in own if row.detector}
         order = dict.fromkeys([*headline_metrics(protocol), *_ORDER, *METRICS])
         for metric in order:
-            if metric in measured and metric not in WITHOUT_DETECTOR:
+            if metric in measured:
                 grid = pivot(own, view, metric).grid
                 shown = grid if first else _lighter(grid)
                 words = heading(metric) if view == protocol else f"{view}: {heading(metric)}"

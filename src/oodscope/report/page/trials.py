@@ -60,7 +60,7 @@ def of_attack(attack: Attack, number: int) -> Trial:
     """What is left under the worst of all variations; of a single variation, under it."""
     rows = attack.result.measurements.filter(protocol=attacks.PROTOCOL, metric="auroc")
     group = worst_group(rows.distinct("group"))
-    about = attack.result.scores.metadata["attack"]
+    about = attack.result.scores.context.extra["attack"]
     words = "any variation" if group == attacks.ANY else group
     entries = [
         Entry(row.detector, row.tuning, _cell(row), _doubt(attack, row.detector, group))

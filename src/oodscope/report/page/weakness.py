@@ -4,18 +4,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from oodscope.document.trial import Entry, Trial
-from oodscope.document.wording import percent
+from oodscope.document.wording import higher_is_better, label, percent
 from oodscope.metrics.metric import MEAN, Tuning
-from oodscope.protocols.arrange import UNRANKED
-from oodscope.protocols.registry import headline_metrics
+from oodscope.protocols.registry import headline_metrics, protocol_of
 from oodscope.report.page.trials import finished_study, section
 from oodscope.results.measurement import Measurement
 from oodscope.runs.attack import run as attacks
 from oodscope.runs.evaluation.run import Result
 from oodscope.runs.generated import run as generated_studies
 from oodscope.runs.opened import CROSS_VALIDATION, OpenedRuns
-
-_DER = "human_centric"
 
 
 @dataclass(frozen=True)
@@ -70,10 +67,10 @@ def _worst_set(results: Sequence[Result], detector: str, tuning: Tuning, model: 
 
 
 def _worst_error(results: Sequence[Result], detector: str, tuning: Tuning, model: str) -> Iterator[Weakness]:
-    rows = _rows(results, detector, tuning, model, lambda protocol: protocol == _DER)
+    rows = _rows(results, detector, tuning, model, lambda protocol: not higher_is_better(headline_metrics(protocol)[0]))
     if worst := max(rows, key=lambda each: each[1].value, default=None):
         number, row = worst
-        yield Weakness("worst DER", row.set, row.value, "wrong decisions", section(row.protocol, number))
+        yield Weakness("worst error", f"{row.set}, {label(row.metric)}", row.value, "", section(row.protocol, number))
 
 
 def _rows(
@@ -87,7 +84,9 @@ def _rows(
         for protocol in result.record.protocols
         if wanted(protocol)
         for row in result.measurements.filter(protocol=protocol, metric=headline_metrics(protocol)[0])
-        if (row.detector, row.tuning) == (detector, tuning) and row.set != MEAN and row.group not in UNRANKED
+        if (row.detector, row.tuning) == (detector, tuning)
+        and row.set != MEAN
+        and row.group not in protocol_of(protocol).unranked
     ]
 
 

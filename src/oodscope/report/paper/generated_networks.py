@@ -60,7 +60,7 @@ def reliability_plots(runs: OpenedRuns) -> Figure:
     for panel, name in zip(grid.flat, sets):
         panel.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=0.8)
         for number, result in enumerate(study.results):
-            bins = {key: np.asarray(each) for key, each in result.scores.metadata[RELIABILITY][name].items()}
+            bins = {key: np.asarray(each) for key, each in result.scores.context.extra[RELIABILITY][name].items()}
             filled = bins["count"] > 0
             colour, marker = style_of(number)
             words = marked(study, result.record.model)

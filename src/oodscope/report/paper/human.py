@@ -23,7 +23,7 @@ from oodscope.report.paper.style import (
     style_of,
 )
 from oodscope.results.measurement import Measurements
-from oodscope.runs.models.run import Study, study_of
+from oodscope.runs.models.run import STUDIED, Study, study_of
 from oodscope.runs.opened import OpenedRuns
 
 METRIC = "der99_val_correct"
@@ -37,23 +37,23 @@ def conventional_twice(measurements: Measurements, detectors: Sequence[str] | No
     ----------
     detectors : which, in this order; all, best AUROC with all ID first, unless given.
     """
-    rows = measurements.filter(protocol="human_centric", group="label_shift", set=MEAN)
+    rows = measurements.filter(protocol=STUDIED, group="label_shift", set=MEAN)
     ranked = sorted(rows.filter(metric="auroc"), key=lambda row: -row.value)
     chosen = list(detectors or [row.detector for row in ranked])
     if not chosen or not rows.filter(metric="auroc_correct_id"):
-        raise DataError("no AUROC and FPR95 under human_centric; they want sets of foreign classes (near or far)")
+        raise DataError(f"no AUROC and FPR95 under {STUDIED}; they want sets of foreign classes (near or far)")
     figure = Figure(figsize=(PAGE, max(1.8, 0.75 + 0.24 * len(chosen))), layout="constrained")
     panels = figure.subplots(1, 2, sharey=True)
     places = np.arange(len(chosen))[::-1]
     for panel, (metric, words) in zip(panels, CONVENTIONAL.items()):
-        for shift, suffix, label, colour in (
+        for shift, suffix, shown, colour in (
             (0.2, "", "all ID images", "#B5B5B5"),
             (-0.2, "_correct_id", "correctly classified ID images", COLOURS[0]),
         ):
             found = [rows.filter(metric=metric + suffix, detector=name)[0] for name in chosen]
             values = np.array([100 * row.value for row in found])
             ends = np.array([[100 * (row.value if e is None else e) for e in (row.low, row.high)] for row in found]).T
-            panel.barh(places + shift, values, 0.38, color=colour, label=label)
+            panel.barh(places + shift, values, 0.38, color=colour, label=shown)
             panel.errorbar(
                 values, places + shift, xerr=np.abs(ends - values), fmt="none", ecolor="black", elinewidth=0.7
             )
@@ -170,20 +170,20 @@ def _panels(names: Sequence[str], height: float, most: int = 4) -> tuple[Figure,
 
 
 def _of_run(runs: OpenedRuns) -> Figure:
-    return conventional_twice(only_result(runs, "human_centric").measurements)
+    return conventional_twice(only_result(runs, STUDIED).measurements)
 
 
 def _of_study(draw: Callable[[Study], Figure]) -> Callable[[OpenedRuns], Figure]:
     def drawn(runs: OpenedRuns) -> Figure:
-        return draw(study_of(results_with(runs, "human_centric", at_least=2)))
+        return draw(study_of(results_with(runs, STUDIED, at_least=2)))
 
     return drawn
 
 
 PAPER = "Human-centric OOD detection"
-_STUDY = "runs of two or more models under human_centric"
+_STUDY = f"runs of two or more models under {STUDIED}"
 FIGURES = (
-    PaperFigure("human-2", PAPER, "Fig. 2", "one run under human_centric with near or far sets", _of_run),
+    PaperFigure("human-2", PAPER, "Fig. 2", f"one run under {STUDIED} with near or far sets", _of_run),
     PaperFigure("human-4", PAPER, "Fig. 4", _STUDY, _of_study(der_against_accuracy)),
     PaperFigure("human-5", PAPER, "Fig. 5", f"{_STUDY}, labelled with perturbation", _of_study(robust_models)),
     PaperFigure(

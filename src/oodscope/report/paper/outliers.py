@@ -82,7 +82,7 @@ def only_set(sets: Sequence[Outliers]) -> Outliers:
 
 
 def _about(attack: Attack) -> dict[str, Any]:
-    about: dict[str, Any] = attack.result.scores.metadata["attack"]
+    about: dict[str, Any] = attack.result.scores.context.extra["attack"]
     return about
 
 

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from oodscope.report.paper import human
 from oodscope.report.paper.style import house_style, save_figure
-from oodscope.runs.models.run import Study
+from oodscope.runs.models.run import STUDIED, Study
 
 
 def write_study_figures(study: Study, folder: Path) -> list[Path]:
@@ -22,7 +22,7 @@ def write_study_figures(study: Study, folder: Path) -> list[Path]:
     if any(model.distilled_from for model in models):
         wanted["distillation"] = partial(human.distillation, study)
     for member in study.members:
-        if member.measurements.filter(protocol="human_centric", metric="auroc_correct_id"):
+        if member.measurements.filter(protocol=STUDIED, metric="auroc_correct_id"):
             wanted[f"conventional-{member.model.name}"] = partial(human.conventional_twice, member.measurements)
     with house_style():
         return [path for name, draw in wanted.items() for path in save_figure(draw(), folder / _file_name(name))]

@@ -17,7 +17,7 @@ def reliability_diagram(study: GeneratedStudy, network: str) -> PlotlyFigure:
 
     A bin is drawn where its images lie, at their mean confidence; a bin without images is left out.
     """
-    bins = study.result(network).scores.metadata[RELIABILITY]
+    bins = study.result(network).scores.context.extra[RELIABILITY]
     errors = study.calibration()
     known = {each.name for each in study.sanity.sets if each.role == "id_test"}
     shifted = [name for name in calibration_table(study).columns if name in bins and name not in known]

@@ -14,7 +14,7 @@ from oodscope.metrics.ranking.minrank import (
     standard_error,
 )
 from oodscope.metrics.scores import FloatArray
-from oodscope.protocols.ranking import LEVEL, detector_context, run_context
+from oodscope.protocols.ranking import LEVEL
 from oodscope.results.measurement import Measurement, Measurements
 from oodscope.results.scoretable import ScoreTable
 from oodscope.runs.attack.run import ANY, BUDGET, CLEAN, PROTOCOL, SEARCH, TRANSFER
@@ -36,9 +36,9 @@ def ends(interval: Interval) -> dict[str, Any]:
 
 
 def _rows(scores: ScoreTable, detector: str) -> Iterator[Measurement]:
-    about = scores.metadata["attack"]
+    about = scores.context.extra["attack"]
     id_test = scores.scores(detector, role="id_test")
-    shared = {**run_context(scores), **detector_context(scores, detector), "protocol": PROTOCOL}
+    shared = {**scores.context.row(detector), "protocol": PROTOCOL}
     for group, outliers in _outliers(scores, detector).items():
         ranks = outlier_ranks(id_test, outliers)
         place = {"set": about["outliers"], "group": group, "n_id": ranks.n_id, "n_ood": len(outliers)}
@@ -62,7 +62,7 @@ def _min_rank(ranks: OutlierRanks, runs: int) -> Iterator[tuple[str, float, Inte
 
 def _outliers(scores: ScoreTable, detector: str) -> dict[str, FloatArray]:
     """The outliers of each group: as they are, after each search, and the worst of all variations of each image."""
-    about = scores.metadata["attack"]
+    about = scores.context.extra["attack"]
     own = (scores.frame["set"] == about["outliers"]).to_numpy()
     unit, values = scores.frame["unit"].to_numpy(), scores.frame[detector].to_numpy()
     found = {group: values[own & (unit == group)] for group in (CLEAN, *about["variations"])}
@@ -92,7 +92,7 @@ def search_rows(scores: ScoreTable, courses: Sequence[Course]) -> Measurements:
     rows = []
     for course in courses:
         for name, diagnosis in course.diagnoses.items():
-            place = {"set": scores.metadata["attack"]["outliers"], "group": name, "n_ood": len(course.found[name])}
+            place = {"set": scores.context.extra["attack"]["outliers"], "group": name, "n_ood": len(course.found[name])}
             values = {
                 "acceptance": diagnosis.acceptance,
                 "last_gain": diagnosis.last_gain,
@@ -116,11 +116,11 @@ def transfer_rows(
         for (judge, against), outliers in judged.items():
             if judge == course.attacked.name:
                 ranks = outlier_ranks(course.attacked.id_test, outliers)
-                interval = source_interval(ranks, LEVEL, seed=scores.metadata["seed"], ood_set=against)
+                interval = source_interval(ranks, LEVEL, seed=scores.context.seed or 0, ood_set=against)
                 place: dict[str, Any] = {"set": against, "group": name, "n_id": ranks.n_id, "n_ood": len(outliers)}
                 shared = _shared(scores, course, TRANSFER)
                 yield Measurement(**shared, **place, metric="auroc", value=ranks.auroc, **ends(interval))
 
 
 def _shared(scores: ScoreTable, course: Course, protocol: str) -> dict[str, Any]:
-    return {**run_context(scores), **detector_context(scores, course.attacked.name), "protocol": protocol}
+    return {**scores.context.row(course.attacked.name), "protocol": protocol}

@@ -52,7 +52,7 @@ def score_table(
     }
     name, content = benchmark or _own_name(sets)
     stamp = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
-    metadata = {
+    context = {
         "detectors": {course.attacked.name: _described(course) for course in courses},
         "run": f"{outliers.name}-attack-{stamp}",
         "benchmark": name,
@@ -69,7 +69,7 @@ def score_table(
             "energy": plan.energy,
         },
     }
-    return ScoreTable(pd.concat(parts, ignore_index=True).assign(**columns), metadata)
+    return ScoreTable(pd.concat(parts, ignore_index=True).assign(**columns), context)
 
 
 def record(
@@ -85,11 +85,11 @@ def record(
     model, weights, transform, head = _model(scorer)
     searched = sum(found.seconds for course in courses for found in course.found.values())
     return RunRecord(
-        id=scores.metadata["run"],
+        id=scores.context.run,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         oodscope_version=version("oodscope"),
-        benchmark=scores.metadata["benchmark"],
-        benchmark_version=scores.metadata["benchmark_version"],
+        benchmark=scores.context.benchmark,
+        benchmark_version=scores.context.benchmark_version,
         sets={
             each.name: SetRecord(role=role, n=len(each), fingerprint=each.fingerprint) for role, each in sets.items()
         },
@@ -98,7 +98,7 @@ def record(
         transform=transform,
         head=head,
         **(network_record(scorer.classifier) if isinstance(scorer, Scorer) else {}),
-        seed=scores.metadata["seed"],
+        seed=scores.context.seed or 0,
         precision="float32",
         device=str(scorer.device),
         environment=environment(),

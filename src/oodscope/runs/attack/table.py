@@ -135,7 +135,7 @@ class AttackTable:
 def attack_table(attack: Attack) -> AttackTable:
     """The table of one attack."""
     rows = attack.result.measurements.filter(protocol=PROTOCOL)
-    about = attack.result.scores.metadata["attack"]
+    about = attack.result.scores.context.extra["attack"]
     groups = rows.distinct("group")
     columns = tuple((metric, group) for metric in ("auroc", "min_rank") for group in groups)
     found = {(row.detector, row.metric, row.group): row for row in rows}

@@ -98,7 +98,7 @@ def _shared(result: Result) -> dict[str, Any]:
         "benchmark": record.benchmark,
         "benchmark_version": record.benchmark_version,
         "model": record.model,
-        "recipe": result.scores.metadata["recipe"],
+        "recipe": result.scores.context.recipe,
         "protocol": PROTOCOL,
         "seed": record.seed,
     }

@@ -99,7 +99,7 @@ class GeneratedStudy:
     def circular(self) -> list[str]:
         """Networks, or ensembles with a member, whose disagreement shaped the images that they are judged on."""
         makers = set(self.sanity.makers.values())
-        return [each.record.model for each in self.results if makers & set(each.scores.metadata[NETWORKS])]
+        return [each.record.model for each in self.results if makers & set(each.scores.context.extra[NETWORKS])]
 
     @property
     def real(self) -> list[str]:
@@ -166,8 +166,8 @@ class GeneratedStudy:
         return cls(results, parse(Sanity, sanity, str(folder / RECORD)), samples)
 
 
-def with_calibration(result: Result, rows: list[Measurement], **metadata: Any) -> Result:
+def with_calibration(result: Result, rows: list[Measurement], **added: Any) -> Result:
     """A result with calibration rows beside its own, and with what figures need in the metadata of its scores."""
     record = result.record.model_copy(update={"protocols": [*result.record.protocols, PROTOCOL]})
-    scores = ScoreTable(result.scores.frame, {**result.scores.metadata, **metadata})
+    scores = ScoreTable(result.scores.frame, {**result.scores.context.plain(), **added})
     return Result(record, result.measurements + Measurements(rows), scores, result.gallery)

@@ -16,6 +16,9 @@ from oodscope.metrics.metric import MEAN
 from oodscope.results.measurement import Measurements
 from oodscope.runs.evaluation.run import Result
 
+STUDIED = "human_centric"
+"""The protocol whose numbers a study of models shows."""
+
 METRICS = ("der99_val_correct", "der95_val_correct", "der99_train_correct", "der95_train_correct", "augrc")
 """The columns of the table: under the headline rule, under the rule of the paper, and without a threshold."""
 
@@ -52,7 +55,7 @@ class Study:
 
     Parameters
     ----------
-    members : every model with its measurements, those of ``human_centric`` among them.
+    members : every model with its measurements, those of the studied metrics among them.
     """
 
     def __init__(self, members: Iterable[StudyMember]) -> None:
@@ -161,9 +164,9 @@ def _run(member: StudyMember) -> str:
 
 
 def _of_protocol(member: StudyMember) -> Measurements:
-    rows = member.measurements.filter(protocol="human_centric")
+    rows = member.measurements.filter(protocol=STUDIED)
     if not rows:
-        raise DataError(f"{member.model.name}: nothing was measured under human_centric, which a study shows")
+        raise DataError(f"{member.model.name}: nothing was measured under {STUDIED}, which a study shows")
     return rows
 
 

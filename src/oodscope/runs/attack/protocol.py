@@ -1,0 +1,32 @@
+"""The protocol of attacks: detectors evaluated on the worst outliers that a search finds (Yoon et al. 2022)."""
+
+from typing import TYPE_CHECKING
+
+from oodscope.base.errors import DataError
+from oodscope.metrics.catalog import ATTACK, AUROC
+from oodscope.protocols.base import Protocol
+from oodscope.results.measurement import Measurements
+from oodscope.results.scoretable import ScoreTable
+
+if TYPE_CHECKING:
+    from oodscope.data.benchmark import Benchmark
+
+
+class Adversarial(Protocol):
+    """AUROC and MinRank on the source images, under each variation, and under the worst of them."""
+
+    name, title = "adversarial", "Adversarial"
+    summary = "Search for the outliers that a detector takes for in-distribution images."
+    position = 5
+    metrics, headline = (AUROC, *ATTACK), ("auroc", "min_rank")
+    negatives, groups = (), {}
+
+    def measure(self, scores: ScoreTable) -> Measurements:
+        from oodscope.runs.attack.measuring import measure
+
+        return measure(scores)
+
+    def check(self, benchmark: "Benchmark") -> None:
+        raise DataError(
+            "adversarial is measured by an attack, not by an evaluation; use oodscope.attack or `oodscope attack`"
+        )
