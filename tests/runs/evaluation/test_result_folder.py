@@ -27,7 +27,7 @@ def test_what_is_saved_is_loaded(folder):
     pd.testing.assert_frame_equal(after.scores.frame, before.scores.frame, check_exact=True)
 
 
-@pytest.mark.parametrize("step", ["pandas.DataFrame.to_csv", "oodscope.results.scoretable.write"])
+@pytest.mark.parametrize("step", ["pandas.DataFrame.to_csv", "oodscope.results.scorefile.write"])
 def test_an_interrupted_save_does_not_look_like_a_result(tmp_path, monkeypatch, step):
     def interrupted(*_, **__):
         raise KeyboardInterrupt

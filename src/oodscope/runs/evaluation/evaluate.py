@@ -91,10 +91,12 @@ def evaluate(
         store=store,
         batch_size=batch_size,
         roles=[role for protocol in asked for role in protocol.roles],
+        context={
+            **_context(classifier, benchmark, seed, recipe),
+            "exposure": exposure,
+            "protocols": {protocol.name: protocol.options for protocol in asked if protocol.options},
+        },
         progress=progress,
-        **_context(classifier, benchmark, seed, recipe),
-        exposure=exposure,
-        protocols={protocol.name: protocol.options for protocol in asked if protocol.options},
     )
     notes += [note for protocol in asked for note in protocol.notes(scores)]
     measurements = _measure(asked, scores, progress)

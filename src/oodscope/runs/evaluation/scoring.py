@@ -73,8 +73,8 @@ def score_benchmark(
     store: ActivationStore,
     batch_size: int,
     roles: Sequence[Role] = (),
+    context: Mapping[str, Any] | None = None,
     progress: Progress = SILENT,
-    **context: Any,
 ) -> ScoreTable:
     """Scores of all test images under all detectors.
 
@@ -105,7 +105,7 @@ def score_benchmark(
     )
     described = {each.id: each.record() | costs[each.id] for each in fitted}
     classes = {images.name: list(images.class_names) for _, images in tested}
-    known: dict[str, Any] = {"detectors": described, "classes": classes, **context}
+    known: dict[str, Any] = {"detectors": described, "classes": classes, **(context or {})}
     if "id_train" in roles and benchmark.id_train is not None:
         scored = benchmark.scored_train or benchmark.id_train
         known["training_rows"] = {"fitted": len(benchmark.id_train), "scored": len(scored)}
