@@ -44,6 +44,9 @@ CLOSE = "†"
 EXPOSED = "‡"
 """Marks a value measured on images of which the network has met some before."""
 
+DOUBTED = "*"
+"""Marks a value that there are reasons not to trust, such as a search that stopped too early."""
+
 
 def headline_metrics(protocol: str) -> tuple[str, ...]:
     """What a reader of this protocol looks at first; the first of them ranks the detectors."""
