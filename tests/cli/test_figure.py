@@ -83,9 +83,9 @@ class TestTables:
     def test_of_an_attack(self, oodscope, home):
         outcome = oodscope("table", home / "attack", "--format", "csv")
         assert outcome.status == 0, outcome
-        assert outcome.out.strip() == attack_table(made_studies.attack()).csv().strip()
-        assert r"\multicolumn{2}{c}{MinRank}" in oodscope("table", home / "attack", "--format", "latex").out
-        assert "| AUROC clean |" in oodscope("table", home / "attack", "--format", "markdown").out
+        assert outcome.out.strip() == attack_table(made_studies.attack()).render("csv").strip()
+        assert r"\multicolumn{2}{c}{MinRank $\uparrow$}" in oodscope("table", home / "attack", "--format", "latex").out
+        assert "| AUROC ↑ clean |" in oodscope("table", home / "attack", "--format", "markdown").out
         assert "MinRank" in oodscope("table", home / "attack").out
         one = oodscope("table", home / "attack", "--metric", "min_rank", "--format", "csv").out
         assert rows(one)[0]["metric"] == "min_rank"
@@ -117,9 +117,9 @@ class TestTables:
             (["nets"], "holds 2 runs; a table is of one"),
             (["dcv", "--sheet", "count-0.05"], "unknown sheet 'count-0.05'. Did you mean 'counts-0.05'"),
             (["dcv", "--protocol", "standard"], "a study has no protocols to choose from"),
-            (["dcv", "--format", "json"], "unknown format of this table 'json'"),
+            (["dcv", "--format", "jsn"], "unknown table format 'jsn'. Did you mean 'json'"),
             (["dcv", "--metric", "aurok"], "unknown metric 'aurok'. Did you mean 'auroc'"),
-            (["attack", "--format", "yaml"], "Known: csv, markdown, latex"),
+            (["attack", "--format", "yaml"], "Known: rich, markdown, csv, json, latex, html"),
         ],
     )
     def test_mistakes_are_one_line(self, oodscope, home, arguments, message):

@@ -115,7 +115,7 @@ def _accuracy(table: Table) -> str:
 
 
 def _value(value: float | str | None) -> str:
-    return "" if value is None or isinstance(value, str) else f' data-value="{value!r}"'
+    return "" if value is None or isinstance(value, str | bool) else f' data-value="{value!r}"'
 
 
 def _class(*names: str) -> str:
