@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import subprocess
 import sys
 
@@ -98,7 +99,7 @@ class TestTables:
         assert float(other[0]["knn"]) != float(truth[0]["knn"])
         counts = oodscope("table", home / "dcv", "--sheet", "counts-0.05", "--format", "latex").out
         assert r"\toprule" in counts and "p $\\le$ 0.05" in counts
-        assert "hit rate" in oodscope("table", home / "dcv", "--sheet", "rates-0.05").out
+        assert "Hit and error rate by metric" in oodscope("table", home / "dcv", "--sheet", "rates-0.05").out
 
     def test_of_generated_sets(self, oodscope, home):
         outcome = oodscope("table", home / "generated", "--format", "csv")
@@ -110,6 +111,17 @@ class TestTables:
         worse = oodscope("table", home / "generated", "--metric", "adaptive_ece15", "--format", "markdown").out
         assert "adaptive_ece15 ↓" in worse
         assert "**" in oodscope("table", home / "generated", "--format", "markdown").out
+
+    @pytest.mark.parametrize("format", ["rich", "markdown", "csv", "json", "latex", "html"])
+    @pytest.mark.parametrize("kind", ["nets/net", "attack", "dcv", "generated"])
+    def test_every_kind_of_run_in_every_format(self, oodscope, home, kind, format):
+        outcome = oodscope("table", home / kind, "--format", format)
+        assert outcome.status == 0, outcome
+        if format == "json":
+            content = json.loads(outcome.out)
+            assert content["rows"] and all(cell["column"] for row in content["rows"] for cell in row["cells"])
+        else:
+            assert {"html": "<table", "latex": r"\begin{tabular}"}.get(format, "det") in outcome.out
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
