@@ -121,7 +121,9 @@ class TestTables:
             content = json.loads(outcome.out)
             assert content["rows"] and all(cell["column"] for row in content["rows"] for cell in row["cells"])
         else:
-            assert {"html": "<table", "latex": r"\begin{tabular}"}.get(format, "det") in outcome.out
+            label = "training" if kind == "dcv" else "detector"
+            assert label in outcome.out and not outcome.out.endswith("\n\n")
+            assert {"html": "<table", "latex": r"\begin{tabular}"}.get(format, "") in outcome.out
 
     @pytest.mark.parametrize(
         ("arguments", "message"),

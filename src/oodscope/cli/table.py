@@ -76,4 +76,4 @@ def print_table(table: "Table", format: str) -> None:
 
         Console().print(table)
     else:
-        typer.echo(table.render(format))
+        typer.echo(table.render(format).rstrip("\n"))
