@@ -32,7 +32,7 @@ def test_own_sets_with_frozen_embeddings(oodscope, places):
     command = ("crossval", *FROZEN, *SMALL, "--detectors", "msp,ebo", "--id", "known.npz", "--ood", "far=strange.npz")
     done = oodscope(*command, "--truth", "1", "--output", "out")
     assert done.status == 0, done
-    assert "AUROC, percent, mean over 1 pairs" in done.out
+    assert "AUROC ↑, mean over 1 pairs of sets" in done.out
     assert "leads on average" in done.out
     table = CrossValidationTable.load(places / "out")
     assert [str(cell) for cell in table.cells] == ["known/far, plain", "known/far, outlier exposure"]

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import subprocess
 import sys
 
@@ -83,9 +84,9 @@ class TestTables:
     def test_of_an_attack(self, oodscope, home):
         outcome = oodscope("table", home / "attack", "--format", "csv")
         assert outcome.status == 0, outcome
-        assert outcome.out.strip() == attack_table(made_studies.attack()).csv().strip()
-        assert r"\multicolumn{2}{c}{MinRank}" in oodscope("table", home / "attack", "--format", "latex").out
-        assert "| AUROC clean |" in oodscope("table", home / "attack", "--format", "markdown").out
+        assert outcome.out.strip() == attack_table(made_studies.attack()).render("csv").strip()
+        assert r"\multicolumn{2}{c}{MinRank $\uparrow$}" in oodscope("table", home / "attack", "--format", "latex").out
+        assert "| AUROC ↑ clean |" in oodscope("table", home / "attack", "--format", "markdown").out
         assert "MinRank" in oodscope("table", home / "attack").out
         one = oodscope("table", home / "attack", "--metric", "min_rank", "--format", "csv").out
         assert rows(one)[0]["metric"] == "min_rank"
@@ -100,7 +101,7 @@ class TestTables:
         assert float(other[0]["knn"]) != float(truth[0]["knn"])
         counts = oodscope("table", home / "dcv", "--sheet", "counts-0.05", "--format", "latex").out
         assert r"\toprule" in counts and "p $\\le$ 0.05" in counts
-        assert "hit rate" in oodscope("table", home / "dcv", "--sheet", "rates-0.05").out
+        assert "Hit and error rate by metric" in oodscope("table", home / "dcv", "--sheet", "rates-0.05").out
 
     def test_of_generated_sets(self, oodscope, home):
         outcome = oodscope("table", home / "generated", "--format", "csv")
@@ -113,15 +114,28 @@ class TestTables:
         assert "adaptive_ece15 ↓" in worse
         assert "**" in oodscope("table", home / "generated", "--format", "markdown").out
 
+    @pytest.mark.parametrize("format", ["rich", "markdown", "csv", "json", "latex", "html"])
+    @pytest.mark.parametrize("kind", ["nets/net", "attack", "dcv", "generated"])
+    def test_every_kind_of_run_in_every_format(self, oodscope, home, kind, format):
+        outcome = oodscope("table", home / kind, "--format", format)
+        assert outcome.status == 0, outcome
+        if format == "json":
+            content = json.loads(outcome.out)
+            assert content["rows"] and all(cell["column"] for row in content["rows"] for cell in row["cells"])
+        else:
+            label = "training" if kind == "dcv" else "detector"
+            assert label in outcome.out and not outcome.out.endswith("\n\n")
+            assert {"html": "<table", "latex": r"\begin{tabular}"}.get(format, "") in outcome.out
+
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
             (["nets"], "holds 2 runs; a table is of one"),
             (["dcv", "--sheet", "count-0.05"], "unknown sheet 'count-0.05'. Did you mean 'counts-0.05'"),
             (["dcv", "--protocol", "standard"], "a study has no protocols to choose from"),
-            (["dcv", "--format", "json"], "unknown format of this table 'json'"),
+            (["dcv", "--format", "jsn"], "unknown table format 'jsn'. Did you mean 'json'"),
             (["dcv", "--metric", "aurok"], "unknown metric 'aurok'. Did you mean 'auroc'"),
-            (["attack", "--format", "yaml"], "Known: csv, markdown, latex"),
+            (["attack", "--format", "yaml"], "Known: rich, markdown, csv, json, latex, html"),
         ],
     )
     def test_mistakes_are_one_line(self, oodscope, home, arguments, message):

@@ -48,6 +48,9 @@ def test_every_model_once(oodscope, study, tmp_path):
     # what the study knew of its models is kept, so its runs alone make its figures
     figure = oodscope("figure", "human-7", out, "--output", tmp_path / "pair.svg")
     assert figure.status == 0 and (tmp_path / "pair.svg").is_file(), figure
+    shown = oodscope("table", out, "--format", "json")
+    assert shown.status == 0, shown
+    assert {row["model"] for row in json.loads(shown.out)["rows"]} == {"one", "two"}
     again = oodscope("run", study, "--output", out, "--json")
     assert again.status == 0, again
     assert runs(out) == done

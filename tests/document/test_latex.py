@@ -7,28 +7,18 @@ from functools import cache
 
 import pytest
 
-from oodscope.document.sheet import Entry, Sheet
-from oodscope.report.page.crossval import metric_sheets, overall_sheets
+from oodscope.document.table import Entry, Row, Table
+from oodscope.document.table import columns as heads
 from oodscope.runs.attack.table import attack_table
-from oodscope.runs.crossval.study import study_metric
 from oodscope.runs.generated.table import calibration_table, separation_table
-from tests.results.factory import make_result
+from tests.document import every_table
 from tests.runs.crossval import made_studies
 from tests.runs.generated.generated_world import study
 
 
 @cache
 def tables():
-    result, studies = make_result(), [study_metric(made_studies.table(), name) for name in made_studies.table().metrics]
-    made = {
-        "standard": result.table().render("latex"),
-        "full spectrum": result.table("full_spectrum", "fpr95_id_positive").render("latex"),
-        "attack": attack_table(made_studies.attack()).render("latex"),
-        "detectors": separation_table(study()).render("latex"),
-        "calibration": calibration_table(study()).render("latex"),
-        "comparisons": made_studies.comparisons().sheet().render("latex"),
-    }
-    return made | {sheet.name: sheet.latex() for sheet in (*metric_sheets(studies[0]), *overall_sheets(studies))}
+    return {name: table.render("latex") for name, table in every_table.tables().items()}
 
 
 def columns(line):
@@ -41,34 +31,32 @@ def test_the_best_is_bold_and_what_noise_could_explain_is_marked():
         assert r"\textbf{" in tables()[name], name
     assert r"$^\dagger$" in tables()["standard"]
     for separate in (separation_table(study()), calibration_table(study())):
-        for column, name in enumerate(separate.columns):
-            pairs = [
-                (row[column + 2], cells[column]) for row, (_, _, cells) in zip(separate.sheet().rows, separate.rows)
-            ]
-            pairs = [(entry, cell) for entry, cell in pairs if cell is not None]
-            pick = max if separate.metric == "auroc" else min
-            best = pick((cell for _, cell in pairs), key=lambda cell: cell.value)
-            for entry, cell in pairs:
+        for place, column in enumerate(separate.columns):
+            cells = [row.cells[place] for row in separate.rows if row.cells[place] is not None]
+            pick = max if separate.name == "auroc" else min
+            best = pick(cells, key=lambda cell: cell.value)
+            for cell in cells:
                 known = None not in (cell.low, best.low)
                 close = known and cell.low <= best.high and best.low <= cell.high
-                assert entry.strong == (cell.value == best.value), (name, entry)
-                assert entry.text.endswith("†") == (close and not entry.strong), (name, entry)
+                assert cell.best == (cell.value == best.value), (column, cell)
+                assert cell.text.endswith("†") == (close and not cell.best), (column, cell)
 
 
 def test_whole_numbers_can_be_bold_and_have_a_real_minus():
-    sheet = Sheet("s", "t", ("", "a", "b"), ((Entry("x"), Entry("3", 3, True), Entry("-12", -12, True)),))
-    assert r"x & \textbf{3} & \textbf{$-$12} \\" in sheet.latex()
+    row = Row((Entry("x"),), (Entry("3", 3, True), Entry("-12", -12, True)))
+    table = Table("s", "t", heads(""), heads("a", "b"), (row,))
+    assert r"x & \textbf{3} & \textbf{$-$12} \\" in table.render("latex")
 
 
 def test_an_attack_marks_what_intervals_do_not_tell_apart():
     table = attack_table(made_studies.attack())
     for number in range(len(table.columns)):
-        cells = [cells[number] for _, cells in table.rows]
-        best = max(cells, key=lambda cell: cell.row.value)
+        cells = [row.cells[number] for row in table.rows]
+        best = max(cells, key=lambda cell: cell.value)
         for cell in cells:
-            rival = cell.row.value < best.row.value
-            assert cell.close == (rival and cell.row.low <= best.row.high and best.row.low <= cell.row.high)
-            assert cell.marks.startswith("†") == cell.close and cell.marks.endswith("*") == bool(cell.unreliable)
+            rival = cell.value < best.value
+            assert cell.close == (rival and cell.low <= best.high and best.low <= cell.high)
+            assert cell.marks.startswith("†") == cell.close and cell.marks.endswith("*") == bool(cell.doubts)
     assert r"\caption{" in tables()["attack"] and r"\footnotesize AUROC in percent" in tables()["attack"]
 
 

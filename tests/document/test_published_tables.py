@@ -28,7 +28,7 @@ def row(detector="a", value=0.5, low=None, high=None, **changes) -> Measurement:
 
 
 def grid(*rows, metric="auroc"):
-    return pivot(Measurements(rows), "standard", metric).grid
+    return pivot(Measurements(rows), "standard", metric)
 
 
 def expected(protocol, metric) -> dict[tuple[str, str, str], Measurement]:
@@ -91,27 +91,34 @@ def test_a_terminal_of_any_width_shows_every_value(protocol, metric, width):
 
 
 def test_rows_are_sorted_by_the_near_mean_best_first():
-    up = [(row.detector, row.cells[0].value) for row in make_result().table().grid.rows if row.tuning == "default"]
+    up = [(row.name, row.cells[0].value) for row in make_result().table().rows if row.section == "default"]
     assert [value for _, value in up] == sorted((value for _, value in up), reverse=True)
-    lower = make_result().table(metric="fpr95_ood_positive").grid
-    down = [row.cells[0].value for row in lower.rows if row.tuning == "default"]
+    lower = make_result().table(metric="fpr95_ood_positive")
+    down = [row.cells[0].value for row in lower.rows if row.section == "default"]
     assert down == sorted(down)
-    assert (lower.columns[0].group, lower.columns[0].set) == ("near", "mean")
-    assert [c.name for c in lower.columns] == ["near mean", "held_out", "far mean", "photographs", "digits", "textures"]
+    assert (lower.columns[0].group, lower.columns[0].name) == ("near", "mean")
+    assert [c.words for c in lower.columns] == [
+        "near mean",
+        "held_out",
+        "far mean",
+        "photographs",
+        "digits",
+        "textures",
+    ]
 
 
 @CASES
 def test_marks_are_the_best_and_those_whose_intervals_overlap_it(protocol, metric):
-    shown = make_result().table(protocol, metric).grid
+    shown = make_result().table(protocol, metric)
     higher = metric == "auroc"
     seen = set()
     for index, column in enumerate(shown.columns):
-        track = [row for row in shown.rows if row.tuning == "default"]
-        measured = {row.detector: expected(protocol, metric)[row.detector, column.group, column.set] for row in track}
+        track = [row for row in shown.rows if row.section == "default"]
+        measured = {row.name: expected(protocol, metric)[row.name, column.group, column.name] for row in track}
         pick = max if higher else min
         best = pick(measured.values(), key=lambda m: m.value)
         for row in track:
-            m, cell = measured[row.detector], row.cells[index]
+            m, cell = measured[row.name], row.cells[index]
             assert cell.best == (m.value == best.value)
             assert cell.close == (m.value != best.value and max(m.low, best.low) <= min(m.high, best.high))
             seen.add((cell.best, cell.close))
@@ -132,14 +139,15 @@ def ranked():
 
 def test_ranks_stand_beside_the_names_in_every_format():
     table = ranked()
-    assert [r.rank for r in table.grid.rows] == ["1–2", "1–2", "3", ""]
+    assert [r.places for r in table.rows] == ["1–2", "1–2", "3", ""]
     lines = table.render("markdown").splitlines()
-    assert lines[0] == "| AUROC ↑ | rank | near mean | x |"
-    assert lines[1] == "| --- | --- | ---: | ---: |"
-    assert lines[4].startswith("| c | 3 | 50.00 [48.0, 52.0] |")
+    assert lines[:2] == ["AUROC ↑, protocol standard", ""]
+    assert lines[2] == "| detector | rank | near mean | x |"
+    assert lines[3] == "| --- | --- | ---: | ---: |"
+    assert lines[6].startswith("| c | 3 | 50.00 [48.0, 52.0] |")
     latex = table.render("latex")
     assert r"\begin{tabular}{lcrr}" in latex and r"\cmidrule(lr){3-4}" in latex
-    assert r"a & 1--2 & \textbf{90.00}" in latex and r"AUROC $\uparrow$ & rank & mean & x" in latex
+    assert r"a & 1--2 & \textbf{90.00}" in latex and r"detector & rank & mean & x" in latex
     assert re.search(r"detector +rank +mean", str(table)) and re.search(r"b +1–2 +89.00†", str(table))
     content = json.loads(table.render("json"))["rows"]
     assert [line["cells"][0].get("rank") for line in content] == [[1, 2], [1, 2], [3, 3], None]
@@ -148,8 +156,8 @@ def test_ranks_stand_beside_the_names_in_every_format():
     assert '<th scope="col">rank</th>' in html and '<td class="rank" data-value="1">1–2</td>' in html
     assert '<td class="rank">–</td>' in html
     assert '<td class="best" title="for other classes: 82.0–94.0" data-value="0.9">' in html
-    assert any("Holm" in note and "near mean" in note for note in table.grid.notes)
-    assert any("3.0 times as wide" in note for note in table.grid.notes)
+    assert any("Holm" in note and "near mean" in note for note in table.notes)
+    assert any("3.0 times as wide" in note for note in table.notes)
     widths = {len(re.findall(r"(?<!\\\\)&", line)) for line in latex.splitlines() if line.endswith(r"\\")}
     assert widths == {2, 3}
 
@@ -166,7 +174,7 @@ def test_ranks_fit_a_narrow_terminal(width):
 def test_tracks_are_ranked_apart():
     tuned = replace(row("tuned", 0.9), tuning="ood_val")
     found = grid(tuned, replace(row("also", 0.8), tuning="ood_val"), row("a", 0.5), row("b", 0.4))
-    assert [(r.detector, r.cells[0].best) for r in found.rows] == [
+    assert [(r.name, r.cells[0].best) for r in found.rows] == [
         ("a", True),
         ("b", False),
         ("tuned", True),
@@ -192,8 +200,8 @@ def test_covariate_shifted_sets_are_shown_last_and_not_ranked():
 
 def test_a_detector_without_a_value_is_shown_with_a_gap():
     found = pivot(Measurements([row("a", 0.5), row("b", 0.9, set="x"), row("a", 0.5, set="x")]), "standard")
-    assert [r.detector for r in found.grid.rows] == ["a", "b"]
-    assert found.grid.rows[1].cells[0] is None
+    assert [r.name for r in found.rows] == ["a", "b"]
+    assert found.rows[1].cells[0] is None
     assert "| b | – |" in found.render("markdown")
     for format in ("rich", "csv", "json", "latex"):
         assert "90" in found.render(format) or "0.9" in found.render(format)
@@ -201,7 +209,7 @@ def test_a_detector_without_a_value_is_shown_with_a_gap():
 
 def test_the_note_names_the_metric_the_direction_and_the_interval():
     text = make_result().table(metric="fpr95_id_positive").render("markdown")
-    assert text.startswith("| FPR95 (ID positive) ↓ |")
+    assert text.startswith("FPR95 (ID positive) ↓, protocol standard\n")
     for said in ("share of OOD kept when 95 % of ID is kept", "lower is better", "95 % (bootstrap-bca-40)"):
         assert said in text
 
@@ -248,7 +256,7 @@ def test_any_name_makes_a_well_formed_latex_table(detector, name, protocol):
 @settings(max_examples=60, deadline=None)
 @given(detector=names)
 def test_any_name_makes_a_well_formed_markdown_table(detector):
-    lines = pivot(Measurements([row(detector), row("other'")]), "standard").render("markdown").splitlines()[:4]
+    lines = pivot(Measurements([row(detector), row("other'")]), "standard").render("markdown").splitlines()[2:6]
     assert [len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) for line in lines] == [3, 3, 3, 3]
 
 

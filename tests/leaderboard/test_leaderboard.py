@@ -633,7 +633,7 @@ class TestBoard:
 
 
 def _means(row):
-    return {(column.group, cell) for column, cell in row.cells.items() if column.set == "mean"}
+    return {(column.group, cell) for column, cell in row.cells.items() if column.name == "mean"}
 
 
 @pytest.fixture(scope="module")

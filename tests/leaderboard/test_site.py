@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 import pytest
 
 from oodscope.base.errors import StorageError
-from oodscope.document.grid import Column
+from oodscope.document.table import Column
 from oodscope.leaderboard.published.table import published_standings
 from oodscope.leaderboard.records.board import Board, Erratum
 from oodscope.leaderboard.records.records import ModelUse, Publication

@@ -116,12 +116,12 @@ def test_accuracy_per_set_pooled_and_balanced(scores, measured):
 def test_every_form_has_a_table_and_the_first_stays_readable(measured):
     from oodscope.protocols.arrange import pivot
 
-    pooled = pivot(measured, "full_spectrum").grid
-    assert [c.name for c in pooled.columns] == ["near mean", "a", "b", "far mean", "c", "csid mean", "blur", "fog"]
+    pooled = pivot(measured, "full_spectrum")
+    assert [c.words for c in pooled.columns] == ["near mean", "a", "b", "far mean", "c", "csid mean", "blur", "fog"]
     assert any("50 is no reaction to the shift" in note for note in pooled.notes)
     for view in ("balanced", "csid=blur", "csid=fog"):
-        grid = pivot(measured, f"full_spectrum:{view}").grid
-        assert [c.name for c in grid.columns] == ["near mean", "a", "b", "far mean", "c"]
+        grid = pivot(measured, f"full_spectrum:{view}")
+        assert [c.words for c in grid.columns] == ["near mean", "a", "b", "far mean", "c"]
 
 
 def test_exposure_is_that_of_the_sets_a_row_was_measured_on(scores):

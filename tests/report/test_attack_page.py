@@ -35,7 +35,7 @@ def test_it_needs_nothing_but_a_browser(attack, tmp_path):
     assert "http" not in re.sub(r"Content-Security-Policy|http-equiv", "", page)
     pictures = re.findall(r"data:image/png;base64,([A-Za-z0-9+/=]+)", page)
     assert len(pictures) == 2 * 2 * 10  # two detectors, ten images, each beside its source
-    worst = attack.search(attack_table(attack).rows[0][0], "shift").worst
+    worst = attack.search(attack_table(attack).rows[0].name, "shift").worst
     shown = np.asarray(Image.open(io.BytesIO(base64.b64decode(pictures[1]))))
     assert (shown == worst.images[0]).all()
     assert f"rank {worst.ranks[0]}" in page
@@ -58,13 +58,18 @@ def test_the_numbers_are_those_measured(attack):
 def test_tables_in_the_papers_shape(attack, tmp_path):
     oods.write_attack(attack, tmp_path)
     table = attack_table(attack)
-    clean = [cells[0].row.value for _, cells in table.rows]
+    clean = [row.cells[0].value for row in table.rows]
     assert clean == sorted(clean, reverse=True)
-    assert table.columns == (("auroc", "clean"), ("auroc", "shift"), ("min_rank", "clean"), ("min_rank", "shift"))
+    assert [column.key for column in table.columns] == [
+        "auroc clean",
+        "auroc shift",
+        "min_rank clean",
+        "min_rank shift",
+    ]
     header, first, *_ = (tmp_path / "table.csv").read_text().splitlines()
     assert header.startswith("detector,auroc clean,auroc clean low,auroc clean high,auroc shift")
     assert float(first.rsplit('",', 1)[-1].split(",")[0] if first.startswith('"') else first.split(",")[1]) == clean[0]
-    assert r"\multicolumn{2}{c}{MinRank}" in (tmp_path / "table.tex").read_text()
+    assert r"\multicolumn{2}{c}{MinRank $\uparrow$}" in (tmp_path / "table.tex").read_text()
     assert "<b" not in (tmp_path / "table.md").read_text().replace("\\<b", "")
 
 

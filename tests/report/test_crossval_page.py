@@ -72,7 +72,7 @@ def test_tables_5_and_6_are_the_tests(written, study):
     head, rows = sheet(written, "auroc/p-values")
     counted = sheet(written, "auroc/counts-0.05")[1]
     corrected = sheet(written, "auroc/p-values-holm")[1]
-    assert head == ["", *study.detectors]
+    assert head == ["detector", *study.detectors]
     for a, row in enumerate(rows):
         for b in range(8):
             if a == b:

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oodscope.document.grid import Cell
+from oodscope.document.number import Number
 from oodscope.document.trial import APART, BY_VALUE, NEMENYI, PAIRED, Entry, in_order
 from oodscope.report.page.trials import of_crossval, of_result, trials
 from oodscope.report.page.verdict import verdicts
@@ -92,7 +92,7 @@ VALUES = st.lists(st.tuples(SIXTEENTHS, st.integers(0, 4), st.integers(0, 4)), m
 @given(VALUES, st.booleans())
 def test_ranks_by_intervals_count_who_lies_clear(values, higher):
     given_entries = [
-        Entry(f"d{place}", "default", Cell(value / 16, (value - below) / 16, (value + above) / 16))
+        Entry(f"d{place}", "default", Number(value / 16, (value - below) / 16, (value + above) / 16))
         for place, (value, below, above) in enumerate(values)
     ]
     found = in_order(given_entries, higher)

@@ -187,12 +187,12 @@ def test_many_detectors_keep_their_first_tables_whole_and_the_others_short(monke
     monkeypatch.setattr(tables, "LARGE", 10)
     for section in protocol_sections(OpenedRuns(results=(judged(),))):
         first, *others = section.tables
-        assert {column.set for column in first.grid.columns} - {"mean"}
+        assert {column.name for column in first.table.columns} - {"mean"}
         for other in others:
-            assert {column.set for column in other.grid.columns} == {"mean"}
-            assert "measurements.csv" in other.grid.notes[-1]
-            for row in other.grid.rows:
-                assert len(row.cells) == len(other.grid.columns)
+            assert {column.name for column in other.table.columns} == {"mean"}
+            assert "measurements.csv" in other.table.notes[-1]
+            for row in other.table.rows:
+                assert len(row.cells) == len(other.table.columns)
 
 
 def test_an_unfinished_cross_validation_is_passed_over(tmp_path):

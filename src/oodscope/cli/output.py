@@ -8,19 +8,17 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
-from oodscope.document.wording import heading, percent
 from oodscope.execution.progress import Progress
 from oodscope.jobs.job import Job, execute
 from oodscope.protocols.registry import headline_metrics
 from oodscope.runs.crossval.outcome import CrossValidation
 from oodscope.runs.crossval.study import MetricStudy, study_metric
+from oodscope.runs.crossval.summary import HEADLINE, summary
 from oodscope.runs.evaluation.run import Result
 from oodscope.runs.evaluation.seeds import over_seeds
 from oodscope.runs.models.run import Study
 
-HEADLINE = "auroc"
 ALPHA = 0.05
 
 
@@ -33,12 +31,7 @@ def show_crossval(outcome: CrossValidation, files: Sequence[Path], as_json: bool
         return
     console = Console()
     study = study_metric(outcome.table, HEADLINE)
-    trainings = list(dict.fromkeys(cell.training for cell in study.cells))
-    table = Table("detector", *(each.replace("_", " ") for each in trainings), box=None, pad_edge=False)
-    for row, detector in enumerate(study.detectors):
-        table.add_row(detector, *(percent(_mean(study, row, training)) for training in trainings))
-    console.print(f"AUROC, percent, mean over {len(study.cells) // len(trainings)} pairs", highlight=False)
-    console.print(table)
+    console.print(summary(outcome.table))
     for line in headline(study):
         console.print(line, markup=False, highlight=False)
     for note in outcome.record.notes:
@@ -64,19 +57,15 @@ def headline(study: MetricStudy) -> list[str]:
     return lines
 
 
-def _mean(study: MetricStudy, row: int, training: str) -> float:
-    return float(np.mean([value for value, cell in zip(study.estimate[row], study.cells) if cell.training == training]))
-
-
 def execute_and_show(job: Job, progress: Progress, as_json: bool) -> None:
     """Run a job, or one for each seed of a recipe, and say what came out; several seeds end in a table of all."""
     done = [execute(each, progress) for each in job.each_seed()]
     if len(done) == 1:
         show(done[0], as_json=as_json)
         return
-    summary = over_seeds([result for result, _ in done])
+    over = over_seeds([result for result, _ in done])
     if as_json:
-        rows = json.loads(summary.to_dataframe().to_json(orient="records"))
+        rows = json.loads(over.to_dataframe().to_json(orient="records"))
         told = {"runs": [content(result, folder) for result, folder in done], "over_seeds": rows}
         sys.stdout.write(json.dumps(told) + "\n")
         return
@@ -84,7 +73,7 @@ def execute_and_show(job: Job, progress: Progress, as_json: bool) -> None:
         show((result, folder), as_json=False)
     for protocol in done[0][0].record.protocols:
         for metric in headline_metrics(protocol):
-            Console().print(summary.table(protocol, metric))
+            Console().print(over.table(protocol, metric))
 
 
 def show(*done: tuple[Result, Path], as_json: bool, page: Path | None = None) -> None:
@@ -129,11 +118,6 @@ def show_study(study: Study, files: Sequence[Path], as_json: bool) -> None:
         sys.stdout.write(json.dumps({"files": [str(path) for path in files], "rows": rows}) + "\n")
         return
     console = Console()
-    table = Table("model", "accuracy", *study.detectors, box=None, pad_edge=False, header_style="bold")
-    for name in (member.model.name for member in study.members):
-        cells = [percent(study.value(name, detector, "der95_val_correct")) for detector in study.detectors]
-        table.add_row(name, percent(study.accuracy(name)), *cells)
-    console.print(f"{heading('der95_val_correct')}  mean over all sets, percent", highlight=False)
-    console.print(table)
+    console.print(study.summary())
     for path in files:
         console.print(str(path), markup=False, highlight=False, soft_wrap=True)

@@ -8,7 +8,7 @@ import typer
 from oodscope.base.errors import OodscopeError, UnknownNameError
 
 if TYPE_CHECKING:
-    from oodscope.cli.run_tables import Printable
+    from oodscope.document.table import Table
 
 
 def table(
@@ -22,7 +22,7 @@ def table(
     metric: Annotated[
         str, typer.Option(help="Such as auroc or fpr95_id_positive; the protocol's first unless given.")
     ] = "",
-    format: Annotated[str, typer.Option(help="rich, markdown, csv, latex or json.")] = "rich",
+    format: Annotated[str, typer.Option(help="rich, markdown, csv, json, latex or html.")] = "rich",
     sheet: Annotated[
         str,
         typer.Option(help="Which table of a study, such as p-values or calibration; its first unless given."),
@@ -35,11 +35,14 @@ def table(
 
     Runs of crossval, attack and generate have tables of their own kind, in the same formats.
     """
+    from oodscope.cli.run_tables import tables_of
+    from oodscope.document.formats import format_of
     from oodscope.protocols.arrange import pivot
     from oodscope.results.store.store import ResultStore
     from oodscope.runs.evaluation.run import Result
     from oodscope.runs.evaluation.seeds import over_seeds
 
+    format_of(format)  # a typo is named before any file is read
     if as_seeds:
         print_table(
             over_seeds([Result.load(run) for run in runs or ()]).table(protocol or None, metric or None), format
@@ -49,8 +52,6 @@ def table(
         raise OodscopeError("a table is of one run; several are seeds (--as-seeds) or rivals (oodscope compare)")
     run = runs[0] if runs else ""
     if Path(run).is_dir() and run:
-        from oodscope.cli.run_tables import tables_of
-
         found = tables_of(run, protocol, metric)
         if sheet and sheet not in found:
             raise UnknownNameError("sheet", sheet, found, f"This run has: {', '.join(found)}")
@@ -68,11 +69,11 @@ def table(
     print_table(pivot(measurements, protocol or record.protocols[0], metric or None), format)
 
 
-def print_table(table: "Printable", format: str) -> None:
+def print_table(table: "Table", format: str) -> None:
     """Print a table in the terminal's width, or in the format that was asked for."""
     if format == "rich":
         from rich.console import Console
 
         Console().print(table)
     else:
-        typer.echo(table.render(format))
+        typer.echo(table.render(format).rstrip("\n"))

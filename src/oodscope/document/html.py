@@ -1,10 +1,9 @@
-"""A grid as HTML: the table of the report, and a self-styled one for notebooks."""
+"""A table as HTML: for the report's pages, and self-styled for notebooks."""
 
 from html import escape
 
-from oodscope.document.grid import Cell, Grid, Row
-from oodscope.document.wording import heading
-from oodscope.metrics.metric import MEAN
+from oodscope.document.number import Number
+from oodscope.document.table import Cell, Row, Table
 
 _STYLE = """<style>
 .oodscope { overflow-x: auto; }
@@ -30,66 +29,95 @@ def note(text: str) -> str:
     return f'<p class="note">{escape(text)}</p>'
 
 
-def notebook(grid: Grid) -> str:
-    """The table with its caption, accuracy and notes, styled for a notebook."""
-    return block(*notebook_parts(grid))
+def notebook(table: Table) -> str:
+    """The table with its title, accuracy and notes, styled for a notebook."""
+    return block(*notebook_parts(table))
 
 
-def notebook_parts(grid: Grid) -> list[str]:
+def notebook_parts(table: Table) -> list[str]:
     """The same in parts, for an output that shows several tables."""
-    caption = f"<p><b>{escape(heading(grid.metric))}</b>, protocol {escape(grid.protocol)}</p>"
-    accuracy = [f"<p>Accuracy in percent: {accuracy_line(grid)}</p>"] if grid.accuracy else []
-    return [caption, table(grid), *accuracy, *map(note, grid.notes)]
+    accuracy = [f"<p>Accuracy in percent: {_accuracy(table)}</p>"] if table.accuracy else []
+    return [f"<p><b>{escape(table.title)}</b></p>", bare(table), *accuracy, *map(note, table.notes)]
 
 
-def table(grid: Grid) -> str:
-    """The bare table. Every number is also there in full, as ``data-value``, for sorting and for programs."""
-    groups = "".join(
-        f'<th scope="colgroup" colspan="{count}" class="group">{escape(group)}</th>' for group, count in grid.groups()
-    )
-    names = "".join(
-        f'<th scope="col">{escape(MEAN if column.set == MEAN else column.set)}</th>' for column in grid.columns
-    )
-    rank = '<th scope="col">rank</th>' * grid.ranked
-    head = f'<tr><th></th>{"<th></th>" * grid.ranked}{groups}</tr><tr><th scope="col">detector</th>{rank}{names}</tr>'
+def bare(table: Table, kind: str = "") -> str:
+    """The table alone. Every number is also there in full, as ``data-value``, for sorting and for programs.
+
+    Parameters
+    ----------
+    kind : its class, for a page that has a style for such tables.
+    """
+    facts = "".join(f' data-{escape(name)}="{escape(value)}"' for name, value in table.facts.items())
     bodies = []
-    tracks = grid.tracks()
-    for words, rows in tracks:
-        width = len(grid.columns) + 1 + grid.ranked
+    parts = table.parts()
+    for words, rows in parts:
+        width = len(table.labels) + table.ranked + len(table.columns)
         title = f'<tr class="track"><th scope="rowgroup" colspan="{width}">{escape(words)}</th></tr>'
-        lines = (
-            f'<tr><th scope="row">{escape(row.detector)}</th>{_rank(row) if grid.ranked else ""}'
-            f"{''.join(map(_cell, row.cells))}</tr>"
-            for row in rows
-        )
-        bodies.append(f"<tbody>{title if len(tracks) > 1 else ''}{''.join(lines)}</tbody>")
-    return (
-        f'<table data-protocol="{escape(grid.protocol)}" data-metric="{escape(grid.metric)}">'
-        f"<thead>{head}</thead>{''.join(bodies)}</table>"
+        lines = "".join(_row(table, row) for row in rows)
+        bodies.append(f"<tbody>{title if len(parts) > 1 else ''}{lines}</tbody>")
+    return f"<table{_class(kind)}{facts}><thead>{_head(table)}</thead>{''.join(bodies)}</table>"
+
+
+def _head(table: Table) -> str:
+    labels = "".join(f'<th scope="col" class="label">{escape(label.name)}</th>' for label in table.labels)
+    rank = '<th scope="col">rank</th>' * table.ranked
+    names = "".join(
+        f'<th scope="col"{_class("first" if first else "")}>{escape(column.name)}</th>'
+        for column, first in zip(table.columns, _firsts(table))
     )
+    line = f"<tr>{labels}{rank}{names}</tr>"
+    if not table.grouped:
+        return line
+    groups = "".join(
+        f'<th scope="colgroup" colspan="{count}" class="group">{escape(group)}</th>' for group, count in table.groups()
+    )
+    return f"<tr>{'<th></th>' * (len(table.labels) + table.ranked)}{groups}</tr>{line}"
 
 
-def accuracy_line(grid: Grid) -> str:
-    """The accuracy on each set, in one line."""
-    return ", ".join(f"{escape(name)} {_number(cell)}" for name, cell in grid.accuracy)
+def _firsts(table: Table) -> list[bool]:
+    """Whether each column begins a group."""
+    return [table.grouped and place == 0 for _, count in table.groups() for place in range(count)]
 
 
-def _cell(cell: Cell | None) -> str:
+def _row(table: Table, row: Row) -> str:
+    head, *others = row.labels
+    labels = "".join(f'<td class="label"{_value(each.value)}>{escape(each.text)}</td>' for each in others)
+    cells = "".join(_cell(cell, first) for cell, first in zip(row.cells, _firsts(table)))
+    return f'<tr><th scope="row">{escape(head.text)}</th>{labels}{_rank(row) if table.ranked else ""}{cells}</tr>'
+
+
+def _cell(cell: Cell, first: bool) -> str:
+    edge = "first" if first else ""
     if cell is None:
-        return "<td>–</td>"
-    kind = ' class="best"' if cell.best else ' class="close"' if cell.close else ""
+        return f"<td{_class(edge)}>–</td>"
+    if not isinstance(cell, Number):
+        text = escape(cell.text)
+        return f"<td{_class(edge)}{_value(cell.value)}>{f'<b>{text}</b>' if cell.strong else text}</td>"
+    kind = "best" if cell.best else "close" if cell.close else ""
     wide = f' title="for other classes: {cell.class_interval}"' if cell.class_interval else ""
-    return f'<td{kind}{wide} data-value="{cell.value!r}">{_number(cell)}</td>'
+    return f"<td{_class(kind, 'worst' * cell.worst, edge)}{wide}{_value(cell.value)}>{_number(cell)}</td>"
 
 
 def _rank(row: Row) -> str:
-    cell = row.cells[0]
-    first = "" if cell is None or cell.rank is None else f' data-value="{cell.rank[0]}"'
-    return f'<td class="rank"{first}>{row.rank or "–"}</td>'
+    return f'<td class="rank"{_value(row.rank[0] if row.rank else None)}>{row.places or "–"}</td>'
 
 
-def _number(cell: Cell) -> str:
-    told = f' title="{escape(cell.exposure)}"' if cell.exposure else ""
-    mark = f"<sup{told}>{cell.marks}</sup>" if cell.marks else ""
-    value = f"<b>{cell.number}</b>{mark}" if cell.best else cell.number + mark
-    return f"{value}<small>{cell.interval}</small>" if cell.interval else value
+def _number(number: Number) -> str:
+    reasons = "; ".join(filter(None, (number.exposure, *number.doubts)))
+    told = f' title="{escape(reasons)}"' if reasons else ""
+    mark = f"<sup{_class('doubt' if number.doubts else '')}{told}>{number.marks}</sup>" if number.marks else ""
+    value = f"<b>{number.number}</b>{mark}" if number.best else number.number + mark
+    return f"{value}<small>{number.interval}</small>" if number.interval else value
+
+
+def _accuracy(table: Table) -> str:
+    return ", ".join(f"{escape(name)} {_number(number)}" for name, number in table.accuracy)
+
+
+def _value(value: float | str | None) -> str:
+    return "" if value is None or isinstance(value, str | bool) else f' data-value="{value!r}"'
+
+
+def _class(*names: str) -> str:
+    known = " ".join(filter(None, names))
+    return f' class="{known}"' if known else ""

@@ -1,8 +1,10 @@
-"""A grid as a LaTeX table in the manner of booktabs, ready to be pasted into a paper."""
+"""A table in LaTeX in the manner of booktabs, ready to be pasted into a paper."""
 
-from oodscope.document.grid import Cell, Grid
-from oodscope.document.wording import CLOSE, EXPOSED, heading
-from oodscope.metrics.metric import MEAN
+import re
+
+from oodscope.document.number import Number
+from oodscope.document.table import Cell, Table
+from oodscope.document.wording import CLOSE, EXPOSED
 
 _SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -28,20 +30,21 @@ _SPECIAL = {
 }
 
 
-def latex(grid: Grid) -> str:
+def latex(table: Table) -> str:
     """A ``table`` environment: best in bold, those too close to tell marked, notes below it."""
+    layout = "l" * len(table.labels) + "c" * table.ranked + "r" * len(table.columns)
     lines = [
         r"% needs \usepackage{booktabs}",
         r"\begin{table}",
         r"\centering",
-        rf"\caption{{{escaped(heading(grid.metric))}, protocol {escaped(grid.protocol)}.}}",
-        rf"\begin{{tabular}}{{l{'c' * grid.ranked}{'r' * len(grid.columns)}}}",
+        rf"\caption{{{escaped(table.title)}.}}",
+        rf"\begin{{tabular}}{{{layout}}}",
         r"\toprule",
-        *_header(grid),
-        *_body(grid),
+        *_header(table),
+        *_body(table),
         r"\bottomrule",
         r"\end{tabular}",
-        *(rf"\par\smallskip\footnotesize {escaped(note)}" for note in _notes(grid)),
+        *(rf"\par\smallskip\footnotesize {escaped(note)}" for note in _notes(table)),
         r"\end{table}",
     ]
     return "\n".join(lines) + "\n"
@@ -52,44 +55,57 @@ def escaped(text: str) -> str:
     return "".join(_SPECIAL.get(character, character) for character in " ".join(text.split()))
 
 
-def _header(grid: Grid) -> list[str]:
-    spans, rules, start = [], [], 2 + grid.ranked
-    for group, count in grid.groups():
-        spans.append(rf"\multicolumn{{{count}}}{{c}}{{{escaped(group)}}}")
-        rules.append(rf"\cmidrule(lr){{{start}-{start + count - 1}}}")
+def _header(table: Table) -> list[str]:
+    beside = [escaped(label.name) for label in table.labels] + ["rank"] * table.ranked
+    names = _line([*beside, *(escaped(column.name) for column in table.columns)])
+    if not table.grouped:
+        return [names]
+    groups, rules, start = [], [], len(beside) + 1
+    for group, count in table.groups():
+        groups.append(rf"\multicolumn{{{count}}}{{c}}{{{escaped(group)}}}")
+        if group:
+            rules.append(rf"\cmidrule(lr){{{start}-{start + count - 1}}}")
         start += count
-    names = [MEAN if column.set == MEAN else escaped(column.set) for column in grid.columns]
-    rank = ["rank"] * grid.ranked
-    first = [escaped(heading(grid.metric)), *rank, *names]
-    return [_line(["", *[""] * grid.ranked, *spans]), "".join(rules), _line(first)]
+    return [_line([*[""] * len(beside), *groups]), "".join(rules), names]
 
 
-def _body(grid: Grid) -> list[str]:
+def _body(table: Table) -> list[str]:
     lines = []
-    tracks = grid.tracks()
-    for words, rows in tracks:
+    parts = table.parts()
+    width = len(table.labels) + table.ranked + len(table.columns)
+    for words, rows in parts:
         lines.append(r"\midrule")
-        if len(tracks) > 1:
-            lines.append(rf"\multicolumn{{{len(grid.columns) + 1 + grid.ranked}}}{{l}}{{\emph{{{escaped(words)}}}}} \\")
+        if len(parts) > 1:
+            lines.append(rf"\multicolumn{{{width}}}{{l}}{{\emph{{{escaped(words)}}}}} \\")
         for row in rows:
-            rank = [escaped(row.rank)] * grid.ranked
-            lines.append(_line([escaped(row.detector), *rank, *map(_cell, row.cells)]))
+            labels = [entry.text for entry in row.labels] + [row.places] * table.ranked
+            lines.append(_line([*map(escaped, labels), *map(_cell, row.cells)]))
     return lines
 
 
-def _cell(cell: Cell | None) -> str:
+def _cell(cell: Cell) -> str:
     if cell is None:
         return "--"
-    value = rf"\textbf{{{escaped(cell.text)}}}" if cell.best else escaped(cell.text)
-    return rf"{value} {{\scriptsize {cell.brackets}}}" if cell.brackets else value
+    if not isinstance(cell, Number):
+        return rf"\textbf{{{_digits(cell.text)}}}" if cell.strong else _digits(cell.text)
+    number = rf"\textbf{{{_digits(cell.number)}}}" if cell.best else _digits(cell.number)
+    text = number + escaped(cell.marks)
+    return rf"{text} {{\scriptsize {_digits(cell.brackets)}}}" if cell.brackets else text
 
 
-def _notes(grid: Grid) -> list[str]:
-    if not grid.accuracy:
-        return list(grid.notes)
-    stated = ", ".join(f"{name} {cell.text} {cell.brackets}".rstrip() for name, cell in grid.accuracy)
-    return [*grid.notes, f"Accuracy in percent: {stated}."]
+def _digits(text: str) -> str:
+    # a hyphen is too short for a minus, and digits in a formula would not be set in bold
+    return re.sub(r"(?<!\w)-(?=\d)", "$-$", escaped(text))
+
+
+def _notes(table: Table) -> list[str]:
+    if not table.accuracy:
+        return list(table.notes)
+    stated = ", ".join(f"{name} {number.text} {number.brackets}".rstrip() for name, number in table.accuracy)
+    return [*table.notes, f"Accuracy in percent: {stated}."]
 
 
 def _line(cells: list[str]) -> str:
-    return " & ".join(cells) + r" \\"
+    line = " & ".join(cells) + r" \\"
+    # a bracket or star after the end of the line above would be taken for an argument of it
+    return "{}" + line if line.startswith(("[", "*")) else line

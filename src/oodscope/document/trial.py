@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from oodscope.document.grid import Cell
+from oodscope.document.number import Number
 from oodscope.document.wording import places
 from oodscope.metrics.metric import Tuning
 
@@ -24,7 +24,7 @@ class Entry:
 
     detector: str
     tuning: Tuning
-    cell: Cell
+    cell: Number
     doubt: str = ""
 
     @property
@@ -94,10 +94,10 @@ def in_order(entries: Sequence[Entry], higher: bool) -> tuple[Entry, ...]:
     return tuple(found)
 
 
-def _rank(cell: Cell, track: Sequence[Cell], higher: bool) -> tuple[int, int]:
+def _rank(cell: Number, track: Sequence[Number], higher: bool) -> tuple[int, int]:
     sign = 1.0 if higher else -1.0
 
-    def above(one: Cell, other: Cell) -> bool:
+    def above(one: Number, other: Number) -> bool:
         return sign * one.value > sign * other.value and not one.overlaps(other)
 
     better = sum(above(other, cell) for other in track)

@@ -17,6 +17,9 @@ CLOSE = "†"
 EXPOSED = "‡"
 """Marks a value measured on images of which the network has met some before."""
 
+DOUBTED = "*"
+"""Marks a value that there are reasons not to trust, such as a search that stopped too early."""
+
 
 def label(metric: str) -> str:
     """How tables call a metric; a name that is no metric stands for itself."""

@@ -9,7 +9,7 @@ from typing import Any
 from oodscope import __version__
 from oodscope.base.config import parse, read_yaml
 from oodscope.base.errors import OodscopeError
-from oodscope.base.files import file_sha256, write_text
+from oodscope.base.files import atomic_path, file_sha256, write_text
 from oodscope.base.hashing import fingerprint
 from oodscope.execution.progress import Progress
 from oodscope.jobs.job import Job, execute, job_from
@@ -80,8 +80,9 @@ def execute_study(jobs: list[StudyJob], output: Path, progress: Progress) -> tup
             write_text(output / "study.json", json.dumps(done, indent=1) + "\n")
         members.append(StudyMember(each.model, Result.load(folder).measurements))
     study = Study(members)
-    write_text(output / "study.csv", study.csv())
-    write_text(output / "study.md", study.markdown())
+    with atomic_path(output / "study.csv") as temporary:
+        study.to_dataframe().to_csv(temporary, index=False, lineterminator="\n")
+    write_text(output / "study.md", study.table().render("markdown"))
     figures = write_study_figures(study, output / "figures")
     return study, [output / "study.csv", output / "study.md", *figures]
 

@@ -1,48 +1,57 @@
-"""From measurements to a grid: choose one metric and one protocol, sort the detectors, mark the best."""
+"""From measurements to a table: choose one metric and one protocol, sort the detectors, mark the best."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from statistics import median
 
 from oodscope.base.errors import DataError
-from oodscope.document.grid import Cell, Column, Grid, Row
-from oodscope.document.table import Table
-from oodscope.document.wording import CLOSE, EXPOSED, TRACKS, explanation, higher_is_better, unit_of
+from oodscope.document.number import Number, marked
+from oodscope.document.table import Column, Entry, Row, Table, columns
+from oodscope.document.wording import CLOSE, EXPOSED, TRACKS, explanation, heading, higher_is_better, unit_of
 from oodscope.metrics.metric import MEAN
 from oodscope.protocols.registry import headline_metrics, protocol_of
 from oodscope.results.measurement import Measurement, Measurements
 
 
-def arrange(measurements: Measurements, protocol: str, metric: str) -> Grid:
-    """Arrange one metric under one protocol. Two values for one cell are an error: filter by run first."""
-    higher = higher_is_better(metric)
-    spoken = protocol_of(protocol)
+def pivot(measurements: Measurements, protocol: str, metric: str | None = None) -> Table:
+    """The table of one metric (the headline of the protocol by default); rows sorted by its first mean, best first.
+
+    Two values for one cell are an error: filter by run first.
+    """
+    metric = metric or headline_metrics(protocol)[0]
+    higher, judged = higher_is_better(metric), protocol_of(protocol)
     chosen = measurements.filter(protocol=protocol, metric=metric)
     if not chosen:
         known = ", ".join(measurements.filter(metric=metric).distinct("protocol")) or "none"
         raise DataError(f"no {metric} was measured under protocol {protocol!r}; protocols with it: {known}")
-    columns = ordered((Column(row.group, row.set) for row in chosen), protocol)
+    sets = ordered((Column(row.group, row.set) for row in chosen), protocol)
     cells = _cells(chosen)
     rows = []
     for tuning in TRACKS:
         detectors = dict.fromkeys(row.detector for row in chosen if row.tuning == tuning)
-        track = [[cells.get((tuning, name, column)) for column in columns] for name in detectors]
-        marked = [_mark(column, entries, higher, spoken.unranked) for column, entries in zip(columns, zip(*track))]
+        track = [[cells.get((tuning, name, column)) for column in sets] for name in detectors]
+        ranked = [
+            list(numbers) if column.group in judged.unranked else marked(numbers, higher)
+            for column, numbers in zip(sets, zip(*track))
+        ]
         rows += sorted(
-            (Row(name, tuning, entries) for name, entries in zip(detectors, zip(*marked))),
+            (Row((Entry(name),), numbers, tuning) for name, numbers in zip(detectors, zip(*ranked))),
             key=lambda row: _sort_key(row, higher),
         )
     accuracy = measurements.filter(protocol=protocol, metric="accuracy", detector="")
-    return Grid(
-        protocol,
-        metric,
-        tuple(columns),
-        tuple(rows),
-        tuple((row.set, Cell(row.value, row.low, row.high, exposure=row.exposure)) for row in accuracy),
-        (
-            *_notes(chosen + accuracy, columns, spoken.unranked),
-            *spoken.baselines(measurements.filter(protocol=protocol), metric),
+    return Table(
+        name=f"{protocol}-{metric}",
+        title=f"{heading(metric)}, protocol {protocol}",
+        labels=columns("detector"),
+        columns=tuple(sets),
+        rows=tuple(rows),
+        notes=(
+            *_notes(chosen + accuracy, sets, judged.unranked),
+            *judged.baselines(measurements.filter(protocol=protocol), metric),
         ),
+        accuracy=tuple((row.set, Number(row.value, row.low, row.high, exposure=row.exposure)) for row in accuracy),
+        facts={"protocol": protocol, "metric": metric},
+        section="tuning",
+        sections={str(tuning): words for tuning, words in TRACKS.items()},
     )
 
 
@@ -53,20 +62,20 @@ def ordered(columns: Iterable[Column], protocol: str) -> list[Column]:
     """
     seen = dict.fromkeys(columns)
     groups = dict.fromkeys([*protocol_of(protocol).groups, *(column.group for column in seen)])
-    return [c for group in groups for c in sorted(seen, key=lambda c: c.set != MEAN) if c.group == group]
+    return [c for group in groups for c in sorted(seen, key=lambda c: c.name != MEAN) if c.group == group]
 
 
-def _cells(chosen: Iterable[Measurement]) -> dict[tuple[str, str, Column], Cell]:
-    cells: dict[tuple[str, str, Column], Cell] = {}
+def _cells(chosen: Iterable[Measurement]) -> dict[tuple[str, str, Column], Number]:
+    cells: dict[tuple[str, str, Column], Number] = {}
     for row in chosen:
         key = (row.tuning, row.detector, Column(row.group, row.set))
         if key in cells:
             raise DataError(
-                f"two values of {row.metric} for {row.detector} on {key[2].name} ({row.protocol}); "
+                f"two values of {row.metric} for {row.detector} on {key[2].words} ({row.protocol}); "
                 "choose one run, such as filter(run=...)"
             )
         rank = None if row.rank_low is None or row.rank_high is None else (row.rank_low, row.rank_high)
-        cells[key] = Cell(
+        cells[key] = Number(
             row.value,
             row.low,
             row.high,
@@ -77,21 +86,6 @@ def _cells(chosen: Iterable[Measurement]) -> dict[tuple[str, str, Column], Cell]
             unit=unit_of(row.metric),
         )
     return cells
-
-
-def _mark(column: Column, cells: Sequence[Cell | None], higher: bool, unranked: Sequence[str]) -> list[Cell | None]:
-    """Mark the best of a column, and those that its interval does not tell apart from it."""
-    present = [cell for cell in cells if cell is not None]
-    if column.group in unranked or len(present) < 2:
-        return list(cells)
-    pick = max if higher else min
-    best = pick(present, key=lambda cell: cell.value)
-
-    def marked(cell: Cell) -> Cell:
-        leads = cell.value == best.value
-        return replace(cell, best=leads, close=not leads and cell.overlaps(best))
-
-    return [None if cell is None else marked(cell) for cell in cells]
 
 
 def _class_note(chosen: Measurements) -> str:
@@ -110,8 +104,8 @@ def _class_note(chosen: Measurements) -> str:
 
 
 def _sort_key(row: Row, higher: bool) -> tuple[bool, float, str]:
-    lead = row.cells[0]
-    return (lead is None, 0.0 if lead is None else lead.value * (-1 if higher else 1), row.detector)
+    lead = row.numbers[0]
+    return (lead is None, 0.0 if lead is None else lead.value * (-1 if higher else 1), row.name)
 
 
 def _notes(chosen: Measurements, columns: Sequence[Column], unranked: Sequence[str]) -> list[str]:
@@ -130,7 +124,7 @@ def _notes(chosen: Measurements, columns: Sequence[Column], unranked: Sequence[s
         notes.append(f"Bold: best of its column{alike}. No intervals were measured.")
     if any(row.rank_low is not None for row in chosen):
         notes.append(
-            f"Rank: the places by {columns[0].name} that paired DeLong tests of all pairs{alike} allow, all at once "
+            f"Rank: the places by {columns[0].words} that paired DeLong tests of all pairs{alike} allow, all at once "
             "(Holm, 95 %)."
         )
     if wide := _class_note(chosen):
@@ -142,8 +136,3 @@ def _notes(chosen: Measurements, columns: Sequence[Column], unranked: Sequence[s
     if exposed := dict.fromkeys(said for row in chosen for said in row.exposure.split("; ") if said):
         notes.append(f"{EXPOSED}: the network has met images of this value before ({'; '.join(exposed)}).")
     return notes
-
-
-def pivot(measurements: Measurements, protocol: str, metric: str | None = None) -> Table:
-    """The table of one metric (the headline of the protocol by default); rows sorted by its first mean, best first."""
-    return Table(arrange(measurements, protocol, metric or headline_metrics(protocol)[0]))

@@ -102,13 +102,6 @@ LATER = ("class_low", "class_high", "rank_low", "rank_high", "peak_mib")
 """Fields that older results lack; there they are missing, like any number that was not measured."""
 
 
-def overlap(first: Measurement, second: Measurement) -> bool:
-    """Whether both have intervals and these share a point."""
-    if first.low is None or first.high is None or second.low is None or second.high is None:
-        return False
-    return first.low <= second.high and second.low <= first.high
-
-
 def check_fields(names: Iterable[str]) -> None:
     """Refuse a name that is no field of a measurement."""
     for name in names:

@@ -65,9 +65,9 @@ def _tables(record: RunRecord, measurements: Measurements) -> Iterator[dict[str,
         measured = measurements.filter(protocol=protocol).distinct("metric")
         for metric in headline_metrics(protocol):
             if metric in measured:
-                grid = pivot(measurements, protocol, metric).grid
+                table = pivot(measurements, protocol, metric)
                 title = f"{protocol_title(protocol)}: {heading(metric)}"
-                yield {"title": title, "html": Markup(table_html.table(grid))}
+                yield {"title": title, "html": Markup(table_html.bare(table))}
 
 
 def _environment() -> Environment:

@@ -219,7 +219,7 @@ class TestFlags:
         crawl = MetropolisHastings(step=1e-6)
         attack = run({"mean": scorers["mean"]}, {"shift": Shift()}, budget=40, sampler=crawl)
         assert any(note.startswith("unreliable: mean under shift: ") for note in attack.result.record.notes)
-        told = attack_table(attack).markdown()
+        told = attack_table(attack).render("markdown")
         assert "\\*" in told
         assert "†" not in told and "**" not in told, "one detector alone is neither best nor close to the best"
 
@@ -266,7 +266,7 @@ class TestGoesOn:
     def test_saved_and_read_again(self, attack, tmp_path):
         read = Attack.load(attack.save(tmp_path / "run"))
         assert read.result.scores.frame.equals(attack.result.scores.frame)
-        assert attack_table(read).csv() == attack_table(attack).csv()
+        assert attack_table(read).render("json") == attack_table(attack).render("json")
         one, two = attack.search("knn", "color"), read.search("knn", "color")
         assert (one.worst.images == two.worst.images).all()
         assert (one.found == two.found).all()

@@ -169,22 +169,32 @@ def test_who_made_the_images_is_marked(done):
     # one of the makers itself, and an ensemble that has the other one as a member
     assert done.circular == [trained(3).name, "ensemble"]
     assert [len(each.scores.context.extra["networks"]) for each in done.results] == [1, 1, 3]
-    assert separation_table(done).circular == (trained(3).name, "ensemble")
+    marked = {row.name for row in separation_table(done).rows if row.labels[1].value}
+    assert marked == {trained(3).name, "ensemble"}
 
 
 def test_detectors_on_generated_and_real_sets(done):
     table = separation_table(done)
-    assert table.columns == (NEAR, "static", "rain")
+    assert [(column.group, column.name) for column in table.columns] == [
+        ("generated", NEAR),
+        ("real", "static"),
+        ("real", "rain"),
+    ]
     assert len(table.rows) == 18
-    for network, detector, cells in table.rows:
-        for name, cell in zip(table.columns, cells):
-            (row,) = done.result(network).measurements.filter(
-                protocol="standard", metric="auroc", detector=detector, set=name
+    for row in table.rows:
+        network, _, detector = (entry.text for entry in row.labels)
+        for column, cell in zip(table.columns, row.cells):
+            (measured,) = done.result(network).measurements.filter(
+                protocol="standard", metric="auroc", detector=detector, set=column.name
             )
-            assert cell == row
-    assert table.csv().splitlines()[0].startswith(f"network,made the images,detector,{NEAR},{NEAR} low,{NEAR} high")
-    assert table.markdown().count("↻ |") == 12
-    assert calibration_table(done).columns == ("id_test", SHIFTED, "max", DIM, "soft")
+            assert (cell.value, cell.low, cell.high) == (measured.value, measured.low, measured.high)
+    assert (
+        table.render("csv")
+        .splitlines()[0]
+        .startswith(f"network,made the images,detector,{NEAR},{NEAR} low,{NEAR} high")
+    )
+    assert table.render("markdown").count("↻ |") == 12
+    assert [each.key for each in calibration_table(done).columns] == ["id_test", SHIFTED, "max", DIM, "soft"]
 
 
 def test_agreement_of_rankings(done):

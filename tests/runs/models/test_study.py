@@ -1,13 +1,11 @@
 """A study: many models side by side, as a table and as figures."""
 
-import csv
-import io
-
 import numpy as np
 import pytest
 from PIL import Image
 
 from oodscope.base.errors import DataError
+from oodscope.document.wording import span
 from oodscope.report.paper.human import conventional_twice, der_against_accuracy, distillation, strategy_heatmap
 from oodscope.report.paper.study import write_study_figures
 from oodscope.report.paper.style import save_figure
@@ -57,8 +55,8 @@ def study():
 
 
 class TestTable:
-    def test_csv_has_a_row_for_each_model_detector_and_set(self, study):
-        rows = list(csv.DictReader(io.StringIO(study.csv())))
+    def test_the_frame_has_a_row_for_each_model_detector_and_set(self, study):
+        rows = study.to_dataframe().to_dict("records")
         assert len(rows) == 3 * 2 * (4 + 3)
         (cell,) = [r for r in rows if (r["model"], r["detector"], r["set"]) == ("large", "knn", "dim")]
         assert float(cell["der95_val_correct"]) == pytest.approx(0.1 + 0.1 + 0.03)
@@ -66,10 +64,12 @@ class TestTable:
         assert (cell["family"], cell["strategy"], float(cell["accuracy"])) == ("A", "plain", 0.8)
 
     def test_markdown_has_the_cells_of_the_paper(self, study):
-        lines = study.markdown().splitlines()
-        assert lines[0].startswith("| model | accuracy | detector | rain | snow |")
+        lines = study.table().render("markdown").splitlines()
+        assert lines[2].startswith("| model | accuracy | detector | rain DER99 | snow DER99 |")
         (line,) = [each for each in lines if each.startswith("| small | 70.00 | msp |")]
-        assert "| 40.00 ‖ 20.00 |" in line
+        cells = dict(zip(lines[2].split(" | "), line.split(" | ")))
+        assert cells["rain DER99"] == f"40.00 [{span(0.4 - 0.01, 0.4 + 0.02).replace('–', ', ')}]"
+        assert cells["rain DER95"].startswith("20.00 [19.0, ")
         assert any(each.startswith("| taught\\|x |") for each in lines)
 
     def test_values(self, study):
@@ -96,7 +96,7 @@ class TestRefused:
     def test_a_model_without_the_protocol(self):
         study = Study([StudyMember(StudyModel(name="a"), Measurements())])
         with pytest.raises(DataError, match="a: nothing was measured under human_centric"):
-            study.csv()
+            study.to_dataframe()
 
 
 class TestFigures:

@@ -7,7 +7,8 @@ from statistics import fmean, stdev
 import numpy as np
 
 from oodscope.base.errors import DataError, UnknownNameError
-from oodscope.document.grid import Cell, Column
+from oodscope.document.number import Number
+from oodscope.document.table import Column
 from oodscope.document.wording import higher_is_better, unit_of
 from oodscope.leaderboard.records.entry import Track
 from oodscope.leaderboard.records.standing import Standing
@@ -51,7 +52,7 @@ class BoardRow:
     """
 
     standings: tuple[Standing, ...]
-    cells: Mapping[Column, Cell]
+    cells: Mapping[Column, Number]
     ranked_by: str = ""
 
     @property
@@ -167,7 +168,7 @@ class Board:
         ]
 
     def _paired(self, rows: Sequence[BoardRow], protocol: str, column: Column) -> list[tuple[int, int]] | None:
-        if column.set != MEAN or any(len(row.standings) > 1 for row in rows):
+        if column.name != MEAN or any(len(row.standings) > 1 for row in rows):
             return None
         if len({_images(row.standing) for row in rows}) > 1:
             return None
@@ -193,11 +194,11 @@ def _row(members: tuple[Standing, ...], protocol: str, metric: str) -> BoardRow:
     return BoardRow(members, {column: _cell(found[column]) for column in ordered(found, protocol)})
 
 
-def _cell(rows: Sequence[Measurement]) -> Cell:
+def _cell(rows: Sequence[Measurement]) -> Number:
     first, unit = rows[0], unit_of(rows[0].metric)
     exposure = "; ".join(dict.fromkeys(row.exposure for row in rows if row.exposure))
     if len(rows) == 1:
-        return Cell(
+        return Number(
             first.value,
             first.low,
             first.high,
@@ -208,17 +209,17 @@ def _cell(rows: Sequence[Measurement]) -> Cell:
         )
     values = [row.value for row in rows]
     interval = t_interval(np.array(values), 0.95)
-    return Cell(fmean(values), interval.low, interval.high, sd=stdev(values), exposure=exposure, unit=unit)
+    return Number(fmean(values), interval.low, interval.high, sd=stdev(values), exposure=exposure, unit=unit)
 
 
 def _rankable(column: Column, protocol: str) -> bool:
     """Means of groups in which a detector can win, and the columns of protocols without groups, such as attacks."""
     judged = protocol_of(protocol)
-    return column.group not in judged.unranked and (column.set == MEAN or column.group not in judged.groups)
+    return column.group not in judged.unranked and (column.name == MEAN or column.group not in judged.groups)
 
 
-def _overlap_ranks(cells: Sequence[Cell], higher: bool) -> list[tuple[int, int]]:
-    def beats(a: Cell, b: Cell) -> bool:
+def _overlap_ranks(cells: Sequence[Number], higher: bool) -> list[tuple[int, int]]:
+    def beats(a: Number, b: Number) -> bool:
         if a.low is None or a.high is None or b.low is None or b.high is None:
             return False
         return a.low > b.high if higher else a.high < b.low

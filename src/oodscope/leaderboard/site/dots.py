@@ -3,7 +3,8 @@
 import numpy as np
 from markupsafe import Markup
 
-from oodscope.document.grid import Cell, Column
+from oodscope.document.number import Number
+from oodscope.document.table import Column
 from oodscope.leaderboard.site.lines import Line, TableView
 from oodscope.leaderboard.site.words import TRACKS
 from oodscope.metrics.metric import MEAN
@@ -42,7 +43,7 @@ def dots(view: TableView, title: str) -> Markup | None:
     return drawing(plot, title, marks)
 
 
-def _dot(plot: Plot, line: Line, style: str, x: Cell, y: Cell) -> Markup:
+def _dot(plot: Plot, line: Line, style: str, x: Number, y: Number) -> Markup:
     words = f"{line.entry.method}: near {x.number}, far {y.number} ({line.standing.tier})"
     return Markup(
         '<a href="#{}"><circle class="dot {}{}" cx="{}" cy="{}" r="4.5"><title>{}</title></circle></a>'

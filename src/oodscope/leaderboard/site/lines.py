@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
-from oodscope.document.grid import Cell, Column, spans
+from oodscope.document.number import Number
+from oodscope.document.table import Column, spans
 from oodscope.document.wording import higher_is_better, places, unit_of
 from oodscope.leaderboard.records.board import Board, BoardRow
 from oodscope.leaderboard.records.entry import Entry, Track
@@ -27,8 +28,8 @@ class Line:
     """
 
     row: BoardRow
-    cells: tuple[Cell | None, ...]
-    accuracy: Cell | None
+    cells: tuple[Number | None, ...]
+    accuracy: Number | None
 
     @property
     def standing(self) -> Standing:
@@ -102,7 +103,7 @@ class TableView:
         """Each group of columns and how many it has."""
         return spans(column.group for column in self.columns)
 
-    def leading_cells(self) -> list[Cell]:
+    def leading_cells(self) -> list[Number]:
         """The values that the lines are sorted by."""
         lines = [line for ranking in self.rankings for line in ranking.lines]
         return [cell for line in lines if (cell := line.cells[0]) is not None]
@@ -126,41 +127,41 @@ def table_view(board: Board, benchmark: str, protocol: str, metric: str) -> Tabl
     return TableView(benchmark, protocol, metric, columns, rankings)
 
 
-def accuracy_of(standings: Sequence[Standing], protocol: str) -> Cell | None:
+def accuracy_of(standings: Sequence[Standing], protocol: str) -> Number | None:
     """How often the classifier is right on ID images, as measured or as printed; the mean over seeds has a spread."""
     cells = [cell for each in standings if (cell := _accuracy(each, protocol)) is not None]
     if len(cells) < 2:
         return cells[0] if cells else None
     values = [cell.value for cell in cells]
-    return Cell(fmean(values), None, None, sd=stdev(values))
+    return Number(fmean(values), None, None, sd=stdev(values))
 
 
-def _accuracy(standing: Standing, protocol: str) -> Cell | None:
+def _accuracy(standing: Standing, protocol: str) -> Number | None:
     rows = standing.measurements.filter(metric="accuracy", group="id", protocol=protocol)
     own = next((row for row in rows if row.set != "pooled"), None)
     if own is None:
         return None
-    return with_spread(standing, Cell(own.value, own.low, own.high), protocol, "accuracy", Column("id", own.set))
+    return with_spread(standing, Number(own.value, own.low, own.high), protocol, "accuracy", Column("id", own.set))
 
 
-def with_spread(standing: Standing, cell: Cell, protocol: str, metric: str, column: Column) -> Cell:
+def with_spread(standing: Standing, cell: Number, protocol: str, metric: str, column: Column) -> Number:
     """A printed number with the spread that was printed beside it."""
     if standing.tier != "reported":
         return cell
-    where = (protocol, metric, column.group, column.set)
+    where = (protocol, metric, column.group, column.name)
     for each in standing.entry.reported:
         if (each.protocol, each.metric, each.group, each.set) == where and each.spread is not None:
             return replace(cell, sd=float(each.spread) / (100.0 if each.unit == "percent" else 1.0))
     return cell
 
 
-def means_of(standing: Standing, protocol: str, metric: str) -> dict[Column, Cell]:
+def means_of(standing: Standing, protocol: str, metric: str) -> dict[Column, Number]:
     """The cells that stand for a whole protocol: means of groups, or what there is where it has none."""
     rows = standing.measurements.filter(protocol=protocol, metric=metric)
     chosen = rows.filter(set=MEAN) or rows
     unit = unit_of(metric)
     cells = {
-        Column(row.group, row.set): Cell(row.value, row.low, row.high, exposure=row.exposure, unit=unit)
+        Column(row.group, row.set): Number(row.value, row.low, row.high, exposure=row.exposure, unit=unit)
         for row in chosen
     }
     return {

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from oodscope.base.hashing import canonical_json
-from oodscope.document.grid import Cell, Column
+from oodscope.document.number import Number
+from oodscope.document.table import Column
 from oodscope.document.wording import label, shown, unit_of
 from oodscope.leaderboard.records.board import Board, Erratum
 from oodscope.leaderboard.records.entry import Entry, Track
@@ -38,17 +39,17 @@ class DifferenceView:
 
     @property
     def what(self) -> str:
-        place = Column(self.found.group, self.found.set).name
+        place = Column(self.found.group, self.found.set).words
         words = label(self.found.metric)
         return f"{self.standing.entry.benchmark}, {self.found.protocol}: {words}, {place}"
 
     @property
-    def reported(self) -> Cell:
-        return Cell(self.found.reported, None, None, unit=unit_of(self.found.metric))
+    def reported(self) -> Number:
+        return Number(self.found.reported, None, None, unit=unit_of(self.found.metric))
 
     @property
-    def measured(self) -> Cell:
-        return Cell(self.found.measured, self.found.low, self.found.high, unit=unit_of(self.found.metric))
+    def measured(self) -> Number:
+        return Number(self.found.measured, self.found.low, self.found.high, unit=unit_of(self.found.metric))
 
     @property
     def difference(self) -> float:

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from oodscope.document.grid import Cell, Column
+from oodscope.document.number import Number
+from oodscope.document.table import Column
 from oodscope.document.wording import heading, places
 from oodscope.leaderboard.records.standing import Standing, Tier
 from oodscope.leaderboard.site.addresses import anchor, method_page, table_page
@@ -24,8 +25,8 @@ class SheetLine:
     name: str
     page: str
     rank: tuple[int, int] | None
-    cells: tuple[Cell | None, ...]
-    accuracy: Cell | None
+    cells: tuple[Number | None, ...]
+    accuracy: Number | None
 
     @property
     def id(self) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from oodscope.document.grid import Cell
+from oodscope.document.number import Number
 
 _WIDTH, _HEIGHT, _EDGE = 110, 10, 4
 _CUT = 0.1
@@ -21,7 +21,7 @@ class Rail:
     high: float
 
     @classmethod
-    def of(cls, cells: Sequence[Cell], higher: bool) -> "Rail":
+    def of(cls, cells: Sequence[Number], higher: bool) -> "Rail":
         """A rail for a column, open towards the better end."""
         ends = np.array([end for cell in cells for end in (cell.value, *(interval_of(cell) or ()))])
         if not len(ends):
@@ -35,7 +35,7 @@ class Rail:
         share = 0.5 if self.high <= self.low else (value - self.low) / (self.high - self.low)
         return f"{_EDGE + min(max(share, 0.0), 1.0) * (_WIDTH - 2 * _EDGE):.1f}"
 
-    def draw(self, cell: Cell | None) -> Markup:
+    def draw(self, cell: Number | None) -> Markup:
         """The picture of one cell; nothing where there is no value."""
         if cell is None:
             return Markup("")
@@ -48,7 +48,7 @@ class Rail:
         ).format(w=_WIDTH, h=_HEIGHT, line=line, x=self.place(cell.value))
 
 
-def interval_of(cell: Cell) -> tuple[float, float] | None:
+def interval_of(cell: Number) -> tuple[float, float] | None:
     """The interval; of a printed number, one spread to each side."""
     if cell.low is not None and cell.high is not None:
         return cell.low, cell.high

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from jinja2 import Environment
 
-from oodscope.document.grid import Cell
+from oodscope.document.number import Number
 from oodscope.document.wording import shown
 from oodscope.leaderboard.records.entry import Entry
 from oodscope.leaderboard.records.standing import Tier
@@ -62,11 +62,11 @@ def _published(entry: Entry) -> str:
     return f"{entry.paper.venue} {year}".strip()
 
 
-def _main(cell: Cell) -> str:
+def _main(cell: Number) -> str:
     """The value alone."""
     return shown(cell.value, cell.unit)
 
 
-def _below(cell: Cell) -> str:
+def _below(cell: Number) -> str:
     """What stands below it: its interval, or its spread over runs."""
     return cell.interval or ("" if cell.sd is None else f"±{shown(cell.sd, cell.unit)}")

@@ -9,13 +9,15 @@ import numpy as np
 from markupsafe import Markup
 
 from oodscope.base.files import write_text
+from oodscope.document.formats import FORMATS
+from oodscope.document.table import Table
 from oodscope.report.attack_figures import budget_curves, parameter_histogram
 from oodscope.report.page.templating import data_uri, render_page
 from oodscope.report.svg import style_of
 from oodscope.results.measurement import Measurement, Measurements
 from oodscope.results.record import RunRecord
 from oodscope.runs.attack.run import BUDGET, CLEAN, PROTOCOL, SEARCH, TRANSFER, Attack, SearchedPair
-from oodscope.runs.attack.table import AttackTable, attack_table
+from oodscope.runs.attack.table import attack_table
 
 _BRIEF = 5
 """Images of each search on a page that is about more."""
@@ -60,8 +62,8 @@ def write_attack(attack: Attack, folder: Path | str) -> Path:
     """
     folder = Path(folder)
     table = attack_table(attack)
-    for name, text in (("csv", table.csv()), ("md", table.markdown()), ("tex", table.latex())):
-        write_text(folder / f"table.{name}", text)
+    for format in ("csv", "markdown", "latex"):
+        write_text(folder / f"table.{FORMATS[format].ending}", table.render(format))
     path = folder / "report.html"
     write_text(path, render(attack))
     return path
@@ -73,7 +75,7 @@ class AttackView:
 
     record: RunRecord
     about: Mapping[str, Any]
-    table: AttackTable
+    table: Table
     styles: dict[str, str]
     headlines: list[tuple[str, Measurement, Measurement]]
     panels: dict[str, list[Panel]]
@@ -100,7 +102,7 @@ def attack_view(attack: Attack, *, brief: bool = False) -> AttackView:
     brief : a few images of each search and no drawings, for a page that shows more than one attack.
     """
     table = attack_table(attack)
-    order = [name for name, _ in table.rows]
+    order = [row.name for row in table.rows]
     styles = {name: style_of(number) for number, name in enumerate(order)}
     rows = attack.result.measurements
     return AttackView(

@@ -10,7 +10,8 @@ import pandas as pd
 from markupsafe import Markup
 
 from oodscope.base.files import atomic_path, write_text
-from oodscope.document.sheet import FORMATS, Sheet
+from oodscope.document.formats import FORMATS
+from oodscope.document.table import Table
 from oodscope.metrics.catalog import CROSSVAL, METRICS
 from oodscope.metrics.crossval.metrics import PRINTED_AS
 from oodscope.metrics.metric import Metric
@@ -49,7 +50,7 @@ class MetricPart:
 
     study: MetricStudy
     told: Metric
-    sheets: list[Sheet]
+    sheets: list[Table]
     figures: list[Drawn]
     variance: pd.DataFrame
 
@@ -59,7 +60,7 @@ class MetricPart:
         return self.study.metric in PRINTED_AS
 
     @property
-    def shown(self) -> list[Sheet]:
+    def shown(self) -> list[Table]:
         """The sheets that the page holds; the others are files only."""
         return [sheet for sheet in self.sheets if sheet.name not in _HIDDEN]
 
@@ -99,16 +100,16 @@ def write_crossval(
     return written
 
 
-def _write_sheet(sheet: Sheet, folder: Path) -> list[Path]:
+def _write_sheet(sheet: Table, folder: Path) -> list[Path]:
     written = []
-    for format, ending in FORMATS.items():
-        path = folder / f"{sheet.name}.{ending}"
+    for format in ("csv", "markdown", "latex"):
+        path = folder / f"{sheet.name}.{FORMATS[format].ending}"
         write_text(path, sheet.render(format))
         written.append(path)
     return written
 
 
-def overall_sheets(studies: Sequence[MetricStudy]) -> Iterator[Sheet]:
+def overall_sheets(studies: Sequence[MetricStudy]) -> Iterator[Table]:
     """Whether cross-validation finds what the truth shows; none where either is missing or cells are few."""
     first = studies[0]
     if first.testable and first.has_truth and first.has_folds:
@@ -128,13 +129,13 @@ def metric_part(study: MetricStudy, variance: pd.DataFrame, *, pairs: bool = Tru
     return MetricPart(study, told, tables, list(_figures(study, variance)), variance)
 
 
-def metric_sheets(study: MetricStudy) -> Iterator[Sheet]:
+def metric_sheets(study: MetricStudy) -> Iterator[Table]:
     """Every table of one metric that the study is large enough for: of cells first, then of pairs of detectors."""
     yield from _by_cell(study)
     yield from _by_pair(study)
 
 
-def _by_cell(study: MetricStudy) -> Iterator[Sheet]:
+def _by_cell(study: MetricStudy) -> Iterator[Table]:
     if study.has_truth:
         yield sheets.truth(study)
         if len(study.hold_outs) > 1:
@@ -143,7 +144,7 @@ def _by_cell(study: MetricStudy) -> Iterator[Sheet]:
         yield sheets.cross_validated(study)
 
 
-def _by_pair(study: MetricStudy) -> Iterator[Sheet]:
+def _by_pair(study: MetricStudy) -> Iterator[Table]:
     if study.has_truth and study.testable:
         yield sheets.p_values(study)
         yield from sheets.corrected_p_values(study)
@@ -200,14 +201,14 @@ class CrossvalView:
 
     study: MetricStudy
     parts: Sequence[MetricPart]
-    overall: Sequence[Sheet]
+    overall: Sequence[Table]
     notes: list[str]
     trainings: list[str]
     pairs: list[str]
     metadata: Mapping[str, Any]
 
 
-def crossval_view(table: CrossValidationTable, parts: Sequence[MetricPart], overall: Sequence[Sheet]) -> CrossvalView:
+def crossval_view(table: CrossValidationTable, parts: Sequence[MetricPart], overall: Sequence[Table]) -> CrossvalView:
     """What a page shows of a study."""
     study = parts[0].study
     return CrossvalView(

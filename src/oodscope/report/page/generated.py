@@ -8,6 +8,8 @@ import numpy as np
 from markupsafe import Markup
 
 from oodscope.base.files import write_text
+from oodscope.document.formats import FORMATS
+from oodscope.document.table import Table
 from oodscope.report.generated_figures import confusion_matrix, information_histogram, radar, reliability_diagram
 from oodscope.report.page.templating import data_uri, render_page
 from oodscope.report.svg import style_of
@@ -16,7 +18,7 @@ from oodscope.runs.generated.claims import Claim, claims
 from oodscope.runs.generated.ranks import RankAgreement, rank_agreements
 from oodscope.runs.generated.run import RELIABILITY, GeneratedStudy
 from oodscope.runs.generated.sanity import Sanity, SetCheck
-from oodscope.runs.generated.table import CIRCULAR, StudyTable, calibration_table, separation_table
+from oodscope.runs.generated.table import CIRCULAR, calibrated_sets, calibration_table, separation_table
 
 CALIBRATION = {
     "ece15": "ECE, 15 bins of equal width",
@@ -43,8 +45,8 @@ def write_generated_study(study: GeneratedStudy, folder: Path | str) -> Path:
     """
     folder = Path(folder)
     for name, table in (("detectors", separation_table(study)), ("calibration", calibration_table(study))):
-        write_text(folder / f"{name}.csv", table.csv())
-        write_text(folder / f"{name}.md", table.markdown())
+        for format in ("csv", "markdown"):
+            write_text(folder / f"{name}.{FORMATS[format].ending}", table.render(format))
     path = folder / "report.html"
     write_text(path, render(study))
     return path
@@ -63,8 +65,8 @@ class GeneratedView:
     distances: list[SetCheck]
     histograms: list[tuple[str, list[tuple[SetCheck, Markup]]]]
     perceptual: list[SetCheck]
-    separation: list[tuple[str, StudyTable]]
-    calibration: list[tuple[str, StudyTable]]
+    separation: list[tuple[str, Table]]
+    calibration: list[tuple[str, Table]]
     reliability: list[tuple[str, list[tuple[str, float, Markup]]]]
     agreements: list[tuple[str, str, dict[str, RankAgreement]]]
     scopes: list[str]
@@ -150,7 +152,7 @@ def _reliability(study: GeneratedStudy) -> Iterator[tuple[str, list[tuple[str, f
     errors = study.calibration()
     for result in study.results:
         network, bins = result.record.model, result.scores.context.extra[RELIABILITY]
-        order = [name for name in calibration_table(study).columns if name in bins]
+        order = [name for name in calibrated_sets(study) if name in bins]
         figures = [
             (name, errors[network, name].value, reliability_diagram(bins[name], f"{network}, {name}", style_of(number)))
             for number, name in enumerate(order)

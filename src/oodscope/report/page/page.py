@@ -148,10 +148,10 @@ def _detectors(result: Result) -> list[dict[str, Any]]:
     """Each detector as it was run, in the order in which the first table ranks them."""
     described = result.scores.context.detectors
     leading: Iterable[str] = (
-        row.detector
+        row.name
         for protocol in result.record.protocols
         if result.measurements.filter(protocol=protocol)
-        for row in result.table(protocol).grid.rows
+        for row in result.table(protocol).rows
     )
     order = dict.fromkeys(name for name in (*leading, *result.scores.detectors) if name in described)
     return [{"id": name, **described[name].model_dump()} for name in order]

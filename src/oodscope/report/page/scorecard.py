@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from oodscope.document.grid import spans
+from oodscope.document.table import spans
 from oodscope.document.trial import Entry, Trial
 from oodscope.document.wording import TRACKS
 from oodscope.metrics.metric import Tuning

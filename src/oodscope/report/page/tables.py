@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from markupsafe import Markup
 
 from oodscope.document import html as table_html
-from oodscope.document.grid import Grid
+from oodscope.document.table import Table
 from oodscope.document.wording import heading
 from oodscope.metrics.catalog import METRICS
 from oodscope.metrics.metric import MEAN
@@ -30,9 +30,9 @@ _MEANS = "Means over groups of sets; the sets one by one are in measurements.csv
 class MetricTable:
     """One metric under one protocol, ready for the page."""
 
-    grid: Grid
+    table: Table
     heading: str
-    table: Markup
+    html: Markup
 
 
 @dataclass(frozen=True)
@@ -68,21 +68,16 @@ def _tables(result: Result, protocol: str) -> Iterator[MetricTable]:
         order = dict.fromkeys([*headline_metrics(protocol), *_ORDER, *METRICS])
         for metric in order:
             if metric in measured:
-                grid = pivot(own, view, metric).grid
-                shown = grid if first else _lighter(grid)
+                table = pivot(own, view, metric)
+                shown = table if first else _lighter(table)
                 words = heading(metric) if view == protocol else f"{view}: {heading(metric)}"
-                yield MetricTable(shown, words, Markup(table_html.table(shown)))
+                yield MetricTable(shown, words, Markup(table_html.bare(shown)))
                 first = False
 
 
-def _lighter(grid: Grid) -> Grid:
+def _lighter(table: Table) -> Table:
     """The means of a table that is large and has any."""
-    kept = [place for place, column in enumerate(grid.columns) if column.set == MEAN]
-    if not kept or len(grid.rows) * len(grid.columns) <= LARGE:
-        return grid
-    return replace(
-        grid,
-        columns=tuple(grid.columns[place] for place in kept),
-        rows=tuple(replace(row, cells=tuple(row.cells[place] for place in kept)) for row in grid.rows),
-        notes=(*grid.notes, _MEANS),
-    )
+    kept = [place for place, column in enumerate(table.columns) if column.name == MEAN]
+    if not kept or len(table.rows) * len(table.columns) <= LARGE:
+        return table
+    return replace(table.only(kept), notes=(*table.notes, _MEANS))

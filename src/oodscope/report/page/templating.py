@@ -16,6 +16,8 @@ from PIL import Image
 
 from oodscope.base.hashing import canonical_json
 from oodscope.data.images.decoding import as_rgb
+from oodscope.document.html import bare
+from oodscope.document.table import Table
 
 SIDE = 96
 """The largest side of a picture in pixels."""
@@ -33,6 +35,11 @@ def data_uri(pixels: NDArray[np.uint8]) -> str:
 THEME = "theme.js"
 
 
+def _markup(table: Table, kind: str = "sheet") -> Markup:
+    """A table of a page; its title and notes stand in the template."""
+    return Markup(bare(table, kind))
+
+
 def page_environment() -> Environment:
     """The templates of this package; a page adds filters of its own."""
     environment = Environment(
@@ -42,7 +49,7 @@ def page_environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"json": canonical_json, "markup": lambda sheet: Markup(sheet.html())}
+    environment.filters |= {"json": canonical_json, "markup": _markup}
     environment.globals["side"] = SIDE
     return environment
 

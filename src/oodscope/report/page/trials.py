@@ -1,15 +1,18 @@
 """Which trials there are in runs of every kind, and the number that each is about."""
 
 from collections.abc import Iterator
+from typing import cast
 
 import numpy as np
 
 from oodscope.base.errors import DataError
-from oodscope.document.grid import Cell, Grid
+from oodscope.document.number import Number
+from oodscope.document.table import Table
 from oodscope.document.trial import APART, BY_VALUE, NEMENYI, PAIRED, Entry, Trial, in_order
 from oodscope.document.wording import higher_is_better, label
 from oodscope.metrics.comparison.many_sets import critical_difference
 from oodscope.metrics.crossval.class_groups import class_group_intervals
+from oodscope.metrics.metric import Tuning
 from oodscope.protocols.registry import headline_metrics
 from oodscope.results.measurement import Measurement
 from oodscope.runs.attack import run as attacks
@@ -47,11 +50,16 @@ def of_result(result: Result, number: int) -> Iterator[Trial]:
     for protocol in result.record.protocols:
         metric = headline_metrics(protocol)[0]
         if result.measurements.filter(protocol=protocol, metric=metric):
-            grid = result.table(protocol, metric).grid
-            entries = [Entry(row.detector, row.tuning, cell) for row in grid.rows if (cell := row.cells[0]) is not None]
+            table = result.table(protocol, metric)
+            entries = [
+                Entry(row.name, cast(Tuning, row.section), value)
+                for row in table.rows
+                if (value := row.numbers[0]) is not None
+            ]
             if entries:
                 yield _trial(
-                    *(protocol, where, _what(grid), entries, higher_is_better(metric), section(protocol, number)),
+                    *(protocol, where, _what(table, metric), entries, higher_is_better(metric)),
+                    section(protocol, number),
                     model=result.record.model_fingerprint,
                 )
 
@@ -92,7 +100,7 @@ def of_crossval(table: CrossValidationTable, number: int) -> Iterator[Trial]:
     ends = _ends(study)
     ranks = _nemenyi(values) if study.testable and len(study.detectors) > 2 else [None] * len(values)
     entries = [
-        Entry(name, "default", Cell(float(values[row].mean()), *ends[row], rank=ranks[row]))
+        Entry(name, "default", Number(float(values[row].mean()), *ends[row], rank=ranks[row]))
         for row, name in enumerate(study.detectors)
     ]
     where = f"{len(study.cells)} cells, {'folds' if study.has_folds else 'hold-outs'}"
@@ -160,12 +168,12 @@ def _trial(
     return Trial(protocol, where, what, "↑" if higher else "↓", in_order(entries, higher), ranked_by, anchor, model)
 
 
-def _what(grid: Grid) -> str:
-    column = grid.columns[0]
+def _what(table: Table, metric: str) -> str:
+    column = table.columns[0]
     if column.group in ("near", "far"):
-        return f"{column.group}-OOD {label(grid.metric)}"
-    return f"{label(grid.metric)}, mean of {column.group.replace('_', '-')} sets"
+        return f"{column.group}-OOD {label(metric)}"
+    return f"{label(metric)}, mean of {column.group.replace('_', '-')} sets"
 
 
-def _cell(row: Measurement) -> Cell:
-    return Cell(row.value, row.low, row.high, exposure=row.exposure)
+def _cell(row: Measurement) -> Number:
+    return Number(row.value, row.low, row.high, exposure=row.exposure)

@@ -12,7 +12,7 @@ from oodscope.report.paper.studies import foreign, marked, only_study, studies
 from oodscope.report.paper.style import GREY, PAGE, legend_above, plain_axes, style_of
 from oodscope.results.measurement import Measurement
 from oodscope.runs.generated.run import RELIABILITY, WORST, GeneratedStudy
-from oodscope.runs.generated.table import calibration_table
+from oodscope.runs.generated.table import calibrated_sets
 from oodscope.runs.opened import OpenedRuns
 
 DETECTORS, SETS = 9, 8
@@ -153,7 +153,7 @@ def _shifts(study: GeneratedStudy) -> list[str]:
     errors, generated = study.calibration(), study.sanity.shifted()
     if not generated:
         raise DataError("no generated shifted set in the study")
-    names = [name for name in calibration_table(study).columns if name != WORST]
+    names = [name for name in calibrated_sets(study) if name != WORST]
     first = [name for name in names if study.sanity.of(name).role == "id_test"] + generated
     mean = {name: np.mean([errors[network, name].value for network in study.networks]) for name in names}
     rest = sorted((name for name in names if name not in first), key=lambda name: -mean[name])

@@ -7,7 +7,7 @@ import numpy as np
 from oodscope.report.plots.marks import guide, layout, line, percents
 from oodscope.report.plots.plot import PlotlyFigure, figure_name
 from oodscope.runs.generated.run import RELIABILITY, GeneratedStudy
-from oodscope.runs.generated.table import calibration_table
+from oodscope.runs.generated.table import calibrated_sets
 
 _HOVER = "<b>%{fullData.name}</b><br>%{customdata:,} images, mean confidence %{x:.1%}<br>%{y:.1%} of them right"
 
@@ -20,7 +20,7 @@ def reliability_diagram(study: GeneratedStudy, network: str) -> PlotlyFigure:
     bins = study.result(network).scores.context.extra[RELIABILITY]
     errors = study.calibration()
     known = {each.name for each in study.sanity.sets if each.role == "id_test"}
-    shifted = [name for name in calibration_table(study).columns if name in bins and name not in known]
+    shifted = [name for name in calibrated_sets(study) if name in bins and name not in known]
     places: dict[str, int | str] = {name: "ink" for name in bins if name in known}
     places |= {name: place for place, name in enumerate(shifted)}
     curves = [

@@ -186,7 +186,7 @@ class Attack:
     def _repr_html_(self) -> str:
         from oodscope.runs.attack.table import attack_table  # which is made of attacks
 
-        return attack_table(self).sheet()._repr_html_()
+        return attack_table(self)._repr_html_()
 
     def save(self, folder: Path | str) -> Path:
         """Write the result's own files and, beside them, ``attack.json`` and ``attack/``; pictures and parameters."""

@@ -10,9 +10,8 @@ import pandas as pd
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from oodscope.document.grid import Column
-from oodscope.document.html import block, note
-from oodscope.document.sheet import Entry, Sheet
+from oodscope.document.html import block, note, notebook_parts
+from oodscope.document.table import Column, Entry, Row, Table, columns
 from oodscope.document.wording import explanation, heading, higher_is_better, label
 from oodscope.metrics.metric import MEAN
 
@@ -116,18 +115,18 @@ class Comparisons(Sequence[Comparison]):
             return
         for sentence in self.sentences():
             yield Text(sentence)
-        yield self.sheet()
+        yield self.table()
 
     def _repr_html_(self) -> str:
         if not self._rows:
             return block(note("no comparison"))
-        return block(*(f"<p>{escape(each)}</p>" for each in self.sentences()), *self.sheet().notebook_parts())
+        return block(*(f"<p>{escape(each)}</p>" for each in self.sentences()), *notebook_parts(self.table()))
 
-    def sheet(self) -> Sheet:
+    def table(self) -> Table:
         """Every comparison as a row: percent, differences in points."""
         first = self._rows[0]
         methods = ", ".join(dict.fromkeys(row.method for row in self._rows))
-        names = ("first", "second", "on", "first %", "second %", "difference", "interval", "p", "p Holm", "visible")
+        heads = columns("first %", "second %", "difference", "interval", "p", "p Holm", "visible")
         notes = (
             explanation(first.metric),
             f"Protocol {first.protocol}. Differences in points, first minus second, with {100 * first.level:g} % "
@@ -135,7 +134,8 @@ class Comparisons(Sequence[Comparison]):
             f"{'s' if first.comparisons != 1 else ''} of a column. visible: the smallest true difference that these "
             "images show in 8 of 10 cases.",
         )
-        return Sheet("comparisons", heading(first.metric), names, tuple(map(_entries, self._rows)), 3, notes)
+        labels, rows = columns("first", "second", "on"), tuple(map(_line, self._rows))
+        return Table("comparisons", heading(first.metric), labels, heads, rows, notes)
 
     @overload
     def __getitem__(self, index: int) -> Comparison: ...
@@ -154,9 +154,8 @@ class Comparisons(Sequence[Comparison]):
         return f"Comparisons({len(self)} rows)"
 
 
-def _entries(row: Comparison) -> tuple[Entry, ...]:
-    return (
-        *map(Entry, (row.first, row.second, row.column.name)),
+def _line(row: Comparison) -> Row:
+    cells = (
         Entry(f"{100 * row.first_value:.2f}", row.first_value),
         Entry(f"{100 * row.second_value:.2f}", row.second_value),
         Entry(f"{100 * row.difference:+.2f}", row.difference, strong=row.told_apart),
@@ -165,6 +164,7 @@ def _entries(row: Comparison) -> tuple[Entry, ...]:
         Entry(_short_p(row.p_holm), row.p_holm),
         Entry(f"{100 * row.detectable:.2f}", row.detectable),
     )
+    return Row((Entry(row.first), Entry(row.second), Entry(row.column.words)), cells)
 
 
 def points(share: float) -> str:

@@ -1,6 +1,6 @@
 """The tables of a study by dual cross-validation: tables 4 to 9 of DCV-ROOD, those of its appendix, and what they lack.
 
-Each function makes one sheet. The stars are those that the legend of the paper promises (its tables misplace some).
+Each function makes one table. The stars are those that the legend of the paper promises (its tables misplace some).
 """
 
 from collections.abc import Iterator, Sequence
@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from oodscope.document.sheet import Entry, Sheet
-from oodscope.document.wording import span
+from oodscope.document.number import Number
+from oodscope.document.table import Cell, Column, Entry, Row, Table, columns
 from oodscope.metrics.catalog import METRICS
 from oodscope.runs.crossval.study import MetricStudy
 
@@ -30,7 +30,7 @@ def starred(p: float) -> str:
     return ("<0.0001" if p < 0.00005 else f"{p:.4f}") + stars
 
 
-def truth(study: MetricStudy) -> Sheet:
+def truth(study: MetricStudy) -> Table:
     """Table 4: the benchmark truth, a row per cell and a column per detector."""
     runs, notes = len(study.hold_outs), ["Bold: best of its row."]
     if runs > 1:
@@ -40,31 +40,25 @@ def truth(study: MetricStudy) -> Sheet:
     return _by_cell(study, "truth", title, study.truth, tuple(notes))
 
 
-def truth_errors(study: MetricStudy) -> Sheet:
+def truth_errors(study: MetricStudy) -> Table:
     """Standard errors of the truth."""
     title = f"Standard error of the benchmark truth: {label(study.metric)}"
     note = "What more hold-outs of the same images and classes would change; not what other classes would."
     return _by_cell(study, "truth-standard-errors", title, study.truth_error, (note,), bold=False)
 
 
-def cross_validated(study: MetricStudy) -> Sheet:
+def cross_validated(study: MetricStudy) -> Table:
     """What dual cross-validation says, with the interval over OOD classes."""
     mean = study.repetitions.mean(axis=0)
     title = f"Dual cross-validation: {label(study.metric)}, mean of {len(study.folds)} × {study.folds.shape[1]} folds"
     note = (
-        "In brackets: 95 % interval in percent for other OOD classes, by resampling the groups of classes "
-        "that folds test."
+        "In percent, with the 95 % interval for other OOD classes, by resampling the groups of classes that folds test."
     )
-    texts = np.array(
-        [
-            [f"{mean[d, c]:.4f} [{span(*study.class_intervals[:, d, c])}]" for c in range(len(study.cells))]
-            for d in range(len(study.detectors))
-        ]
-    )
-    return _by_cell(study, "cross-validated", title, mean, ("Bold: best of its row.", note), texts=texts)
+    low, high = study.class_intervals
+    return _by_cell(study, "cross-validated", title, mean, ("Bold: best of its row.", note), ends=(low, high))
 
 
-def p_values(study: MetricStudy) -> Sheet:
+def p_values(study: MetricStudy) -> Table:
     """Table 5: the p-values of all pairs by the truth."""
     tests = study.truth_tests
     held = tests.holm() <= 0.05
@@ -73,7 +67,7 @@ def p_values(study: MetricStudy) -> Sheet:
     return _matrix(study, "p-values", title, _p_entries(tests.p, held), notes)
 
 
-def corrected_p_values(study: MetricStudy) -> Iterator[Sheet]:
+def corrected_p_values(study: MetricStudy) -> Iterator[Table]:
     """Table 5 after Holm, and after Benjamini and Hochberg."""
     tests = study.truth_tests
     corrections = (("holm", "Holm", tests.holm()), ("bh", "Benjamini-Hochberg", tests.benjamini_hochberg()))
@@ -82,7 +76,7 @@ def corrected_p_values(study: MetricStudy) -> Iterator[Sheet]:
         yield _matrix(study, f"p-values-{short}", title, _p_entries(p, p <= 0.05), (_STARS, _DEPENDENT))
 
 
-def counts(study: MetricStudy, alpha: float) -> Sheet:
+def counts(study: MetricStudy, alpha: float) -> Table:
     """Table 6: in how many cross-validations a pair differs; negative where it does not differ in truth."""
     found, differ = study.counts(alpha), study.truth_tests.p <= alpha
     signed = np.where(differ, found, -found)
@@ -95,7 +89,7 @@ def counts(study: MetricStudy, alpha: float) -> Sheet:
     return _matrix(study, f"counts-{alpha:g}", title, entries, notes)
 
 
-def rates(studies: Sequence[MetricStudy], alpha: float) -> Sheet:
+def rates(studies: Sequence[MetricStudy], alpha: float) -> Table:
     """Tables 7 and 8: hit and error rates by metric, with whole numbers and directions."""
     rows = []
     for study in studies:
@@ -104,13 +98,14 @@ def rates(studies: Sequence[MetricStudy], alpha: float) -> Sheet:
             entry
             for rate in (both.hits, both.errors)
             for entry in (
-                Entry(f"{rate.value:.4f}" if rate.pairs else "–", rate.value if rate.pairs else ""),
+                Entry(f"{rate.value:.4f}", rate.value) if rate.pairs else None,
                 Entry(f"{rate.total}/{rate.pairs}"),
             )
         ]
-        agreed = Entry(f"{100 * way.share:.1f} %" if both.hits.pairs else "–", way.share if both.hits.pairs else "")
-        rows.append((Entry(label(study.metric)), *fractions, agreed, Entry(str(way.opposite), way.opposite)))
-    columns = ("metric", "hit rate", "hits/pairs", "error rate", "errors/pairs", "same winner", "wrong winner")
+        agreed = Entry(f"{100 * way.share:.1f} %", way.share) if both.hits.pairs else None
+        cells = (*fractions, agreed, Entry(str(way.opposite), way.opposite))
+        rows.append(Row((Entry(label(study.metric)),), cells))
+    heads = columns("hit rate", "hits/pairs", "error rate", "errors/pairs", "same winner", "wrong winner")
     most = len(studies[0].folds)
     notes = (
         f"Hit rate: cross-validations (of {most}) that find a pair significant, mean over the pairs that differ in "
@@ -118,10 +113,11 @@ def rates(studies: Sequence[MetricStudy], alpha: float) -> Sheet:
         "Same winner: of all verdicts on pairs that differ in truth, the share that is significant in the same "
         "direction; wrong winner: how many are significant in the other.",
     )
-    return Sheet(f"rates-{alpha:g}", f"Hit and error rate by metric, p ≤ {alpha:g}", columns, tuple(rows), 1, notes)
+    title = f"Hit and error rate by metric, p ≤ {alpha:g}"
+    return Table(f"rates-{alpha:g}", title, columns("metric"), heads, tuple(rows), notes)
 
 
-def against_truth(studies: Sequence[MetricStudy]) -> Sheet:
+def against_truth(studies: Sequence[MetricStudy]) -> Table:
     """Table 9: which cross-validations differ from the truth, and for which detectors."""
     rows = []
     for study in studies:
@@ -134,8 +130,9 @@ def against_truth(studies: Sequence[MetricStudy]) -> Sheet:
                 if flags.any()
             ]
             told.append(Entry(", ".join(named) or "–"))
-        rows.append((Entry(label(study.metric)), *told))
-    columns = ("metric", *(f"p ≤ {alpha:g}" for alpha in ALPHAS))
+        rows.append(Row((Entry(label(study.metric)), *told), ()))
+    # sentences, which may be broken over lines: labels, not numbers
+    labels = columns("metric", *(f"p ≤ {alpha:g}" for alpha in ALPHAS))
     tests = studies[0].against_truth.size
     notes = (
         "The numbers of the repetitions that differ and, in brackets, for which detectors.",
@@ -143,21 +140,21 @@ def against_truth(studies: Sequence[MetricStudy]) -> Sheet:
         "tests for a metric, uncorrected. Failing to differ is no proof of being equal.",
     )
     title = "Significant differences between benchmark truth and dual cross-validation"
-    return Sheet("against-truth", title, columns, tuple(rows), len(columns), notes)
+    return Table("against-truth", title, labels, (), tuple(rows), notes)
 
 
-def against_truth_p(study: MetricStudy) -> Sheet:
+def against_truth_p(study: MetricStudy) -> Table:
     """The p-values behind table 9."""
-    columns = ("detector", *(f"repetition {number}" for number in study.numbers))
-    rows = [
-        (Entry(name), *(Entry(starred(p), float(p)) for p in study.against_truth[:, index]))
+    heads = columns(*(f"repetition {number}" for number in study.numbers))
+    rows = tuple(
+        Row((Entry(name),), tuple(Entry(starred(p), float(p)) for p in study.against_truth[:, index]))
         for index, name in enumerate(study.detectors)
-    ]
+    )
     title = f"Dual cross-validation against the benchmark truth: {label(study.metric)}, p-values"
-    return Sheet("against-truth-p", title, columns, tuple(rows), 1, (_STARS, _DEPENDENT))
+    return Table("against-truth-p", title, columns("detector"), heads, rows, (_STARS, _DEPENDENT))
 
 
-def wins(study: MetricStudy) -> Sheet:
+def wins(study: MetricStudy) -> Table:
     """In how many cells one detector beats another by the test that allows for overlapping training sets."""
     found = study.wins()
     entries = [[Entry(str(value), int(value)) for value in values] for values in found]
@@ -177,23 +174,23 @@ def _by_cell(
     notes: tuple[str, ...],
     *,
     bold: bool = True,
-    texts: NDArray[np.str_] | None = None,
-) -> Sheet:
+    ends: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
+) -> Table:
     rows = []
     for number, cell in enumerate(study.cells):
         column = values[:, number]
         id_set, _, ood_set = cell.pair.partition("/")
         labels = (Entry(cell.training.replace("_", " "), cell.training), Entry(id_set), Entry(ood_set))
-        entries = [
-            Entry(
-                f"{value:.4f}" if texts is None else str(texts[index, number]),
-                float(value),
-                bold and bool(value == column.max()),
-            )
-            for index, value in enumerate(column)
-        ]
-        rows.append((*labels, *entries))
-    return Sheet(name, title, ("training", "ID", "OOD", *study.detectors), tuple(rows), 3, notes)
+        cells: list[Cell] = []
+        for detector, value in enumerate(column):
+            best = bold and bool(value == column.max())
+            if ends is None:
+                cells.append(Entry(f"{value:.4f}", float(value), best))
+            else:
+                low, high = (float(end[detector, number]) for end in ends)
+                cells.append(Number(float(value), low, high, best=best))
+        rows.append(Row(labels, tuple(cells)))
+    return Table(name, title, columns("training", "ID", "OOD"), columns(*study.detectors), tuple(rows), notes)
 
 
 def _p_entries(p: NDArray[np.float64], strong: NDArray[np.bool_]) -> list[list[Entry]]:
@@ -205,9 +202,9 @@ def _p_entries(p: NDArray[np.float64], strong: NDArray[np.bool_]) -> list[list[E
 
 def _matrix(
     study: MetricStudy, name: str, title: str, entries: Sequence[Sequence[Entry]], notes: tuple[str, ...]
-) -> Sheet:
-    rows = [
-        (Entry(detector), *(Entry("–", "") if row == column else entry for column, entry in enumerate(line)))
+) -> Table:
+    rows = tuple(
+        Row((Entry(detector),), tuple(None if row == column else entry for column, entry in enumerate(line)))
         for row, (detector, line) in enumerate(zip(study.detectors, entries))
-    ]
-    return Sheet(name, title, ("", *study.detectors), tuple(rows), 1, notes)
+    )
+    return Table(name, title, (Column("", "", key="detector"),), columns(*study.detectors), rows, notes)

@@ -57,7 +57,7 @@ class Result:
             for name in record.protocols
             if self.measurements.filter(protocol=name, metric=headline_metrics(name)[0])
         ]
-        tables = [part for name in shown for part in html.notebook_parts(self.table(name).grid)]
+        tables = [part for name in shown for part in html.notebook_parts(self.table(name))]
         return block(f"<p><b>{escape(told)}</b></p>", *tables)
 
     def to_dataframe(self) -> pd.DataFrame:

@@ -62,19 +62,19 @@ class SeedSummary:
         """The table people publish: mean and standard deviation over the runs, with the interval of the mean."""
         chosen = protocol or self.first.record.protocols[0]
         metric = metric or headline_metrics(chosen)[0]
-        grid = pivot(Measurements(self._measurements()), chosen, metric).grid
+        table = pivot(Measurements(self._measurements()), chosen, metric)
         spread = {(r.tuning, r.detector, r.group, r.set): r.sd for r in self.rows_of(chosen, metric)}
         rows = tuple(
             replace(
                 row,
                 cells=tuple(
-                    cell and replace(cell, sd=spread[row.tuning, row.detector, column.group, column.set])
-                    for column, cell in zip(grid.columns, row.cells)
+                    number and replace(number, sd=spread[row.section, row.name, column.group, column.name])
+                    for column, number in zip(table.columns, row.numbers)
                 ),
             )
-            for row in grid.rows
+            for row in table.rows
         )
-        return Table(replace(grid, rows=rows, notes=(*grid.notes, self._note(chosen, metric))))
+        return replace(table, rows=rows, notes=(*table.notes, self._note(chosen, metric)))
 
     def rows_of(self, protocol: str, metric: str) -> list[OverSeeds]:
         """Those of one metric under one protocol."""

@@ -14,7 +14,7 @@ from safetensors.numpy import load_file, save_file
 from oodscope.base.config import parse
 from oodscope.base.errors import DataError, UnknownNameError
 from oodscope.base.files import atomic_path, write_text
-from oodscope.document.html import block
+from oodscope.document.html import block, notebook_parts
 from oodscope.results.measurement import Measurement, Measurements
 from oodscope.results.scoretable import ScoreTable
 from oodscope.runs.evaluation.run import Result
@@ -125,7 +125,7 @@ class GeneratedStudy:
         from oodscope.runs.generated.table import calibration_table, separation_table  # which are made of studies
 
         tables = (separation_table(self), calibration_table(self))
-        return block(*(part for table in tables for part in table.sheet().notebook_parts()))
+        return block(*(part for table in tables for part in notebook_parts(table)))
 
     def save(self, folder: Path | str) -> Path:
         """Write each run to a folder of its own, the samples, and ``generated.json``, which comes last."""

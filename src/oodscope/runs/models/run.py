@@ -1,6 +1,5 @@
 """Study: the same evaluation of many models, side by side."""
 
-import io
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -10,10 +9,11 @@ from pydantic import Field
 
 from oodscope.base.config import StrictModel, parse
 from oodscope.base.errors import DataError
-from oodscope.document.text import escaped
-from oodscope.document.wording import percent
+from oodscope.document.number import Number
+from oodscope.document.table import Column, Entry, Row, Table, columns
+from oodscope.document.wording import explanation, heading, percent
 from oodscope.metrics.metric import MEAN
-from oodscope.results.measurement import Measurements
+from oodscope.results.measurement import Measurement, Measurements
 from oodscope.runs.evaluation.run import Result
 
 STUDIED = "human_centric"
@@ -96,9 +96,8 @@ class Study:
         rows = []
         for member in self.members:
             found: dict[tuple[str, str, str], dict[str, float]] = {}
-            for row in _of_protocol(member):
-                if row.detector and row.metric in METRICS:
-                    found.setdefault((row.detector, row.group, row.set), {})[row.metric] = row.value
+            for row in _detected(member):
+                found.setdefault((row.detector, row.group, row.set), {})[row.metric] = row.value
             told = {"model": member.model.name, **member.model.model_dump(exclude={"name"})}
             told["accuracy"] = self.accuracy(member.model.name)
             rows += [
@@ -107,25 +106,44 @@ class Study:
             ]
         return pd.DataFrame(rows)
 
-    def csv(self) -> str:
-        """The table for programs: fractions in full precision."""
-        stream = io.StringIO()
-        self.to_dataframe().to_csv(stream, index=False, lineterminator="\n")
-        return stream.getvalue()
+    def table(self) -> Table:
+        """The table of the paper: rows of models and detectors, DER99 and DER95 on each set and group mean."""
+        measured = [(member.model.name, _detected(member)) for member in self.members]
+        sets = dict.fromkeys((row.group, row.set) for _, rows in measured for row in rows)
+        places = [(metric, *each) for metric in METRICS[:2] for each in sets]
+        rows = []
+        for name, own in measured:
+            found = {(row.detector, row.metric, row.group, row.set): row for row in own}
+            for detector in own.distinct("detector"):
+                cells = tuple(_number(found.get((detector, *place))) for place in places)
+                rows.append(Row((*self._labels(name), Entry(detector)), cells))
+        return Table(
+            "study",
+            "Detection error rates of many models",
+            columns("model", "accuracy", "detector"),
+            tuple(_column(*place) for place in places),
+            tuple(rows),
+            ("In percent, threshold val_correct; lower is better.",),
+        )
 
-    def markdown(self) -> str:
-        """The table of the paper: rows of models and detectors, columns of sets, cells ``DER99 ‖ DER95`` in percent."""
-        frame = self.to_dataframe()
-        columns = list(dict.fromkeys(zip(frame["group"], frame["set"])))
-        names = [f"{group} mean" if name == MEAN else name for group, name in columns]
-        header = ["model", "accuracy", "detector", *map(escaped, names)]
-        lines = [f"| {' | '.join(header)} |", f"|---|---:|---|{'---:|' * len(columns)}"]
-        for (model, accuracy, detector), part in frame.groupby(["model", "accuracy", "detector"], sort=False):
-            cells = part.set_index(["group", "set"])
-            shown = [_cell(cells.loc[column]) if column in cells.index else "–" for column in columns]
-            told = [escaped(str(model)), percent(float(str(accuracy))), escaped(str(detector))]
-            lines.append(f"| {' | '.join([*told, *shown])} |")
-        return "\n".join([*lines, "", "DER99 ‖ DER95 in percent, threshold val_correct; lower is better."]) + "\n"
+    def summary(self, metric: str = "der95_val_correct") -> Table:
+        """One number for each model and detector: the mean over all sets."""
+        rows = []
+        for name in (member.model.name for member in self.members):
+            values = [self.value(name, detector, metric) for detector in self.detectors]
+            rows.append(Row(self._labels(name), tuple(Entry(percent(value), value) for value in values)))
+        return Table(
+            "summary",
+            f"{heading(metric)}, mean over all sets",
+            columns("model", "accuracy"),
+            columns(*self.detectors),
+            tuple(rows),
+            (explanation(metric),),
+        )
+
+    def _labels(self, name: str) -> tuple[Entry, Entry]:
+        accuracy = self.accuracy(name)
+        return Entry(name), Entry(percent(accuracy), accuracy)
 
     def _member(self, name: str) -> StudyMember:
         (member,) = (each for each in self.members if each.model.name == name)
@@ -170,5 +188,16 @@ def _of_protocol(member: StudyMember) -> Measurements:
     return rows
 
 
-def _cell(values: "pd.Series[float]") -> str:
-    return " ‖ ".join(percent(values[metric]) for metric in METRICS[:2])
+def _detected(member: StudyMember) -> Measurements:
+    """The rows of detectors that a study shows."""
+    return Measurements(row for row in _of_protocol(member) if row.detector and row.metric in METRICS)
+
+
+def _column(metric: str, group: str, name: str) -> Column:
+    head = metric.partition("_")[0].upper()
+    words = Column(group, name).words
+    return Column(f"{head} ↓", words, f"{metric} {group}/{name}", f"{words} {head}")
+
+
+def _number(row: Measurement | None) -> Number | None:
+    return None if row is None else Number(row.value, row.low, row.high)
