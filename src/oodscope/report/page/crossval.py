@@ -68,17 +68,19 @@ def write_crossval(
             with atomic_path(own / f"{name}.csv") as temporary:
                 frame.to_csv(temporary, index=False, lineterminator="\n")
             written.append(own / f"{name}.csv")
-        written += [_write_figure(figure, folder / "figures") for figure in part.figures]
+        for figure in part.figures:
+            kind = figure.name.partition("-")[0]
+            written.append(_write_figure(figure, folder / "figures" / f"{kind}-{part.study.metric}.svg"))
     return written
 
 
-def _write_figure(figure: Figure, folder: Path) -> Path:
+def _write_figure(figure: Figure, path: Path) -> Path:
     # drawing for print is asked for here alone, and takes a second to import
     from oodscope.report.paper.style import house_style, write_figure
     from oodscope.report.render.mpl import mpl_figure
 
     with house_style():
-        return write_figure(mpl_figure(figure), folder / f"{figure.name}.svg")
+        return write_figure(mpl_figure(figure), path)
 
 
 def _write_sheet(sheet: Sheet, folder: Path) -> list[Path]:

@@ -163,8 +163,8 @@ def _draw_points(panel: Axes, mark: Points) -> None:
     if mark.low:
         reach = np.abs(np.stack([mark.low, mark.high]) - np.asarray(mark.y))
     panel.errorbar(
-        mark.x,
-        mark.y,
+        np.asarray(mark.x),
+        np.asarray(mark.y),
         yerr=reach,
         fmt=marker or "o",
         color=colour,

@@ -52,7 +52,7 @@ def estimates(study: MetricStudy) -> Figure:
     ranks = 1 + (estimate[None, :, :] > estimate[:, None, :]).sum(axis=1)
     cells = tuple(str(cell) for cell in study.cells)
     return Figure(
-        figure_name("crossval", "matrix", study.metric),
+        figure_name("estimates", study.metric),
         f"{told.label} of every detector in every experiment",
         f"The mean over the {'hold-outs' if study.has_truth else 'cross-validations'}, in percent, higher is better. A "
         "pointer shows the rank among the detectors of an experiment.",

@@ -169,7 +169,7 @@ def _information(study: GeneratedStudy, who: str, field: str, members: int) -> F
     top = max(0.05, 1.1 * max(heights))
     words = "Share of images in each bin, in nats: 0 is full agreement. The first bin may reach above the plot."
     if sanity.window is not None and who == "makers":
-        marks.append(Band("kept", sanity.window, (0.0, 0.0), (top, top), "best"))
+        marks.insert(0, Band("kept", sanity.window, (0.0, 0.0), (top, top), "best"))
         words += f" Near images were kept between {sanity.window[0]:.3g} and {sanity.window[1]:.3g}."
     return Figure(
         figure_name("information", who),
