@@ -29,12 +29,11 @@ _READABLE = 0.18
 
 
 def mpl_figure(figure: Figure) -> Sheet:
-    """The figure on a sheet of its own, as wide as a column, or as a page where it has many columns."""
-    columns = max((len(mark.columns) for mark in figure.marks if isinstance(mark, Heatmap)), default=0)
-    sheet = Sheet(figsize=(PAGE if columns > 8 else COLUMN, _height(figure)), layout="constrained")
+    """The figure on a sheet of its own, as wide as a column, or as a page where a matrix needs it."""
+    sheet = Sheet(figsize=(PAGE if _wide(figure) else COLUMN, _height(figure)), layout="constrained")
     panel = sheet.add_subplot()
     draw(panel, figure)
-    panel.set_title(figure.title)
+    panel.set_title(figure.title, wrap=True)
     if figure.legend and len(panel.get_legend_handles_labels()[1]) > 1:
         legend_above(sheet, panel, 3)
     return sheet
@@ -214,6 +213,12 @@ def _set_axis(panel: Axes, name: str, axis: Axis) -> None:
         getattr(panel, f"set_{name}lim")(*axis.range)
     elif axis.from_zero:
         getattr(panel, f"set_{name}lim")(**{"left" if name == "x" else "bottom": 0.0})
+
+
+def _wide(figure: Figure) -> bool:
+    """Whether a matrix has more columns, or longer names beside it, than a column of a paper has room for."""
+    heats = [mark for mark in figure.marks if isinstance(mark, Heatmap)]
+    return any(0.28 * len(mark.columns) + 0.07 * max(map(len, mark.rows)) > COLUMN - 0.2 for mark in heats)
 
 
 def _height(figure: Figure) -> float:
