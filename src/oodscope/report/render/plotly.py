@@ -282,7 +282,7 @@ def _axis(axis: Axis) -> dict[str, Any]:
         found |= {"type": "category", "categoryorder": "array", "categoryarray": [plain(n) for n in axis.categories]}
     if axis.scale == "log":
         # with a format of their own the ticks between powers of ten are whole numbers, and not their first digits
-        found |= {"type": "log", "tickformat": ","}
+        found |= {"type": "log", "tickformat": ",", "nticks": 6}
     if axis.percent:
         found["tickformat"] = "~%"
     if axis.range is not None:
