@@ -7,11 +7,11 @@ from importlib.resources import files
 
 import pytest
 
-from oodscope.report.plots import bundle
-from oodscope.report.plots.disagreement import rank_correlations
-from oodscope.report.plots.histograms import score_histograms
-from oodscope.report.plots.plot import PlotlyFigure
-from oodscope.report.plots.roc import roc_of_detector
+from oodscope.document.figure import Axis, Bars, Figure
+from oodscope.report.render import bundle
+from oodscope.report.render.plotly import plotly_json
+from oodscope.runs.evaluation.figures.disagreement import rank_correlations
+from oodscope.runs.evaluation.figures.separation import roc_of_detector, score_histograms
 from tests.report.test_plot import EVIL
 from tests.results.factory import make_scores
 
@@ -31,10 +31,10 @@ def hashed(script):
     return f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'"
 
 
-def place(figure):
+def place(name, text):
     return (
-        f'<div class="plot" data-figure="{figure.name}"></div>'
-        f'<script type="application/json" id="figure-{figure.name}">{figure.json()}</script>'
+        f'<div class="plot" data-figure="{name}"></div>'
+        f'<script type="application/json" id="figure-{name}">{text}</script>'
     )
 
 
@@ -42,8 +42,11 @@ def page():
     scores = make_scores()
     first, hidden, far = roc_of_detector(scores, "vim"), score_histograms(scores, "vim"), rank_correlations(scores)
     assert (first.name, hidden.name, far.name) == (FIRST, HIDDEN, FAR)
-    broken = PlotlyFigure("broken", "", "", (None,), {"height": 200})
-    hostile = PlotlyFigure("hostile", "", "", ({"type": "bar", "x": [1], "y": [EVIL], "name": EVIL},), {"height": 200})
+    broken = place("broken", '{"data": [null], "layout": {"height": 200}}')
+    hostile = Figure(
+        "hostile", "", "", (Bars(EVIL, (EVIL,), (1.0,), 0),), Axis(), Axis(scale="names", categories=(EVIL,))
+    )
+    first, hidden, far, hostile = (place(each.name, plotly_json(each)) for each in (first, hidden, far, hostile))
     scripts = [bundle.script(), (TEMPLATES / "plots.js").read_text(encoding="utf-8")]
     hashes = " ".join(map(hashed, scripts))
     policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src {hashes}"
@@ -51,9 +54,9 @@ def page():
         f'<!doctype html><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
         f"<style>{STYLE}{(TEMPLATES / 'plots.css').read_text(encoding='utf-8')}</style><body>"
-        f'<div class="plot" data-figure="missing"></div>{place(broken)}{place(first)}{place(hostile)}'
-        f"<details><summary>more</summary>{place(hidden)}</details>"
-        f'<div style="height: 9000px"></div>{place(far)}' + "".join(f"<script>{script}</script>" for script in scripts)
+        f'<div class="plot" data-figure="missing"></div>{broken}{first}{hostile}'
+        f"<details><summary>more</summary>{hidden}</details>"
+        f'<div style="height: 9000px"></div>{far}' + "".join(f"<script>{script}</script>" for script in scripts)
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from os.path import normpath
 from pathlib import PurePosixPath
 
+import numpy as np
 import pytest
 
 from oodscope.base.errors import StorageError
@@ -18,6 +19,7 @@ from oodscope.leaderboard.records.records import ModelUse, Publication
 from oodscope.leaderboard.records.standing import Difference
 from oodscope.leaderboard.site.addresses import safe_name
 from oodscope.leaderboard.site.render import render_pages, write_site
+from oodscope.leaderboard.site.strip import Rail, Strip
 from oodscope.results.measurement import Measurements
 from tests.leaderboard.board_factory import make_board, make_entry
 from tests.report.reading import read
@@ -120,6 +122,39 @@ def test_printed_spreads_stand_below_printed_values(pages):
     (line,) = [tr for tr in pages[TABLE].all("tr") if tr.attributes.get("id") == "e-openood-v1.5-cifar10-knn"]
     assert [cell.text.strip() for cell in line.all("td")[2:]][:1] == ["90.64±0.20"]
     assert "unranked" in line.attributes["class"]
+
+
+def test_dots_of_the_map_lead_to_their_rows_and_lie_where_their_means_are(pages):
+    page = pages[TABLE]
+    dots = [each for each in page.all("a") if each.attributes.get("class", "").startswith("dot ")]
+    heads = [cell.attributes.get("data-sort") for cell in page.all("thead")[0].all("tr")[-1].all("th")]
+    places = []
+    for dot in dots:
+        (row,) = page.all("tr", id=dot.attributes["href"].removeprefix("#"))
+        cells = [child for child in row.every() if child.tag in ("td", "th")]
+        near, far = (float(cells[heads.index(name)].attributes["data-value"]) for name in ("near.mean", "far.mean"))
+        open_mark = "unranked" in row.attributes.get("class", "")
+        assert (dot.attributes["class"] == "dot open") == open_mark
+        places.append((near, far, float(dot.attributes["data-x-at"]), float(dot.attributes["data-y-at"])))
+    near, far, x, y = np.array(places).T
+    assert len(places) >= 3 and min(*x, *y) > 0 and max(*x, *y) < 1
+    for values, drawn in ((near, x), (far, y)):
+        slope, start = np.polyfit(values, drawn, 1)
+        assert slope > 0
+        np.testing.assert_allclose(slope * values + start, drawn, atol=1e-4)
+
+
+def test_values_lie_on_their_rail(pages):
+    rail = Rail(0.5, 0.9)
+    assert rail.strip(Number(0.7, 0.6, 0.8)) == Strip(
+        pytest.approx(0.5), pytest.approx(0.25), pytest.approx(0.75), False
+    )
+    assert rail.strip(Number(0.4, None, None)) == Strip(0.0, 0.0, 0.0, True)
+    found = [each for page in pages.values() for each in page.all("i") if "data-value-at" in each.attributes]
+    assert found
+    for each in found:
+        low, value, high = (float(each.attributes[f"data-{name}-at"]) for name in ("low", "value", "high"))
+        assert 0 <= low <= value <= high <= 1
 
 
 def test_seeds_are_one_row_and_all_can_be_linked(board, pages):

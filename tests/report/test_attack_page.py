@@ -9,7 +9,6 @@ import pytest
 from PIL import Image
 
 import oodscope as oods
-from oodscope.report.attack_figures import budget_curves
 from oodscope.report.page.attack import render
 from oodscope.runs.attack.table import attack_table
 from tests.generation.toys import Shift
@@ -73,7 +72,8 @@ def test_tables_in_the_papers_shape(attack, tmp_path):
     assert "<b" not in (tmp_path / "table.md").read_text().replace("\\<b", "")
 
 
-def test_a_curve_of_one_budget_can_be_drawn():
-    drawn = budget_curves([1], {"x": np.array([0.5])}, {"x": "c0"}, "x", shares=False)
-    assert "nan" not in drawn
-    assert "inf" not in drawn
+def test_its_figures_are_those_of_the_report(attack):
+    page = render(attack)
+    for name in ("budget-shift-run1", "lowest-shift-run1", "found-shift-brightness-run1"):
+        assert f'id="figure-{name}"' in page
+    assert "<svg" not in page

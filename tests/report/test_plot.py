@@ -12,42 +12,53 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oodscope.base.errors import DataError, StorageError
-from oodscope.report.plots import bundle
-from oodscope.report.plots.plot import PlotlyFigure, figure_name, plain, shown
-from oodscope.report.plots.thinning import HEIGHT, WIDTH, thin
+from oodscope.document.figure import Bars, Figure, Line, Text, figure_name
+from oodscope.report.render import bundle
+from oodscope.report.render.plotly import plain, plotly_json, shown
+from oodscope.report.render.thinning import HEIGHT, WIDTH, thin
 
 EVIL = """</script><script>alert(1)</script><!--'"%{x}<a href="javascript:alert(2)">&lt;"""
 
 numbers = st.floats(-1e12, 1e12).filter(lambda value: value == 0 or abs(value) > 1e-9)
 
 
-def figure(**trace):
-    return PlotlyFigure("some-name", "title", "words", (trace,), {})
+def figure(*marks):
+    return Figure("some-name", "title", "caption", marks)
 
 
 class TestJson:
     def test_it_cannot_end_the_element_that_holds_it(self):
-        text = figure(name=EVIL, text=[EVIL]).json()
+        text = plotly_json(figure(Line(EVIL, (0.0, 1.0), (0.0, 1.0), 0), Text(0.0, 0.0, EVIL)))
         assert not set(text) & set("<>&")
         assert text.isascii()
-        assert json.loads(text)["data"][0] == {"name": EVIL, "text": [EVIL]}
+        line, words = json.loads(text)["data"]
+        assert line["name"] == words["text"][0] == plain(EVIL)
 
     @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
     def test_what_cannot_be_drawn_is_refused_by_name(self, value):
         with pytest.raises(DataError, match="figure some-name: a number is NaN or infinite"):
-            figure(y=[1.0, value]).json()
+            figure(Line("x", (0.0, 1.0), (1.0, value), 0))
         with pytest.raises(DataError, match="some-name"):
-            figure(y=shown([1.0, value])).json()
+            figure(Text(0.0, value, "x"))
+        with pytest.raises(DataError, match="some-name"):
+            figure(Bars("x", ("a", "b"), (1.0, value), 0))
+
+    def test_a_figure_is_plain_data(self):
+        made = figure(Line("x", (0.0, 1.0), (0.0, 1.0), 0), Text(0.0, 0.0, "words"))
+        told = json.loads(json.dumps(made.to_dict()))
+        assert [mark["kind"] for mark in told["marks"]] == ["line", "text"]
+        assert told["marks"][0]["y"] == [0.0, 1.0]
+        assert told["x"]["scale"] == "linear"
 
     @pytest.mark.parametrize("name", ["", "Upper", "a b", "a--b", "-a", "a<b", "a\n"])
     def test_a_name_is_fit_for_an_id(self, name):
         with pytest.raises(DataError, match="cannot be called"):
-            PlotlyFigure(name, "", "", (), {})
+            Figure(name, "", "", ())
 
     @settings(max_examples=40, deadline=None)
     @given(*2 * [st.lists(st.text(max_size=6), min_size=1, max_size=3)])
     def test_any_words_have_a_name_of_their_own(self, first, second):
-        names = [PlotlyFigure(figure_name("x", *words), "", "", (), {}).name for words in (first, second)]
+        names = [Figure(figure_name("x", *words), "", "", ()).name for words in (first, second)]
         assert (names[0] == names[1]) == (first == second)
 
     def test_plain_text_is_read_letter_by_letter(self):

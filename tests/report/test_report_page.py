@@ -11,7 +11,7 @@ import pytest
 
 from oodscope.document.wording import span
 from oodscope.report.page.page import write_report
-from oodscope.report.plots import bundle
+from oodscope.report.render import bundle
 from oodscope.results.measurement import Measurements
 from oodscope.results.scoretable import ScoreTable
 from oodscope.runs.evaluation.run import Result

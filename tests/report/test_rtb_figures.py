@@ -7,8 +7,8 @@ import pytest
 
 from oodscope.base.errors import DataError
 from oodscope.report.paper.figure import FIGURES
-from oodscope.report.paper.radar import radar
 from oodscope.report.paper.style import house_style
+from oodscope.runs.generated.figures import radar
 from oodscope.runs.opened import OpenedRuns
 from tests.runs.generated.generated_world import DIM, NEAR, SHIFTED, study
 
@@ -127,13 +127,10 @@ def test_orderings(done):
 
 
 def test_a_radar_begins_at_the_top_and_goes_clockwise():
-    from matplotlib.figure import Figure
-
-    panel = Figure().add_subplot()
-    radar(panel, ["up", "right", "down", "left"], {"x": np.array([1.0, 2.0, 0.0, 2.0])}, [])
-    (line,) = (line for line in panel.lines if line.get_label() == "x")
+    *_, line = radar(["up", "right", "down", "left"], {"x": [1.0, 2.0, 0.0, 2.0]}, [])
     expected = [(0, 0.6), (1.1, 0), (0, -0.1), (-1.1, 0), (0, 0.6)]
-    assert np.column_stack(line.get_data()) == pytest.approx(np.array(expected), abs=1e-12)
+    assert line.name == "x"
+    assert np.column_stack([line.x, line.y]) == pytest.approx(np.array(expected), abs=1e-12)
 
 
 def test_near_by_class(done):

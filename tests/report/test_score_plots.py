@@ -12,14 +12,13 @@ from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score, roc_curve
 
 from oodscope.base.errors import UnknownNameError
-from oodscope.report.plots.cost import cost_against_quality, pareto_front
-from oodscope.report.plots.disagreement import rank_correlations, verdict_differences
-from oodscope.report.plots.histograms import score_histograms
-from oodscope.report.plots.rejection import der_curves
-from oodscope.report.plots.risk_coverage import risk_coverage
-from oodscope.report.plots.roc import roc_of_detector, roc_of_set
+from oodscope.report.render.plotly import plotly_json
 from oodscope.results.measurement import Measurements
 from oodscope.results.scoretable import ScoreTable
+from oodscope.runs.evaluation.figures.cost import cost_against_quality, pareto_front
+from oodscope.runs.evaluation.figures.disagreement import rank_correlations, verdict_differences
+from oodscope.runs.evaluation.figures.rejection import der_curves, risk_coverage
+from oodscope.runs.evaluation.figures.separation import roc_of_detector, roc_of_set, score_histograms
 from tests.report.test_plot import EVIL
 from tests.results.factory import DETECTORS, SETS, make_result, make_scores
 
@@ -32,7 +31,7 @@ def scores():
 
 
 def read(figure):
-    return json.loads(figure.json())
+    return json.loads(plotly_json(figure))
 
 
 def lines(figure):
@@ -245,9 +244,9 @@ class TestCost:
         assert front["x"] == sorted(front["x"])
         assert front["y"] == sorted(front["y"])
         assert max(front["y"]) == pytest.approx(max(trace["y"][0] for trace in markers), **EXACT)
-        assert "further up is better" in cost_against_quality(result, "standard", "near").words
+        assert "further up is better" in cost_against_quality(result, "standard", "near").caption
         lower = cost_against_quality(result, "standard", "near", "fpr95_id_positive")
-        assert "further down is better" in lower.words
+        assert "further down is better" in lower.caption
         falling = read(lower)["data"][0]["y"]
         assert falling == sorted(falling, reverse=True)
 
@@ -274,7 +273,7 @@ def test_hostile_names_stay_text():
             assert "<script" not in text
             assert "<a " not in text
         for trace in content["data"]:
-            assert "alert" not in trace["hovertemplate"]
+            assert "alert" not in trace.get("hovertemplate", "")
 
 
 def strings(value):

@@ -155,7 +155,7 @@ def test_every_plot_has_its_data_and_every_run_its_record(page):
     data = {script.attributes["id"]: json.loads(script.text) for script in page.all("script", type="application/json")}
     assert {f"figure-{name}" for name in figures} == data.keys()
     kinds = {re.match(r"[a-z]+", name)[0] for name in figures}
-    assert {"roc", "scores", "der", "risk", "cost", "rank", "verdict", "budget", "reliability", "crossval"} <= kinds
+    assert {"roc", "scores", "der", "risk", "cost", "rank", "verdict", "budget", "reliability", "estimates"} <= kinds
     (provenance,) = page.all("section", id="provenance")
     for record in every_kind().records():
         for text in (record.id, record.model_fingerprint, record.oodscope_version, *record.environment.values()):

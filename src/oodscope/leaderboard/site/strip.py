@@ -4,13 +4,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from markupsafe import Markup
 
 from oodscope.document.number import Number
 
-_WIDTH, _HEIGHT, _EDGE = 110, 10, 4
 _CUT = 0.1
 """Share of the worst ends that lie off the rail: a few hopeless entries would squeeze all others together."""
+
+
+@dataclass(frozen=True)
+class Strip:
+    """Where the value of a cell and the ends of its interval lie, as shares of the rail's length.
+
+    Parameters
+    ----------
+    low, high : of the interval; both the value itself where there is none.
+    beyond : whether the value lies off the rail, and is drawn at its end.
+    """
+
+    value: float
+    low: float
+    high: float
+    beyond: bool
 
 
 @dataclass(frozen=True)
@@ -30,22 +44,16 @@ class Rail:
             return cls(float(np.quantile(ends, _CUT)), float(ends.max()))
         return cls(float(ends.min()), float(np.quantile(ends, 1 - _CUT)))
 
-    def place(self, value: float) -> str:
-        """Pixels from the left."""
+    def place(self, value: float) -> float:
+        """The share of the rail's length that lies left of a value."""
         share = 0.5 if self.high <= self.low else (value - self.low) / (self.high - self.low)
-        return f"{_EDGE + min(max(share, 0.0), 1.0) * (_WIDTH - 2 * _EDGE):.1f}"
+        return min(max(share, 0.0), 1.0)
 
-    def draw(self, cell: Number | None) -> Markup:
-        """The picture of one cell; nothing where there is no value."""
-        if cell is None:
-            return Markup("")
-        line = Markup("")
-        if ends := interval_of(cell):
-            line = Markup('<line x1="{}" x2="{}" y1="5" y2="5"/>').format(*map(self.place, ends))
-        return Markup(
-            '<svg width="{w}" height="{h}" viewBox="0 0 {w} {h}" aria-hidden="true">'
-            '<line class="rail" x1="0" x2="{w}" y1="5" y2="5"/>{line}<circle cx="{x}" cy="5" r="3.2"/></svg>'
-        ).format(w=_WIDTH, h=_HEIGHT, line=line, x=self.place(cell.value))
+    def strip(self, cell: Number) -> Strip:
+        """One cell on the rail."""
+        low, high = interval_of(cell) or (cell.value, cell.value)
+        beyond = not self.low <= cell.value <= self.high
+        return Strip(self.place(cell.value), self.place(low), self.place(high), beyond)
 
 
 def interval_of(cell: Number) -> tuple[float, float] | None:

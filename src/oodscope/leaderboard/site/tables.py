@@ -14,7 +14,7 @@ from oodscope.leaderboard.published.table import published_tables
 from oodscope.leaderboard.records.board import Board
 from oodscope.leaderboard.records.text import NOT_KNOWN
 from oodscope.leaderboard.site.addresses import root_of, table_data, table_folder, table_page
-from oodscope.leaderboard.site.dots import STYLES, dots
+from oodscope.leaderboard.site.dots import STYLES, dot_map
 from oodscope.leaderboard.site.lines import TableView, table_view
 from oodscope.leaderboard.site.strip import Rail
 from oodscope.leaderboard.site.words import TIERS, TRACKS, TUNED, TUNINGS, protocol_summary, protocol_title
@@ -71,7 +71,6 @@ class TablePages:
         lead = f"{view.columns[0].name} {label(view.metric)}"
         rail = Rail.of(view.leading_cells(), higher_is_better(view.metric))
         title = f"Near against far: {label(view.metric)}"
-        drawn = dots(view, title)
         tabs = [(name, protocol_title(name), table_page(self.benchmark, name)) for name in self.protocols]
         metrics = [(each.metric, heading(each.metric), self._path(each.metric)) for each in self.views]
         present = dict.fromkeys(ranking.track for ranking in view.rankings)
@@ -91,7 +90,7 @@ class TablePages:
             "rail": rail,
             "strip_ends": [shown(end, unit_of(view.metric)) for end in (rail.low, rail.high)],
             "explanation": explanation(view.metric),
-            "map": drawn,
+            "map": dot_map(view),
             "map_title": title,
             "map_legend": [(STYLES[track], TRACKS[track][0]) for track in present] + [("open", "not ranked")],
         }

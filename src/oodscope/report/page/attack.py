@@ -5,18 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from markupsafe import Markup
-
 from oodscope.base.files import write_text
+from oodscope.document.figure import positions_of
 from oodscope.document.formats import FORMATS
 from oodscope.document.table import Table
-from oodscope.report.attack_figures import budget_curves, parameter_histogram
-from oodscope.report.page.templating import data_uri, render_page
-from oodscope.report.svg import style_of
+from oodscope.report.page.figures import attack_plots
+from oodscope.report.page.templating import data_uri, render_plotted
 from oodscope.results.measurement import Measurement, Measurements
 from oodscope.results.record import RunRecord
-from oodscope.runs.attack.run import BUDGET, CLEAN, PROTOCOL, SEARCH, TRANSFER, Attack, SearchedPair
+from oodscope.runs.attack.run import CLEAN, PROTOCOL, SEARCH, TRANSFER, Attack, SearchedPair
 from oodscope.runs.attack.table import attack_table
 
 _BRIEF = 5
@@ -42,7 +39,6 @@ class Panel:
     auroc: Measurement
     clean: Measurement
     sights: list[Sight]
-    histograms: list[tuple[str, Markup]]
     flags: tuple[str, ...]
 
 
@@ -76,7 +72,7 @@ class AttackView:
     record: RunRecord
     about: Mapping[str, Any]
     table: Table
-    styles: dict[str, str]
+    detectors: list[str]
     headlines: list[tuple[str, Measurement, Measurement]]
     panels: dict[str, list[Panel]]
     searches: list[tuple[SearchedPair, dict[str, float]]]
@@ -86,11 +82,13 @@ class AttackView:
 def render(attack: Attack) -> str:
     """The page as text."""
     view, rows = attack_view(attack), attack.result.measurements
-    return render_page(
+    groups = {each.title: each for each in attack_plots(attack, view.detectors, 1, positions_of(view.detectors))}
+    return render_plotted(
         "attack.html",
         attack=view,
-        curves=[_curves(rows, name, view.styles) for name in attack.variations],
-        heats=list(_heats(rows.filter(protocol=TRANSFER), list(view.styles))),
+        budget=groups["Budget"],
+        parameters=groups.get("Parameters"),
+        heats=list(_heats(rows.filter(protocol=TRANSFER), view.detectors)),
     )
 
 
@@ -99,21 +97,18 @@ def attack_view(attack: Attack, *, brief: bool = False) -> AttackView:
 
     Parameters
     ----------
-    brief : a few images of each search and no drawings, for a page that shows more than one attack.
+    brief : a few images of each search, for a page that shows more than one attack.
     """
     table = attack_table(attack)
     order = [row.name for row in table.rows]
-    styles = {name: style_of(number) for number, name in enumerate(order)}
     rows = attack.result.measurements
     return AttackView(
         record=attack.result.record,
         about=attack.result.scores.context.extra["attack"],
         table=table,
-        styles=styles,
+        detectors=order,
         headlines=list(_headlines(rows.filter(protocol=PROTOCOL, metric="auroc"))),
-        panels={
-            name: [_panel(attack, name, each, styles[name], brief) for each in attack.variations] for name in order
-        },
+        panels={name: [_panel(attack, name, each, brief) for each in attack.variations] for name in order},
         searches=list(_diagnostics(attack, order)),
         costs=_costs(rows.filter(protocol=PROTOCOL, metric="auroc", group=CLEAN), order),
     )
@@ -126,32 +121,17 @@ def _headlines(rows: Measurements) -> Iterator[tuple[str, Measurement, Measureme
         yield group, ordered[-1], ordered[0]
 
 
-def _curves(rows: Measurements, variation: str, styles: Mapping[str, str]) -> tuple[str, Markup, Markup]:
-    own = rows.filter(protocol=BUDGET, group=variation)
-    budgets = sorted({int(row.set) for row in own})
-    figures = []
-    for metric, words in (("auroc", "AUROC in percent"), ("lowest_score", "lowest score, standardised")):
-        found = {(row.detector, int(row.set)): row.value for row in own.filter(metric=metric)}
-        curves = {name: np.array([found[name, budget] for budget in budgets]) for name in styles}
-        figures.append(budget_curves(budgets, curves, styles, f"{variation}: {words}", metric == "auroc"))
-    return variation, figures[0], figures[1]
-
-
 def _heats(rows: Measurements, order: list[str]) -> Iterator[Heat]:
     for variation in rows.distinct("group"):
         found = {(row.detector, row.set): row for row in rows.filter(group=variation)}
         yield Heat(variation, order, [[found[judge, against] for against in order] for judge in order])
 
 
-def _panel(attack: Attack, detector: str, variation: str, style: str, brief: bool) -> Panel:
+def _panel(attack: Attack, detector: str, variation: str, brief: bool) -> Panel:
     pair = attack.search(detector, variation)
     rows = attack.result.measurements.filter(protocol=PROTOCOL, metric="auroc", detector=detector)
     (attacked,), (clean,) = rows.filter(group=variation), rows.filter(group=CLEAN)
-    histograms = [
-        (name, parameter_histogram(pair.found[:, column].astype(np.float64), f"{detector}, {variation}: {name}", style))
-        for column, name in enumerate(() if brief else pair.parameters)
-    ]
-    return Panel(variation, attacked, clean, list(_sights(pair, _BRIEF if brief else None)), histograms, pair.flags)
+    return Panel(variation, attacked, clean, list(_sights(pair, _BRIEF if brief else None)), pair.flags)
 
 
 def _sights(pair: SearchedPair, images: int | None) -> Iterator[Sight]:

@@ -5,43 +5,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from markupsafe import Markup
 
 from oodscope.base.files import atomic_path, write_text
+from oodscope.document.figure import Figure, positions_of
 from oodscope.document.formats import FORMATS
 from oodscope.document.table import Table
 from oodscope.metrics.catalog import CROSSVAL, METRICS
 from oodscope.metrics.crossval.metrics import PRINTED_AS
 from oodscope.metrics.metric import Metric
-from oodscope.report.crossval_figures import (
-    SOURCES,
-    convergence_plot,
-    critical_difference_diagram,
-    variance_bars,
-)
-from oodscope.report.page.templating import render_page
-from oodscope.report.svg import standalone, style_of
+from oodscope.report.page.figures import numbered
+from oodscope.report.page.templating import render_plotted
 from oodscope.runs.crossval import sheets
+from oodscope.runs.crossval.figures import agreement, average_ranks, convergence, estimates, variance_bars
 from oodscope.runs.crossval.run import CrossValidationTable
 from oodscope.runs.crossval.study import MetricStudy, study_metric, variance_table
 
-_SETTLED = 0.005
-"""Half a point: a mean that moves by less is called settled."""
-
 _HIDDEN = ("truth-standard-errors", "p-values-holm", "p-values-bh", "counts-0.1", "counts-0.01", "against-truth-p")
 """Sheets that are written but not shown on the page."""
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """A figure: the name of its file, what is said below it, and what its colours mean."""
-
-    name: str
-    svg: Markup
-    words: str
-    legend: list[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -51,7 +32,7 @@ class MetricPart:
     study: MetricStudy
     told: Metric
     sheets: list[Table]
-    figures: list[Drawn]
+    figures: list[Figure]
     variance: pd.DataFrame
 
     @property
@@ -80,10 +61,11 @@ def write_crossval(
     folder = Path(folder)
     measured = [each.name for each in CROSSVAL if each.name in table.metrics]
     studies = [study_metric(table, name, test=test, auto_parametric=auto_parametric) for name in measured]
-    parts = [metric_part(study, variance_table(table, study.metric)) for study in studies]
+    places = positions_of(table.detectors)
+    parts = [metric_part(study, variance_table(table, study.metric), places) for study in studies]
     overall = list(overall_sheets(studies))
     written = [folder / "crossval.html"]
-    write_text(written[0], render_page("crossval.html", crossval=crossval_view(table, parts, overall)))
+    write_text(written[0], render_plotted("crossval.html", crossval=crossval_view(table, parts, overall)))
     for sheet in overall:
         written += _write_sheet(sheet, folder / "tables")
     for part in parts:
@@ -95,9 +77,18 @@ def write_crossval(
                 frame.to_csv(temporary, index=False, lineterminator="\n")
             written.append(own / f"{name}.csv")
         for figure in part.figures:
-            written.append(folder / "figures" / f"{figure.name}-{part.study.metric}.svg")
-            write_text(written[-1], standalone(figure.svg))
+            kind = figure.name.partition("-")[0]
+            written.append(_write_figure(figure, folder / "figures" / f"{kind}-{part.study.metric}.svg"))
     return written
+
+
+def _write_figure(figure: Figure, path: Path) -> Path:
+    # drawing for print is asked for here alone, and takes a second to import
+    from oodscope.report.paper.style import house_style, write_figure
+    from oodscope.report.render.mpl import mpl_figure
+
+    with house_style():
+        return write_figure(mpl_figure(figure), path)
 
 
 def _write_sheet(sheet: Table, folder: Path) -> list[Path]:
@@ -117,16 +108,21 @@ def overall_sheets(studies: Sequence[MetricStudy]) -> Iterator[Table]:
         yield sheets.against_truth(studies)
 
 
-def metric_part(study: MetricStudy, variance: pd.DataFrame, *, pairs: bool = True) -> MetricPart:
+def metric_part(
+    study: MetricStudy, variance: pd.DataFrame, positions: Mapping[str, int], *, pairs: bool = True, run: int = 0
+) -> MetricPart:
     """The tables and figures of one metric.
 
     Parameters
     ----------
+    positions : of the detectors on the page.
     pairs : the tables that compare every two detectors, too.
+    run : the number of the study on a page that shows several; 0 on a page of its own.
     """
     told = METRICS[study.metric]
     tables = list(metric_sheets(study) if pairs else _by_cell(study))
-    return MetricPart(study, told, tables, list(_figures(study, variance)), variance)
+    figures = list(_figures(study, variance, positions))
+    return MetricPart(study, told, tables, numbered(figures, run) if run else figures, variance)
 
 
 def metric_sheets(study: MetricStudy) -> Iterator[Table]:
@@ -155,36 +151,16 @@ def _by_pair(study: MetricStudy) -> Iterator[Table]:
         yield sheets.wins(study)
 
 
-def _figures(study: MetricStudy, variance: pd.DataFrame) -> Iterator[Drawn]:
-    name = sheets.label(study.metric)
+def _figures(study: MetricStudy, variance: pd.DataFrame, positions: Mapping[str, int]) -> Iterator[Figure]:
+    yield estimates(study)
     if study.testable and len(study.detectors) > 2:
-        found = study.ranks()
-        p = study.friedman()
-        yield Drawn(
-            "ranks",
-            critical_difference_diagram(study.detectors, found, f"{name}: average ranks over {len(study.cells)} cells"),
-            f"Average ranks over {len(study.cells)} cells, 1 is best; a bar joins detectors that Nemenyi's test at "
-            f"0.05 does not tell apart. p of Friedman's test: {sheets.starred(p)}.",
-            [],
-        )
+        yield average_ranks(study)
+    if study.has_truth and study.has_folds:
+        yield agreement(study, positions)
     if len(study.hold_outs) > 1:
-        settled = study.convergence.settled_after(_SETTLED)
-        yield Drawn(
-            "convergence",
-            convergence_plot(study.hold_outs, f"{name}: how the truth settles"),
-            "Mean over cells of the first n hold-outs, in points from the last mean; the band is two standard errors. "
-            f"Cell by cell, the mean stays within half a point after {np.median(settled):.0f} hold-outs (median), "
-            f"{settled.max()} at most.",
-            [(detector, style_of(index)) for index, detector in enumerate(study.detectors)],
-        )
+        yield convergence(study, positions)
     if not variance.empty:
-        yield Drawn(
-            "variance",
-            variance_bars(variance, f"{name}: sources of variance"),
-            "Where the spread of one run comes from, averaged over cells; sd is that of one run, in points. Crossed "
-            f"design of {int(variance['runs'].median())} runs for a cell, method of moments.",
-            [(words, f"c{index}") for index, words in enumerate(SOURCES.values())],
-        )
+        yield variance_bars(study.metric, variance)
 
 
 def _frames(part: MetricPart) -> Iterator[tuple[str, pd.DataFrame]]:

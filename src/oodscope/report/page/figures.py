@@ -1,26 +1,23 @@
 """The plots of the report: which are shown for each kind of run, in which order, and for how many detectors."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from oodscope.document.figure import Figure
 from oodscope.metrics.metric import MEAN
 from oodscope.protocols.registry import headline_metrics
-from oodscope.report.plots.budget import auroc_against_budget
-from oodscope.report.plots.cost import cost_against_quality
-from oodscope.report.plots.crossval_matrix import crossval_matrix
-from oodscope.report.plots.disagreement import rank_correlations, verdict_differences
-from oodscope.report.plots.found_parameters import found_parameters
-from oodscope.report.plots.histograms import score_histograms
-from oodscope.report.plots.plot import PlotlyFigure
-from oodscope.report.plots.rejection import der_curves
-from oodscope.report.plots.reliability import reliability_diagram
-from oodscope.report.plots.risk_coverage import risk_coverage
-from oodscope.report.plots.roc import roc_of_detector, roc_of_set
-from oodscope.report.plots.transfer import transfer_matrix
+from oodscope.runs.attack.figures import (
+    auroc_against_budget,
+    found_parameters,
+    lowest_against_budget,
+    transfer_matrix,
+)
 from oodscope.runs.attack.run import TRANSFER, Attack
-from oodscope.runs.crossval.run import CrossValidationTable
+from oodscope.runs.evaluation.figures.cost import cost_against_quality
+from oodscope.runs.evaluation.figures.disagreement import rank_correlations, verdict_differences
+from oodscope.runs.evaluation.figures.rejection import der_curves, risk_coverage
+from oodscope.runs.evaluation.figures.separation import roc_of_detector, roc_of_set, score_histograms
 from oodscope.runs.evaluation.run import Result
-from oodscope.runs.generated.run import GeneratedStudy
 
 FEW = 10
 """Detectors in a plot that lays their curves over each other: more than these no eye tells apart."""
@@ -35,16 +32,17 @@ class PlotGroup:
 
     title: str
     words: str
-    figures: list[PlotlyFigure]
+    figures: list[Figure]
 
 
-def result_plots(result: Result, detectors: Sequence[str], run: int) -> list[PlotGroup]:
+def result_plots(result: Result, detectors: Sequence[str], run: int, positions: Mapping[str, int]) -> list[PlotGroup]:
     """The plots of one evaluation, those of single detectors last.
 
     Parameters
     ----------
-    detectors : in the order in which the first table ranks them; it gives colours, and the leading ones are compared.
+    detectors : in the order in which the first table ranks them; the leading ones are compared.
     run : the number of the run, which tells its plots from those of others.
+    positions : of the detectors on the page.
     """
     scores, leading = result.scores, list(detectors)[:FEW]
     foreign = [name for role in ("near", "far") for name in scores.sets(role)]
@@ -53,9 +51,9 @@ def result_plots(result: Result, detectors: Sequence[str], run: int) -> list[Plo
         PlotGroup(
             "ROC curves",
             f"One plot for each set, one curve for each{limit or ' detector'}: the upper left is best.",
-            [roc_of_set(scores, name, leading) for name in foreign],
+            [roc_of_set(scores, name, leading, positions) for name in foreign],
         ),
-        PlotGroup("Cost against quality", "What a better detector costs.", list(_costs(result, detectors))),
+        PlotGroup("Cost against quality", "What a better detector costs.", list(_costs(result, detectors, positions))),
         PlotGroup(
             "Disagreement",
             "Which detectors see different things.",
@@ -70,13 +68,13 @@ def result_plots(result: Result, detectors: Sequence[str], run: int) -> list[Plo
             PlotGroup(
                 "Wrong decisions and risk",
                 f"DER while the threshold moves, and risk against coverage, of the {FEW // 2} leading detectors.",
-                [figure for name in judged for figure in _rejection(result, name, leading[: FEW // 2])],
+                [figure for name in judged for figure in _rejection(result, name, leading[: FEW // 2], positions)],
             )
         )
-    return [replace(each, figures=_numbered(each.figures, run)) for each in groups if each.figures]
+    return [replace(each, figures=numbered(each.figures, run)) for each in groups if each.figures]
 
 
-def detector_plots(result: Result, detectors: Sequence[str], run: int) -> dict[str, list[PlotlyFigure]]:
+def detector_plots(result: Result, detectors: Sequence[str], run: int) -> dict[str, list[Figure]]:
     """Histograms of each detector, and its ROC curves unless detectors are many: those of sets hold the same curves."""
     scores, curves = result.scores, len(detectors) <= FEW
     shifted = bool(scores.sets("csid"))
@@ -88,16 +86,17 @@ def detector_plots(result: Result, detectors: Sequence[str], run: int) -> dict[s
             own.append(roc_of_detector(scores, name))
             if shifted:
                 own.append(roc_of_detector(scores, name, shifted=True))
-        found[name] = _numbered(own, run)
+        found[name] = numbered(own, run)
     return found
 
 
-def attack_plots(attack: Attack, detectors: Sequence[str], run: int) -> list[PlotGroup]:
+def attack_plots(attack: Attack, detectors: Sequence[str], run: int, positions: Mapping[str, int]) -> list[PlotGroup]:
     """What a larger budget takes, who is fooled by whose images, and where chains ended.
 
     Parameters
     ----------
     detectors : in the order of the attack's table.
+    run, positions : as in :func:`result_plots`.
     """
     leading, ways = list(detectors)[:FEW], attack.variations
     transferred = bool(attack.result.measurements.filter(protocol=TRANSFER)) and len(detectors) > 1
@@ -105,7 +104,11 @@ def attack_plots(attack: Attack, detectors: Sequence[str], run: int) -> list[Plo
         PlotGroup(
             "Budget",
             "What was left of each detector while the search went on.",
-            [auroc_against_budget(attack, name, detectors) for name in ways],
+            [
+                draw(attack, name, detectors, positions)
+                for name in ways
+                for draw in (auroc_against_budget, lowest_against_budget)
+            ],
         ),
         PlotGroup(
             "Transfer",
@@ -115,38 +118,26 @@ def attack_plots(attack: Attack, detectors: Sequence[str], run: int) -> list[Plo
         PlotGroup(
             "Parameters",
             "With which parameters the chains ended.",
-            [figure for name in ways for figure in found_parameters(attack, name, leading)],
+            [figure for name in ways for figure in found_parameters(attack, name, leading, positions)],
         ),
     ]
-    return [replace(each, figures=_numbered(each.figures, run)) for each in groups if each.figures]
+    return [replace(each, figures=numbered(each.figures, run)) for each in groups if each.figures]
 
 
-def crossval_plots(table: CrossValidationTable, metric: str, run: int) -> list[PlotGroup]:
-    """The matrix of detectors and cells."""
-    matrix = _numbered([crossval_matrix(table, metric)], run)
-    return [PlotGroup("Matrix", "Every detector in every experiment.", matrix)]
-
-
-def generated_plots(study: GeneratedStudy, run: int) -> list[PlotGroup]:
-    """How confidence and accuracy of each network differ."""
-    diagrams = _numbered([reliability_diagram(study, name) for name in study.networks], run)
-    return [PlotGroup("Reliability", "Whether confidence can be taken at its word.", diagrams)]
-
-
-def _costs(result: Result, detectors: Sequence[str]) -> Iterator[PlotlyFigure]:
+def _costs(result: Result, detectors: Sequence[str], positions: Mapping[str, int]) -> Iterator[Figure]:
     for protocol in result.record.protocols:
         metric = headline_metrics(protocol)[0]
         rows = result.measurements.filter(protocol=protocol, metric=metric, set=MEAN)
         groups = [group for group in rows.distinct("group") if group in ("near", "far", "all")]
         if groups and any(row.microseconds_per_image for row in rows):
-            yield cost_against_quality(result, protocol, groups[0], metric, detectors)
+            yield cost_against_quality(result, protocol, groups[0], metric, detectors, positions)
 
 
-def _rejection(result: Result, name: str, leading: Sequence[str]) -> Iterator[PlotlyFigure]:
-    yield der_curves(result.scores, name, leading)
-    yield risk_coverage(result.scores, name, leading)
+def _rejection(result: Result, name: str, leading: Sequence[str], positions: Mapping[str, int]) -> Iterator[Figure]:
+    yield der_curves(result.scores, name, leading, positions)
+    yield risk_coverage(result.scores, name, leading, positions)
 
 
-def _numbered(figures: Iterable[PlotlyFigure], run: int) -> list[PlotlyFigure]:
+def numbered(figures: Iterable[Figure], run: int) -> list[Figure]:
     """Names are unique within a page: two runs may draw the same plot."""
     return [replace(figure, name=f"{figure.name}-run{run}") for figure in figures]

@@ -5,21 +5,25 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
 
 from oodscope.base.files import write_text
 from oodscope.base.hashing import canonical_json
 from oodscope.data.generated.files import open_generated
 from oodscope.data.generated.record import GeneratedRecord, read_generated
-from oodscope.report.page.templating import data_uri, render_page
-from oodscope.report.svg import Plot, bars, caption, drawing, segment, x_axis
+from oodscope.document.figure import Axis, Figure, Histogram, Line, Position, numbers
+from oodscope.report.page.templating import data_uri, render_plotted
 
 PAGE = "index.html"
 _SHOWN = 96
 """Images on the page, evenly spread over the set; all of them lie beside it."""
 
 _STEP = 0.05
-_SAMPLES = {"val": "id", "pool": "c1", "chosen": "c0"}
+_SAMPLES: dict[str, tuple[str, Position]] = {
+    "val": ("validation images", "id"),
+    "pool": ("all generated images", 1),
+    "chosen": ("chosen images", 0),
+}
+"""Names and positions of the samples whose histograms a recipe keeps."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,7 @@ def write_set_page(folder: Path | str) -> Path:
         )
         for row, pixels in zip(rows.tolist(), images.images(rows))
     ]
-    page = render_page(
+    page = render_plotted(
         "generated_set.html",
         name=images.name,
         record=record,
@@ -65,21 +69,35 @@ def _facts(record: GeneratedRecord) -> dict[str, str]:
     }
 
 
-def _histogram(recipe: dict[str, Any]) -> Markup | None:
+def _histogram(recipe: dict[str, Any]) -> Figure | None:
     """Mutual information of validation images, of the pool and of the chosen images, with the window."""
     counts = {name: np.array(recipe.get("histograms", {}).get(name, []), dtype=np.float64) for name in _SAMPLES}
     if not all(len(each) and each.sum() for each in counts.values()):
         return None
-    shares = {name: each / each.sum() for name, each in counts.items()}
-    edges = _STEP * np.arange(len(counts["val"]) + 1, dtype=np.float64)
-    high = max(float(share.max()) for share in shares.values())
-    plot = Plot(560, 200, (0.0, float(edges[-1])), (0.0, high), bottom=34)
-    ticks = [(float(edge), f"{edge:.2g}") for edge in edges[:: max(1, len(edges) // 8)]]
-    ends = [float(plot.across(min(end, float(edges[-1])))) for end in recipe["window"]]
-    marks = [
-        *(bars(plot, edges, shares[name], style) for name, style in _SAMPLES.items()),
-        *(segment(end, plot.top, end, plot.height - plot.bottom, "ruler") for end in ends),
-        x_axis(plot, ticks),
-        caption(plot.width - plot.right, plot.height - 4, "mutual information of the ensemble, nats", "end"),
-    ]
-    return drawing(plot, "Mutual information", marks)
+    edges = numbers(_STEP * np.arange(len(counts["val"]) + 1, dtype=np.float64))
+    high = max(float((each / each.sum()).max()) for each in counts.values())
+    return Figure(
+        "information",
+        "Mutual information of the ensemble",
+        "Each sample as shares; the dotted lines are the ends of the window, "
+        f"{recipe['window'][0]:.3g} to {recipe['window'][1]:.3g} nats, by which images were chosen.",
+        (
+            *(
+                Histogram(
+                    words,
+                    edges,
+                    numbers(counts[name] / counts[name].sum()),
+                    position,
+                    filled=position == "id",
+                    hover="{name}: {y:.1%}",
+                )
+                for name, (words, position) in _SAMPLES.items()
+            ),
+            *(
+                Line("", (end, end), (0.0, high), "ink", dotted=True, weight="thin", listed=False)
+                for end in (min(float(end), edges[-1]) for end in recipe["window"])
+            ),
+        ),
+        Axis("mutual information, nats", range=(0.0, edges[-1])),
+        Axis("share of the sample", percent=True, from_zero=True),
+    )

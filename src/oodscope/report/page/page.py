@@ -10,26 +10,23 @@ from markupsafe import Markup
 
 from oodscope.base.files import write_text
 from oodscope.base.hashing import canonical_json
+from oodscope.document.figure import Figure, positions_of
 from oodscope.report.page.attack import AttackView, attack_view
 from oodscope.report.page.crossval import CrossvalView, crossval_view, metric_part, overall_sheets
 from oodscope.report.page.figures import (
     FEW,
     PlotGroup,
     attack_plots,
-    crossval_plots,
     detector_plots,
-    generated_plots,
     result_plots,
 )
 from oodscope.report.page.gallery import picture_rules, render_gallery
 from oodscope.report.page.generated import GeneratedView, generated_view
 from oodscope.report.page.scorecard import scorecard
 from oodscope.report.page.tables import protocol_sections
-from oodscope.report.page.templating import own_scripts, render_page
+from oodscope.report.page.templating import render_plotted
 from oodscope.report.page.trials import CROSSVAL_METRIC, finished_study, section, trials
 from oodscope.report.page.verdict import verdicts
-from oodscope.report.plots import bundle
-from oodscope.report.plots.plot import PlotlyFigure
 from oodscope.results.record import RunRecord
 from oodscope.runs.attack.run import PROTOCOL as ATTACK
 from oodscope.runs.attack.run import Attack
@@ -47,7 +44,7 @@ class ResultChapter:
     number: int
     record: RunRecord
     groups: list[PlotGroup]
-    single: dict[str, list[PlotlyFigure]]
+    single: dict[str, list[Figure]]
     detectors: list[dict[str, Any]]
     gallery: Markup
     pictures: Markup
@@ -84,11 +81,12 @@ def render(runs: Result | OpenedRuns, title: str | None = None, links: Mapping[s
     """The page as text."""
     opened = OpenedRuns(results=(runs,)) if isinstance(runs, Result) else runs
     found = trials(opened)
-    return render_page(
+    places = _positions(opened)
+    return render_plotted(
         "report.html",
-        own_scripts("unpack.js", "plots.js", "sort.js", "filter.js"),
-        bundle.script(),
-        {"settings": _settings},
+        "sort.js",
+        "filter.js",
+        filters={"settings": _settings},
         title=title or _title(opened),
         links=links,
         runs=opened,
@@ -96,15 +94,22 @@ def render(runs: Result | OpenedRuns, title: str | None = None, links: Mapping[s
         verdicts=verdicts(opened, found),
         card=scorecard(found),
         sections=protocol_sections(opened),
-        chapters=[_result_chapter(result, number) for number, result in enumerate(opened.results, 1)],
-        crossvals=list(_crossvals(opened.crossvals)),
-        attacks=[_attack(attack, number) for number, attack in enumerate(opened.attacks, 1)],
+        chapters=[_result_chapter(result, number, places) for number, result in enumerate(opened.results, 1)],
+        crossvals=list(_crossvals(opened.crossvals, places)),
+        attacks=[_attack(attack, number, places) for number, attack in enumerate(opened.attacks, 1)],
         studies=[
-            Chapter(section(GENERATED, number), generated_view(study), generated_plots(study, number))
+            Chapter(section(GENERATED, number), generated_view(study, number), [])
             for number, study in enumerate(opened.generated, 1)
         ],
-        licence=bundle.licence(),
     )
+
+
+def _positions(runs: OpenedRuns) -> dict[str, int]:
+    """One position for each detector of the page, whichever run it is in: first come, first served."""
+    ranked = [each["id"] for result in runs.results for each in _detectors(result)]
+    attacked = [name for attack in runs.attacks for name in attack.detectors]
+    validated = [name for table in runs.crossvals for name in table.detectors]
+    return positions_of([*ranked, *attacked, *validated])
 
 
 def _title(runs: OpenedRuns) -> str:
@@ -115,13 +120,13 @@ def _title(runs: OpenedRuns) -> str:
     return next(iter(named)) if len(named) == 1 else f"{next(iter(named))} and {len(named) - 1} more"
 
 
-def _result_chapter(result: Result, number: int) -> ResultChapter:
+def _result_chapter(result: Result, number: int, places: Mapping[str, int]) -> ResultChapter:
     detectors = _detectors(result)
     names = [each["id"] for each in detectors]
     return ResultChapter(
         number,
         result.record,
-        result_plots(result, names, number),
+        result_plots(result, names, number, places),
         detector_plots(result, names, number),
         detectors,
         render_gallery(result, names[:FEW]),
@@ -129,19 +134,19 @@ def _result_chapter(result: Result, number: int) -> ResultChapter:
     )
 
 
-def _attack(attack: Attack, number: int) -> Chapter:
+def _attack(attack: Attack, number: int, places: Mapping[str, int]) -> Chapter:
     view = attack_view(attack, brief=True)
-    return Chapter(section(ATTACK, number), view, attack_plots(attack, list(view.styles), number))
+    return Chapter(section(ATTACK, number), view, attack_plots(attack, view.detectors, number, places))
 
 
-def _crossvals(tables: Sequence[CrossValidationTable]) -> Iterator[Chapter]:
+def _crossvals(tables: Sequence[CrossValidationTable], places: Mapping[str, int]) -> Iterator[Chapter]:
     for number, table in enumerate(tables, 1):
         study = finished_study(table)
         if study is None:  # its record still stands under provenance
             continue
-        part = metric_part(study, variance_table(table, CROSSVAL_METRIC), pairs=False)
+        part = metric_part(study, variance_table(table, CROSSVAL_METRIC), places, pairs=False, run=number)
         view = crossval_view(table, [part], list(overall_sheets([study])))
-        yield Chapter(section(CROSS_VALIDATION, number), view, crossval_plots(table, CROSSVAL_METRIC, number))
+        yield Chapter(section(CROSS_VALIDATION, number), view, [])
 
 
 def _detectors(result: Result) -> list[dict[str, Any]]:

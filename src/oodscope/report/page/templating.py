@@ -18,6 +18,8 @@ from oodscope.base.hashing import canonical_json
 from oodscope.data.images.decoding import as_rgb
 from oodscope.document.html import bare
 from oodscope.document.table import Table
+from oodscope.report.render import bundle
+from oodscope.report.render.plotly import plotly_json
 
 SIDE = 96
 """The largest side of a picture in pixels."""
@@ -49,7 +51,11 @@ def page_environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"json": canonical_json, "markup": _markup}
+    environment.filters |= {
+        "json": canonical_json,
+        "markup": _markup,
+        "plotly": lambda figure: Markup(plotly_json(figure)),
+    }
     environment.globals["side"] = SIDE
     return environment
 
@@ -76,8 +82,21 @@ def render_page(
         **context,
         policy=content_policy([*told.values(), packed]),
         scripts={name: Markup(text) for name, text in told.items()},
-        packed=b64encode(compress(packed.encode(), mtime=0)).decode(),
+        packed=b64encode(compress(packed.encode(), mtime=0)).decode() if packed else "",
     )
+
+
+def render_plotted(
+    template: str, *scripts: str, filters: Mapping[str, Callable[..., Any]] = MappingProxyType({}), **context: Any
+) -> str:
+    """A page with figures: as :func:`render_page`, with the scripts that draw and the licence of the one not ours.
+
+    Parameters
+    ----------
+    scripts : names of further scripts that lie beside the templates.
+    """
+    own = own_scripts("unpack.js", "plots.js", *scripts)
+    return render_page(template, own, bundle.script(), filters, licence=bundle.licence(), **context)
 
 
 def own_scripts(*names: str) -> dict[str, str]:

@@ -5,17 +5,18 @@ repeated hold-outs, and DCV a dual cross-validation.
 """
 
 import numpy as np
-from matplotlib.colors import LogNorm, Normalize
-from matplotlib.figure import Figure
-from numpy.typing import NDArray
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure as Sheet
 
 from oodscope.base.errors import DataError
+from oodscope.document.figure import Figure
 from oodscope.document.wording import label
 from oodscope.metrics.comparison.many_sets import FEWEST_SETS
-from oodscope.metrics.crossval.convergence import running_mean
 from oodscope.report.paper.figure import PaperFigure
-from oodscope.report.paper.heatmap import heatmap
-from oodscope.report.paper.style import COLUMN, GREY, PAGE, PALE, legend_above, plain_axes, style_of
+from oodscope.report.paper.style import COLUMN, PAGE, legend_above
+from oodscope.report.render.mpl import draw, draw_heatmap
+from oodscope.runs.crossval import figures
 from oodscope.runs.crossval.sheets import ALPHAS
 from oodscope.runs.crossval.study import MetricStudy, study_metric
 from oodscope.runs.opened import OpenedRuns
@@ -26,141 +27,64 @@ _FLOOR = 1e-4
 """The smallest p that the colours tell from a smaller one."""
 
 
-def pairs(runs: OpenedRuns) -> Figure:
+def pairs(runs: OpenedRuns) -> Sheet:
     """Tables 5 and 6 side by side: p of every pair by the truth, and how many cross-validations find it different."""
     study = _study(runs, truth=True, folds=True, tests=True)
-    p = _below(study.truth_tests.p)
-    counts = _below(study.counts(ALPHA).astype(np.float64))
-    figure, (left, right) = _matrices(study, 2)
-    names = study.detectors
-    texts = np.array([["<.001" if value < 0.001 else f"{value:.3f}" for value in row] for row in p])
+    sheet, (left, right) = _matrices(study, 2)
     size = _letters(study, 5, 2)
-    shades = LogNorm(_FLOOR, 1.0, clip=True)
-    heatmap(left, p, names[1:], names[:-1], texts, colours="Blues_r", norm=shades, strong=p <= ALPHA, size=size)
-    left.set_title(f"BT: p of {len(study.hold_outs)} hold-outs (bold: p ≤ {ALPHA:g})")
-    most = Normalize(0, len(study.folds))
-    heatmap(right, counts, names[1:], names[:-1], "{:.0f}", norm=most, strong=p <= ALPHA, size=size)
-    right.set_title(f"DCV: repetitions of {len(study.folds)} with p ≤ {ALPHA:g} (bold: so in BT)")
-    figure.suptitle(_metric(study), fontsize=8)
-    return figure
+    p, counted = figures.pair_p_values(study, ALPHA), figures.pair_counts(study, ALPHA)
+    draw_heatmap(left, p, colours="Blues_r", norm=LogNorm(_FLOOR, 1.0, clip=True), size=size)
+    left.set_title(p.title)
+    draw_heatmap(right, counted, size=size)
+    right.set_title(counted.title)
+    sheet.suptitle(_metric(study), fontsize=8)
+    return sheet
 
 
-def counts(runs: OpenedRuns) -> Figure:
+def counts(runs: OpenedRuns) -> Sheet:
     """Table 6 at each α: in how many cross-validations a pair differs; bold where it differs by the truth, too."""
     study = _study(runs, truth=True, folds=True, tests=True)
-    figure, panels = _matrices(study, len(ALPHAS))
-    names = study.detectors
+    sheet, panels = _matrices(study, len(ALPHAS))
     for alpha, panel in zip(ALPHAS, panels):
-        found, differ = _below(study.counts(alpha).astype(np.float64)), _below(study.truth_tests.p) <= alpha
-        most, size = Normalize(0, len(study.folds)), _letters(study, 2, len(ALPHAS))
-        heatmap(panel, found, names[1:], names[:-1], "{:.0f}", norm=most, strong=differ, size=size)
+        draw_heatmap(panel, figures.pair_counts(study, alpha), size=_letters(study, 2, len(ALPHAS)))
         rates = study.rates(alpha)
         told = [f"{rate.value:.1f}" if rate.pairs else "–" for rate in (rates.hits, rates.errors)]
         panel.set_title(f"p ≤ {alpha:g}\nhit rate {told[0]}, error rate {told[1]}")
-    figure.suptitle(f"{_metric(study)}: DCV repetitions (of {len(study.folds)}) in which a pair differs", fontsize=8)
-    return figure
+    sheet.suptitle(f"{_metric(study)}: DCV repetitions (of {len(study.folds)}) in which a pair differs", fontsize=8)
+    return sheet
 
 
-def agreement(runs: OpenedRuns) -> Figure:
+def agreement(runs: OpenedRuns) -> Sheet:
     """How far the cross-validations lie from the truth, for each detector in each cell: mean and range, in points."""
-    study = _study(runs, truth=True, folds=True)
-    truth = 100 * study.truth
-    away = 100 * study.repetitions - truth
-    figure = Figure(figsize=(COLUMN, 2.9), layout="constrained")
-    panel = figure.add_subplot()
-    panel.axhline(0, color=GREY, linewidth=0.8, zorder=1)
-    for index, name in enumerate(study.detectors):
-        colour, marker = style_of(index)
-        middle = away[:, index].mean(axis=0)
-        reach = np.abs(np.stack([away[:, index].min(axis=0), away[:, index].max(axis=0)]) - middle)
-        panel.errorbar(
-            truth[index],
-            middle,
-            yerr=reach,
-            fmt=marker,
-            color=colour,
-            markersize=3,
-            elinewidth=0.5,
-            label=name,
-            zorder=2,
-        )
-    panel.set_xlabel(f"BT {_metric(study)}, mean of {len(study.hold_outs)} hold-outs, %")
-    panel.set_ylabel(f"DCV − BT, points (range of {len(study.folds)})")
-    plain_axes(panel)
-    legend_above(figure, panel, 4)
-    return figure
+    return _column(figures.agreement(_study(runs, truth=True, folds=True)), 2.9)
 
 
-def ranks(runs: OpenedRuns) -> Figure:
+def ranks(runs: OpenedRuns) -> Sheet:
     """Average ranks over the cells on a line, best to the left; a bar joins what Nemenyi's test does not tell apart."""
     study = _study(runs, tests=True)
     if len(study.detectors) < 3:
         raise DataError(f"average ranks want at least 3 detectors; the study has {len(study.detectors)}")
-    found = study.ranks(ALPHA)
-    order = np.argsort(found.average_ranks, kind="stable")
-    count, half = len(order), (len(order) + 1) // 2
-    bars = 0.32 * len(found.groups)
-    figure = Figure(figsize=(COLUMN, 0.9 + 0.17 * (half + bars)), layout="constrained")
-    panel = figure.add_subplot()
-    margin = 0.42 * (count - 1)
-    panel.set_xlim(1 - margin, count + margin)
-    panel.set_ylim(-(half + bars + 0.4), 2.2)
-    panel.axis("off")
-    panel.plot([1, count], [0, 0], color="black", linewidth=0.8)
-    for rank in range(1, count + 1):
-        panel.plot([rank, rank], [0, 0.25], color="black", linewidth=0.8)
-        panel.text(rank, 0.35, str(rank), ha="center", va="bottom", fontsize=7)
-    reach = 1 + found.difference
-    panel.errorbar([(1 + reach) / 2], [1.6], xerr=[found.difference / 2], color="black", capsize=2, linewidth=0.8)
-    panel.text(reach + 0.02 * count, 1.6, f"CD {found.difference:.2f}", ha="left", va="center", fontsize=7)
-    for number, group in enumerate(found.groups):
-        low, high = (found.average_ranks[index] for index in (group[0], group[-1]))
-        height = -0.35 - 0.32 * number
-        panel.plot([low - 0.05, high + 0.05], [height] * 2, color="black", linewidth=2, solid_capstyle="round")
-    for place, index in enumerate(order):
-        rank, left = found.average_ranks[index], place < half
-        height = -(bars + 0.9 + (place if left else count - 1 - place))
-        end = 1 - 0.03 * count if left else count + 0.03 * count
-        panel.plot([rank, rank, end], [0, height, height], color=GREY, linewidth=0.6, zorder=0)
-        name = study.detectors[index]
-        words = f"{name} {rank:.2f}" if left else f"{rank:.2f} {name}"
-        panel.text(end, height, f" {words} ", ha="right" if left else "left", va="center", fontsize=7)
-    panel.set_title(f"{_metric(study)}: average ranks over {len(study.cells)} cells, 1 is best", fontsize=8)
-    return figure
+    drawn = figures.average_ranks(study, ALPHA)
+    low, _ = drawn.y.range or (0.0, 0.0)
+    sheet = Sheet(figsize=(COLUMN, 0.84 - 0.17 * low), layout="constrained")
+    panel = sheet.add_subplot()
+    draw(panel, drawn)
+    panel.set_title(drawn.title, fontsize=8)
+    return sheet
 
 
-def convergence(runs: OpenedRuns) -> Figure:
-    """How far the mean of the first n hold-outs lies from the last one, a line per detector, averaged over cells.
+def convergence(runs: OpenedRuns) -> Sheet:
+    """How far the mean of the first n hold-outs lies from the last one, a line per detector, averaged over cells."""
+    return _column(figures.convergence(_study(runs, truth=True)), 2.6)
 
-    The band is twice the standard error of the mean after n hold-outs, the largest of the detectors: what is still
-    open at its right end stays open.
-    """
-    study = _study(runs, truth=True)
-    if len(study.hold_outs) < 2:
-        raise DataError("a mean settles over two hold-outs or more; the study has one")
-    series = study.hold_outs.mean(axis=2)
-    running = running_mean(series)
-    n = np.arange(1, len(series) + 1)
-    away = 100 * (running.mean - running.mean[-1])
-    band = 200 * series.std(axis=0, ddof=1).max() / np.sqrt(n)
-    figure = Figure(figsize=(COLUMN, 2.6), layout="constrained")
-    panel = figure.add_subplot()
-    panel.fill_between(n, -band, band, color=PALE, linewidth=0, zorder=0)
-    panel.text(len(n), band[len(n) // 2], "± 2 standard errors ", ha="right", va="bottom", fontsize=7, color="#555555")
-    for index, name in enumerate(study.detectors):
-        colour, marker = style_of(index)
-        # marks of different lines stand side by side, each line having its share of a fifth of the width
-        first = 0.2 * (1 + index / len(study.detectors))
-        marked = sorted({int(share * (len(n) - 1)) for share in np.arange(first, 1.0, 0.2)})
-        panel.plot(n, away[:, index], color=colour, marker=marker, markersize=3, markevery=marked, label=name)
-    top = 1.05 * max(float(np.abs(away).max()), float(band[1]))
-    panel.set_ylim(-top, top)
-    panel.set_xlim(1, len(n))
-    panel.set_xlabel("hold-outs")
-    panel.set_ylabel(f"{_metric(study)}, points from last mean")
-    plain_axes(panel, "y")
-    legend_above(figure, panel, 4)
-    return figure
+
+def _column(figure: Figure, height: float) -> Sheet:
+    """A figure as wide as a column, its legend above it."""
+    sheet = Sheet(figsize=(COLUMN, height), layout="constrained")
+    panel = sheet.add_subplot()
+    draw(panel, figure)
+    legend_above(sheet, panel, 4)
+    return sheet
 
 
 def _study(runs: OpenedRuns, *, truth: bool = False, folds: bool = False, tests: bool = False) -> MetricStudy:
@@ -181,15 +105,10 @@ def _study(runs: OpenedRuns, *, truth: bool = False, folds: bool = False, tests:
     return study
 
 
-def _matrices(study: MetricStudy, number: int) -> tuple[Figure, NDArray[np.object_]]:
+def _matrices(study: MetricStudy, number: int) -> tuple[Sheet, list[Axes]]:
     height = 0.9 + 0.2 * len(study.detectors)
-    figure = Figure(figsize=(PAGE, max(2.0, height)), layout="constrained")
-    return figure, figure.subplots(1, number)
-
-
-def _below(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What stands below the diagonal, without the empty row and column: a pair is told once."""
-    return np.where(np.tri(len(matrix), k=-1, dtype=bool), matrix, np.nan)[1:, :-1]
+    sheet = Sheet(figsize=(PAGE, max(2.0, height)), layout="constrained")
+    return sheet, list(sheet.subplots(1, number))
 
 
 def _letters(study: MetricStudy, characters: int, panels: int) -> float:

@@ -2,18 +2,17 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from oodscope.base.errors import DataError
 from oodscope.report.paper.evg_search import search_figure
 from oodscope.report.paper.figure import PaperFigure
-from oodscope.report.paper.heatmap import heatmap
 from oodscope.report.paper.mosaic import Picture, mosaic, names_width, size_of
 from oodscope.report.paper.outliers import Outliers, only_set, outlier_sets
 from oodscope.report.paper.style import PAGE
+from oodscope.report.render.mpl import draw_heatmap
+from oodscope.runs.attack.figures import transfer_matrix
 from oodscope.runs.attack.run import FoundImages
 from oodscope.runs.opened import OpenedRuns
 
@@ -59,10 +58,8 @@ def transfer(runs: OpenedRuns) -> Figure:
     figure = Figure(figsize=(min(PAGE, across * side + 0.9), lines * (side + 0.35)), layout="constrained")
     grid = figure.subplots(lines, across, squeeze=False)
     for place, (panel, (outliers, name)) in enumerate(zip(grid.flat, panels)):
-        found, order = outliers.transfer(name), list(outliers.clean)
-        values = np.array([[found[judge, against] for against in order] for judge in order])
-        own = np.eye(len(order), dtype=bool)
-        image = heatmap(panel, values, order, order, "{:.2f}", norm=Normalize(0, 1), strong=own, size=5.5)
+        order = list(outliers.clean)
+        image = draw_heatmap(panel, transfer_matrix(outliers.sources[name], name, order), written=".2f", size=5.5)
         panel.set_title(f"{outliers.name}, {name}")
         if place % across and list(panels[place - 1][0].clean) == order:
             panel.tick_params(labelleft=False)

@@ -4,17 +4,17 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
 from oodscope.base.errors import DataError
 from oodscope.report.paper.figure import PaperFigure
 from oodscope.report.paper.generated_networks import auroc_by_network, orderings, reliability_plots
-from oodscope.report.paper.heatmap import heatmap
 from oodscope.report.paper.mosaic import Picture, mosaic, names_width, size_of
 from oodscope.report.paper.studies import only_study
 from oodscope.report.paper.style import COLOURS, COLUMN, PAGE, plain_axes
+from oodscope.report.render.mpl import draw_heatmap
+from oodscope.runs.generated.figures import confusion
 from oodscope.runs.generated.run import GeneratedStudy, Samples
 from oodscope.runs.generated.sanity import SetCheck
 from oodscope.runs.opened import OpenedRuns
@@ -115,20 +115,19 @@ def near_by_class(runs: OpenedRuns) -> Figure:
 
 
 def _confusion(panel: Axes, check: SetCheck, class_names: Sequence[str]) -> AxesImage:
-    counts = np.asarray(check.confusion, dtype=np.float64)
-    shares = 100 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    texts = "{:.0f}" if len(counts) <= WRITTEN else np.full(counts.shape, "")
-    image = heatmap(panel, shares, class_names, class_names, texts, norm=Normalize(0, 100), size=5)
-    if len(counts) > WRITTEN:
+    classes = len(check.confusion)
+    written = ".0f" if classes <= WRITTEN else ""
+    image = draw_heatmap(panel, confusion(check, class_names), scale=100, written=written, size=5)
+    if classes > WRITTEN:
         panel.grid(visible=False, which="minor")
         # upright names need least room side by side
         panel.tick_params(axis="x", labelrotation=90)
         for label in panel.get_xticklabels():
             label.set(ha="center", va="top", rotation_mode="default")
-    if len(counts) > LABELLED:
+    if classes > LABELLED:
         panel.set_xticks([])
     panel.set_aspect("equal")
-    panel.tick_params(labelsize=6 if len(counts) <= WRITTEN else 5)
+    panel.tick_params(labelsize=6 if classes <= WRITTEN else 5)
     panel.set_title(f"{check.name}\n{100 * (check.preserved or 0.0):.1f} % keep their class")
     return image
 

@@ -7,11 +7,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from oodscope.base.errors import DataError
-from oodscope.report.paper.radar import radar
-from oodscope.report.paper.studies import foreign, marked, only_study, studies
+from oodscope.document.figure import Text
+from oodscope.report.paper.studies import foreign, only_study, studies
 from oodscope.report.paper.style import GREY, PAGE, legend_above, plain_axes, style_of
+from oodscope.report.render.mpl import draw
 from oodscope.results.measurement import Measurement
-from oodscope.runs.generated.run import RELIABILITY, WORST, GeneratedStudy
+from oodscope.runs.generated.figures import marked, orders_of_detectors, reliability_on_set
+from oodscope.runs.generated.run import WORST, GeneratedStudy
 from oodscope.runs.generated.table import calibrated_sets
 from oodscope.runs.opened import OpenedRuns
 
@@ -50,36 +52,23 @@ def reliability_plots(runs: OpenedRuns) -> Figure:
     the line are confidence that is not deserved.
     """
     study = only_study(runs)
-    errors = study.calibration()
     sets = _shifts(study)
     across = min(4, len(sets))
     lines = -(-len(sets) // across)
     side = PAGE / max(3, across)
-    figure = Figure(figsize=(side * across, 0.45 + (side + 0.2) * lines), layout="constrained")
-    grid = figure.subplots(lines, across, squeeze=False, sharex=True, sharey=True)
+    sheet = Figure(figsize=(side * across, 0.45 + (side + 0.2) * lines), layout="constrained")
+    grid = sheet.subplots(lines, across, squeeze=False, sharex=True, sharey=True)
     for panel, name in zip(grid.flat, sets):
-        panel.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=0.8)
-        for number, result in enumerate(study.results):
-            bins = {key: np.asarray(each) for key, each in result.scores.context.extra[RELIABILITY][name].items()}
-            filled = bins["count"] > 0
-            colour, marker = style_of(number)
-            words = marked(study, result.record.model)
-            x, y = bins["confidence"][filled], bins["accuracy"][filled]
-            panel.plot(x, y, color=colour, marker=marker, markersize=3, label=words, clip_on=False)
-        told = sorted(100 * errors[network, name].value for network in study.networks)
-        span = f"{told[0]:.1f}" if len(told) == 1 else f"{told[0]:.1f} to {told[-1]:.1f}"
-        weight = "bold" if name in study.sanity.generated else "normal"
-        panel.set_title(f"{name}\nECE {span} %", fontweight=weight)
-        panel.set_xlim(0, 1)
-        panel.set_ylim(0, 1)
-        panel.set_aspect("equal")
-        plain_axes(panel)
+        figure = reliability_on_set(study, name)
+        draw(panel, figure)
+        panel.set_title(figure.title, fontweight="bold" if name in study.sanity.generated else "normal")
+        panel.set(xlabel="", ylabel="", xlim=(0, 1), ylim=(0, 1), aspect="equal")
     for panel in grid.flat[len(sets) :]:
         panel.axis("off")
-    figure.supxlabel("confidence", fontsize=8)
-    figure.supylabel("accuracy", fontsize=8)
-    legend_above(figure, grid.flat[0], min(4, len(study.networks)))
-    return figure
+    sheet.supxlabel("confidence", fontsize=8)
+    sheet.supylabel("accuracy", fontsize=8)
+    legend_above(sheet, grid.flat[0], min(4, len(study.networks)))
+    return sheet
 
 
 def orderings(runs: OpenedRuns) -> Figure:
@@ -88,26 +77,22 @@ def orderings(runs: OpenedRuns) -> Figure:
     Lines of one shape order detectors alike, however hard their sets are.
     """
     study = only_study(runs)
-    sets, found = foreign(study), study.separation("auroc")
-    spokes = {
-        network: [each for model, each, name in found if (model, name) == (network, sets[0])]
-        for network in study.networks
-    }
-    networks = [network for network in study.networks if len(spokes[network]) >= 3]
-    if not networks:
+    sets = foreign(study)
+    radars = {name: each for name in study.networks if (each := orders_of_detectors(study, name, sets)) is not None}
+    if not radars:
         raise DataError("no network with three detectors; a radar needs three spokes")
-    across = min(3 if max(map(len, spokes.values())) <= 12 else 2, len(networks))
-    lines, side = -(-len(networks) // across), PAGE / max(2, across)
-    figure = Figure(figsize=(side * across, 0.4 + side * lines), layout="constrained")
-    grid = figure.subplots(lines, across, squeeze=False)
-    for panel, network in zip(grid.flat, networks):
-        values = {name: np.array([found[network, each, name].value for each in spokes[network]]) for name in sets}
-        radar(panel, spokes[network], values, study.sanity.generated)
+    spokes = max(sum(isinstance(mark, Text) for mark in each.marks) for each in radars.values())
+    across = min(3 if spokes <= 12 else 2, len(radars))
+    lines, side = -(-len(radars) // across), PAGE / max(2, across)
+    sheet = Figure(figsize=(side * across, 0.4 + side * lines), layout="constrained")
+    grid = sheet.subplots(lines, across, squeeze=False)
+    for panel, (network, figure) in zip(grid.flat, radars.items()):
+        draw(panel, figure)
         panel.set_title(marked(study, network))
-    for panel in grid.flat[len(networks) :]:
+    for panel in grid.flat[len(radars) :]:
         panel.axis("off")
-    legend_above(figure, grid.flat[0], min(4, len(sets)))
-    return figure
+    legend_above(sheet, grid.flat[0], min(4, len(sets)))
+    return sheet
 
 
 def _detectors(study: GeneratedStudy) -> list[str]:

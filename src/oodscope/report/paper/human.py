@@ -11,7 +11,6 @@ from oodscope.document.wording import label
 from oodscope.metrics.metric import MEAN
 from oodscope.report.paper.figure import PaperFigure
 from oodscope.report.paper.fitting import only_result, results_with
-from oodscope.report.paper.heatmap import heatmap
 from oodscope.report.paper.style import (
     COLOURS,
     COLUMN,
@@ -20,9 +19,10 @@ from oodscope.report.paper.style import (
     legend_above,
     plain_axes,
     same_scale,
-    style_of,
 )
+from oodscope.report.render.mpl import draw, draw_heatmap
 from oodscope.results.measurement import Measurements
+from oodscope.runs.models import figures
 from oodscope.runs.models.run import STUDIED, Study, study_of
 from oodscope.runs.opened import OpenedRuns
 
@@ -69,14 +69,10 @@ def conventional_twice(measurements: Measurements, detectors: Sequence[str] | No
 def der_against_accuracy(study: Study, metric: str = METRIC) -> Figure:
     """Figure 4: a panel per detector: error rate, mean over all sets, against accuracy; a line joins a family."""
     figure, panels = _panels(study.detectors, height=1.7)
-    families = list(dict.fromkeys(member.model.family for member in study.members))
+    families = {member.model.family for member in study.members}
     for detector, panel in zip(study.detectors, panels):
-        for index, family in enumerate(families):
-            names = [member.model.name for member in study.members if member.model.family == family]
-            points = sorted((100 * study.accuracy(name), 100 * study.value(name, detector, metric)) for name in names)
-            colour, marker = style_of(index)
-            panel.plot(*zip(*points), color=colour, marker=marker, markersize=3.5, label=family or "models")
-        panel.set_title(detector)
+        draw(panel, figures.der_against_accuracy(study, detector, metric))
+        panel.set(title=detector, xlabel="", ylabel="")
     same_scale(panels)
     figure.supxlabel("accuracy on id_test, %", fontsize=8)
     figure.supylabel(f"{label(metric)}, % (lower is better)", fontsize=8)
@@ -87,52 +83,23 @@ def der_against_accuracy(study: Study, metric: str = METRIC) -> Figure:
 
 def robust_models(study: Study, metric: str = METRIC) -> Figure:
     """Figure 5: error rate of every detector against the radius of adversarial training, and the accuracy, dotted."""
-    members = [member for member in study.members if member.model.perturbation is not None]
-    members.sort(key=lambda member: member.model.perturbation or 0.0)
-    radii = [member.model.perturbation for member in members]
-    if len(set(radii)) < 2:
-        raise DataError("no two models with different labels 'perturbation' (the radius of adversarial training)")
-    if len(set(radii)) < len(radii):
-        raise DataError("two models have one 'perturbation'; a line has one model at each")
-    names = [member.model.name for member in members]
-    figure = Figure(figsize=(COLUMN, 2.7), layout="constrained")
-    panel = figure.add_subplot()
-    # radii are spaced evenly, as the paper does: they grow by factors, and 0 has no place on a log axis
-    places = np.arange(len(names))
-    for index, detector in enumerate(study.detectors):
-        colour, marker = style_of(index)
-        values = [100 * study.value(name, detector, metric) for name in names]
-        panel.plot(places, values, color=colour, marker=marker, markersize=3.5, label=detector)
-    accuracy = [100 * study.accuracy(name) for name in names]
-    panel.plot(places, accuracy, color="black", linestyle=":", linewidth=1.4, label="accuracy, %")
-    panel.set_xticks(places, [f"{radius:g}" for radius in radii if radius is not None])
-    panel.set_xlabel("radius of adversarial training")
-    panel.set_ylabel(f"{label(metric)}, % (lower is better)")
-    plain_axes(panel)
-    legend_above(figure, panel, 3)
-    return figure
+    sheet = Figure(figsize=(COLUMN, 2.7), layout="constrained")
+    panel = sheet.add_subplot()
+    draw(panel, figures.robust_models(study, metric))
+    legend_above(sheet, panel, 3)
+    return sheet
 
 
 def strategy_heatmap(study: Study, metric: str = METRIC) -> Figure:
     """Figure 6: strategies of training against detectors: error rate, mean over the models of a strategy."""
-    strategies = list(dict.fromkeys(member.model.strategy for member in study.members if member.model.strategy))
-    if len(strategies) < 2:
-        raise DataError("no two models with different labels 'strategy' (how each was trained)")
-    values = np.array(
-        [
-            [
-                np.mean([100 * study.value(m.model.name, d, metric) for m in study.members if m.model.strategy == s])
-                for d in study.detectors
-            ]
-            for s in strategies
-        ]
-    )
+    figure = figures.strategy_heatmap(study, metric)
     wide = 1.2 + 0.42 * len(study.detectors) > COLUMN
-    figure = Figure(figsize=(PAGE if wide else COLUMN, 1.0 + 0.27 * len(strategies)), layout="constrained")
-    panel = figure.add_subplot()
-    image = heatmap(panel, values, strategies, study.detectors, "{:.1f}")
-    figure.colorbar(image, ax=panel, label=f"{label(metric)}, %", fraction=0.06).outline.set_visible(False)
-    return figure
+    height = 1.0 + 0.27 * len(figure.y.categories)
+    sheet = Figure(figsize=(PAGE if wide else COLUMN, height), layout="constrained")
+    panel = sheet.add_subplot()
+    image = draw_heatmap(panel, figure)
+    sheet.colorbar(image, ax=panel, label=f"{label(metric)}, %", fraction=0.06).outline.set_visible(False)
+    return sheet
 
 
 def distillation(study: Study, metric: str = METRIC) -> Figure:

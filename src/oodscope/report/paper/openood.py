@@ -168,10 +168,6 @@ def _points(
     )
 
 
-def _style(index: int) -> tuple[str, str]:
-    return COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)]
-
-
 def _names(results: tuple[Result, ...]) -> list[str]:
     return [member.model.name for member in study_of(results).members]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from oodscope.base.errors import DataError
 from oodscope.results.record import SetRecord
-from oodscope.runs.attack.run import CLEAN, PROTOCOL, TRANSFER, Attack, SearchedPair
+from oodscope.runs.attack.run import CLEAN, PROTOCOL, Attack, SearchedPair
 from oodscope.runs.opened import OpenedRuns
 
 
@@ -48,11 +48,6 @@ class Outliers:
     def search(self, detector: str, variation: str) -> SearchedPair:
         """What one variation found against one detector."""
         return self.sources[variation].search(detector, variation)
-
-    def transfer(self, variation: str) -> dict[tuple[str, str], float]:
-        """AUROC by the detector that judges and the one that the images were found against; empty for one detector."""
-        rows = self.sources[variation].result.measurements.filter(protocol=TRANSFER, metric="auroc", group=variation)
-        return {(row.detector, row.set): row.value for row in rows}
 
 
 def outlier_sets(runs: OpenedRuns) -> list[Outliers]:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from oodscope.base.errors import DataError
 from oodscope.runs.generated.run import GeneratedStudy
-from oodscope.runs.generated.table import CIRCULAR
 from oodscope.runs.opened import OpenedRuns
 
 
@@ -21,11 +20,6 @@ def only_study(runs: OpenedRuns) -> GeneratedStudy:
     if len(found) > 1:
         raise DataError(f"{len(found)} studies of generated sets given, one needed")
     return found[0]
-
-
-def marked(study: GeneratedStudy, network: str) -> str:
-    """The name of a network, with a mark if it had a part in making the images."""
-    return f"{network} {CIRCULAR}" if network in study.circular else network
 
 
 def foreign(study: GeneratedStudy) -> list[str]:

@@ -2,6 +2,13 @@
 // "#q=knn&tier=retrained&sort=-near.mean" is a view, "#e-some-entry" is one row.
 "use strict";
 (() => {
+  // the policy of the page allows no style in an element; what a script sets is allowed: data-x-at="0.3" becomes --x-at
+  for (const element of document.querySelectorAll("[data-value-at], [data-x-at], [data-y-at]")) {
+    for (const [key, place] of Object.entries(element.dataset)) {
+      if (key.endsWith("At")) element.style.setProperty(`--${key.slice(0, -2)}-at`, place);
+    }
+  }
+
   const form = document.getElementById("filters");
   const found = document.getElementById("found");
   const nothing = document.getElementById("nothing");

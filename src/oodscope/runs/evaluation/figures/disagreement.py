@@ -1,14 +1,14 @@
-"""Disagreement: do two detectors see the same images as strange?"""
+"""Disagreement: do two detectors find the same images out-of-distribution?"""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from oodscope.document.figure import Axis, Figure, Heatmap, Matrix, matrix
 from oodscope.metrics.rejection.threshold import ThresholdSample
-from oodscope.report.plots.marks import heat, layout, names, square
-from oodscope.report.plots.plot import PlotlyFigure, shown
 from oodscope.results.scoretable import ScoreTable
 
 KEEP = 0.95
@@ -17,7 +17,7 @@ KEEP = 0.95
 Numbers = NDArray[np.float64]
 
 
-def rank_correlations(scores: ScoreTable, detectors: Sequence[str] | None = None) -> PlotlyFigure:
+def rank_correlations(scores: ScoreTable, detectors: Sequence[str] | None = None) -> Figure:
     """Spearman's correlation between the scores of every two detectors, over all near, far and ID test images.
 
     Parameters
@@ -32,23 +32,20 @@ def rank_correlations(scores: ScoreTable, detectors: Sequence[str] | None = None
     # a detector that gives every image the same score orders nothing
     unit = np.divide(centred, length[:, None], out=np.zeros_like(centred), where=length[:, None] > 0)
     found = np.clip(unit @ unit.T, -1.0, 1.0)
-    cells = [
-        [float(found[i, j]) if length[i] > 0 and length[j] > 0 else None for j in range(len(chosen))]
-        for i in range(len(chosen))
-    ]
-    hover = "%{y} and %{x}<br>Spearman's correlation %{z:.3f}"
-    return PlotlyFigure(
+    ordered = np.outer(length > 0, length > 0)
+    hover = "{row} and {column}\nSpearman's correlation {value:.3f}"
+    return Figure(
         "rank-correlations",
         "Do detectors order images alike?",
         f"Spearman's rank correlation of the scores of {tested.sum():,} test images, ID and OOD together: 1 is the "
         "same order, 0 none in common, -1 the reverse. Detectors far from 1 make different mistakes, and may be worth "
         "combining.",
-        (heat(cells, chosen, chosen, hover, zmin=-1, zmax=1, written=".2f", meta={"scale": "diverging"}),),
-        layout(names(""), names("", autorange="reversed"), height=square(len(chosen))),
+        (_square(chosen, matrix(np.where(ordered, found, np.nan)), ".2f", hover, low=-1.0, high=1.0, diverging=True),),
+        *_axes(chosen),
     )
 
 
-def verdict_differences(scores: ScoreTable, detectors: Sequence[str] | None = None) -> PlotlyFigure:
+def verdict_differences(scores: ScoreTable, detectors: Sequence[str] | None = None) -> Figure:
     """The share of test images on whose verdict two detectors differ, each set to keep 95 % of ID test images.
 
     Parameters
@@ -59,18 +56,25 @@ def verdict_differences(scores: ScoreTable, detectors: Sequence[str] | None = No
     verdicts = np.array([_rejected(scores, name) for name in chosen])
     tested, known = _tested(scores), (scores.frame["role"] == "id_test").to_numpy()
     everywhere, on_id, on_ood = (_differing(verdicts[:, rows]) for rows in (tested, known, tested & ~known))
-    beside = [[[shown(on_id[i, j]), shown(on_ood[i, j])] for j in range(len(chosen))] for i in range(len(chosen))]
-    hover = (
-        "%{y} and %{x}<br>differ on %{z:.1%} of the images<br>%{customdata[0]:.1%} of ID, %{customdata[1]:.1%} of OOD"
-    )
-    return PlotlyFigure(
+    beside = tuple(tuple(zip(*rows)) for rows in zip(on_id.tolist(), on_ood.tolist()))
+    hover = "{row} and {column}\ndiffer on {value:.1%} of the images\n{beside[0]:.1%} of ID, {beside[1]:.1%} of OOD"
+    return Figure(
         "verdict-differences",
         "On how many images do verdicts differ?",
         f"Each detector rejects what scores at or above the threshold that keeps {KEEP:.0%} of ID test images. Shown "
         "is the share of test images that one rejects and the other keeps: 0 is full agreement.",
-        (heat(everywhere.tolist(), chosen, chosen, hover, zmin=0, written=".0%", customdata=beside),),
-        layout(names(""), names("", autorange="reversed"), height=square(len(chosen))),
+        (_square(chosen, matrix(everywhere), ".0%", hover, low=0.0, beside=beside),),
+        *_axes(chosen),
     )
+
+
+def _square(names: Sequence[str], values: Matrix, written: str, hover: str, **more: Any) -> Heatmap:
+    return Heatmap(tuple(names), tuple(names), values, written, hover=hover, **more)
+
+
+def _axes(names: Sequence[str]) -> tuple[Axis, Axis]:
+    axis = Axis(scale="names", categories=tuple(names))
+    return axis, axis
 
 
 def _tested(scores: ScoreTable) -> NDArray[np.bool_]:

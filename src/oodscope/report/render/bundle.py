@@ -1,4 +1,4 @@
-"""The one foreign script of a page: plotly's own bundle, kept in the package so that no page asks a network for it."""
+"""The one script of a page that is not ours: plotly's own bundle, kept in the package, so that no network is asked."""
 
 from hashlib import sha256
 from importlib.resources import files

@@ -1,0 +1,1 @@
+"""The two renderers of figures: plotly for pages, matplotlib for papers."""
