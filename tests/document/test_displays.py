@@ -70,7 +70,7 @@ def test_a_study_of_generated_sets_shows_both_tables():
     stored = {row.value for (_, _, name), row in study().separation().items() if name in (NEAR, *study().real)}
     stored |= {row.value for row in study().calibration().values()}
     assert stored <= numbers(html)
-    assert EVIL not in html and "AUROC ↑" in html and "ece15 ↓" in html
+    assert EVIL not in html and "AUROC ↑" in html and "ECE ↓" in html
 
 
 def test_a_cross_validation_shows_means_over_pairs_best_first():

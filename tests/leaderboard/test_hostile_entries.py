@@ -17,7 +17,6 @@ from oodscope.leaderboard.records import boundedscores
 from oodscope.leaderboard.records.boundedscores import read_bounded_scores
 from oodscope.leaderboard.records.folder import read_entry
 from oodscope.leaderboard.records.text import LINE
-from oodscope.leaderboard.verify import examining as judging
 from oodscope.leaderboard.verify.verifying import verify, verify_each
 from tests.leaderboard.leaderboard_world import copied, edit, few_replicates  # noqa: F401
 
@@ -389,10 +388,10 @@ class TestNumbers:
         refused(entry, "standard version 2")
 
     def test_a_failing_protocol_refuses_the_entry_and_not_the_board(self, entry, monkeypatch):
-        def failing(scores):
+        def failing(self, scores):
             raise KeyError("surprise")
 
-        monkeypatch.setitem(judging._JUDGES, "standard", failing)
+        monkeypatch.setattr(Standard, "measure", failing)
         refused(entry, "cannot judge these scores: KeyError")
 
     def test_a_negative_seed(self, entry):

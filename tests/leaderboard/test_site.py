@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from oodscope.base.errors import StorageError
+from oodscope.document.number import Number
 from oodscope.document.table import Column
 from oodscope.leaderboard.published.table import published_standings
 from oodscope.leaderboard.records.board import Board, Erratum

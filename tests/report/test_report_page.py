@@ -125,7 +125,7 @@ def test_no_name_acts_as_markup(tmp_path):
     frame = clean.frame.rename(columns={"knn": EVIL})
     frame["set"] = frame["set"].astype(str).replace({"held_out": EVIL, "unseen_fonts": EVIL + "2"})
     described = {EVIL if k == "knn" else k: v for k, v in clean.context.detectors.items()}
-    described[EVIL] |= {"params": {EVIL: EVIL}}
+    described[EVIL] = described[EVIL].model_copy(update={"params": {EVIL: EVIL}})
     scores = ScoreTable(frame, {"detectors": described})
     renamed = {"held_out": EVIL, "unseen_fonts": EVIL + "2"}
     rows = [

@@ -147,7 +147,7 @@ def test_what_speaks_against_a_leader_is_the_worst_that_was_measured():
                 worst.protocol.replace("_", "-"),
             )
             ders = rows.filter(protocol="human_centric", metric="der95_val_correct")
-            assert found["worst DER"].value == max(row.value for row in ders if row.set != "mean")
+            assert found["worst error"].value == max(row.value for row in ders if row.set != "mean")
         attacked = runs.attacks[0].result.measurements.filter(protocol="adversarial", metric="auroc", detector=name)
         if attacked:
             clean = attacked.filter(group="clean")[0].value

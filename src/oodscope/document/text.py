@@ -30,7 +30,9 @@ def _cell(cell: Cell) -> str:
     if isinstance(cell, Number):
         value = f"**{cell.number}**" if cell.best else cell.number
         return f"{value}{escaped(cell.marks)} {cell.brackets}".rstrip()
-    return f"**{escaped(cell.text)}**" if cell.strong else escaped(cell.text)
+    text = escaped(cell.text)
+    # four stars around nothing would be shown as stars
+    return f"**{text}**" if cell.strong and text else text
 
 
 def escaped(name: str) -> str:

@@ -52,7 +52,7 @@ class Protocol(ABC):
     roles: ClassVar[tuple[Role, ...]] = ()
     negatives: ClassVar[tuple[Role, ...]] = ("id_test",)
     groups: ClassVar[Mapping[str, tuple[Role, ...]]] = {"near": ("near",), "far": ("far",)}
-    unranked: ClassVar[tuple[str, ...]] = ("id",)
+    unranked: ClassVar[tuple[str, ...]] = ("csid", "id")
     position: ClassVar[int] = 100
 
     @abstractmethod

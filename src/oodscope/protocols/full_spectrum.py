@@ -42,7 +42,6 @@ class FullSpectrum(Protocol):
     position = 2
     metrics, headline = RANKING, ("auroc",)
     negatives = ("id_test", "csid")
-    unranked = ("csid", "id")
 
     def measure(self, scores: ScoreTable) -> Measurements:
         if not scores.sets("csid"):

@@ -7,7 +7,9 @@ from typing import Any
 from oodscope.base.catalog import catalog
 from oodscope.base.errors import OodscopeError, did_you_mean
 from oodscope.base.registry import Registry
+from oodscope.metrics.catalog import RANKING
 from oodscope.protocols.base import Protocol
+from oodscope.results.measurement import Measurements
 from oodscope.results.scoretable import ScoreTable
 
 PROTOCOLS: Registry[Protocol] = Registry("protocol", Protocol)  # type: ignore[type-abstract]
@@ -30,8 +32,21 @@ def stored_protocol(scores: ScoreTable, name: str) -> Protocol:
 
 
 def protocol_of(row_name: str) -> type[Protocol]:
-    """The protocol that measured a row: ``full_spectrum:balanced`` and ``adversarial_budget`` are views of one."""
-    return PROTOCOLS.get(_base_name(row_name))
+    """The protocol that measured a row: ``full_spectrum:balanced`` and ``adversarial_budget`` are views of one.
+
+    Rows may come from a protocol that is not installed here; they are shown as those of a protocol that ranks images.
+    """
+    return PROTOCOLS.get(_base_name(row_name)) if known_protocol(row_name) else _Elsewhere
+
+
+class _Elsewhere(Protocol):
+    """A protocol of which only rows are known."""
+
+    name = title = summary = ""
+    metrics, headline = RANKING, ("auroc",)
+
+    def measure(self, scores: ScoreTable) -> Measurements:
+        raise OodscopeError("the protocol is not installed here, so its numbers cannot be measured again")
 
 
 def known_protocol(row_name: str) -> bool:

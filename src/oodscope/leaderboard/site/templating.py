@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from jinja2 import Environment
 
+from oodscope.base.catalog import catalog
 from oodscope.document.number import Number
 from oodscope.document.wording import shown
 from oodscope.leaderboard.records.entry import Entry
@@ -39,6 +40,7 @@ def site_environment(*, live: bool = False) -> Environment:
         "tiers": TIERS,
         "tracks": TRACKS,
         "tunings": TUNINGS,
+        "protocols": [(each["title"], each["summary"]) for each in catalog("protocols").values()],
         "version": version("oodscope"),
         "live": live,
     }

@@ -23,7 +23,7 @@ from oodscope.document.figure import (
 )
 from oodscope.runs.generated.run import RELIABILITY, GeneratedStudy
 from oodscope.runs.generated.sanity import SetCheck
-from oodscope.runs.generated.table import CIRCULAR
+from oodscope.runs.generated.table import CIRCULAR, calibrated_sets
 
 RINGS = (0.1, 0.6, 1.1)
 """Of a radar: the lowest value of a set lies on the first, the highest on the last."""
