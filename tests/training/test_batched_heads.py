@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import oodscope.training.heads.training as grouping
@@ -12,6 +12,7 @@ from oodscope.training.heads.deck import Deck, keep_share, kept, seeded, uniform
 from oodscope.training.heads.recipe import HeadRecipe
 from oodscope.training.heads.task import HeadTask
 from oodscope.training.heads.training import train_heads
+from tests.examples import examples
 from tests.training.head_reference import Reference
 from tests.training.training_toys import Listener
 
@@ -216,7 +217,7 @@ def test_unusable_tables_are_one_line():
         train_heads(RECIPE, X * float("nan"), Y, [task], CLASSES, device="cpu")
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=5), st.integers(1, 9), st.integers(0, 2**63))
 def test_an_epoch_deals_every_row_once_in_batches_of_nearly_equal_size(lengths, steps, seed):
     rows = [np.arange(length) * 3 + place for place, length in enumerate(lengths)]
