@@ -44,6 +44,7 @@ class Side(nn.Module):
         return tuple(graph(batch)[1] for graph in self.graphs)
 
 
+@pytest.mark.slow
 def test_a_graph_equals_torch_for_any_number_of_images():
     clf = classifier()
     scorers = [scorer(name, clf) for name in CHECKED]
@@ -64,6 +65,7 @@ def exported(tmp_path_factory):
     return made, path, export_onnx(made, path, imageset("real", 10, 3))
 
 
+@pytest.mark.slow
 def test_an_exported_file_judges_as_the_scorer_does(exported):
     made, path, off = exported
     assert set(off) == {"noise", "images"}
@@ -91,6 +93,7 @@ def test_passes_of_ones_own_are_no_graph(name, tmp_path):
         export_onnx(scorer(name), tmp_path / "a.onnx")
 
 
+@pytest.mark.slow
 def test_what_cannot_be_traced_says_so(tmp_path):
     """Weiper asks how many images there are, and the exporter would draw that number."""
     with pytest.raises(DetectorError, match="^weiper: cannot be drawn as one graph for any number") as refusal:

@@ -258,6 +258,7 @@ def test_bfloat16_trains_too(tmp_path, undisturbed):
     assert all(value.dtype == torch.float32 and bool(value.isfinite().all()) for value in found.values())
 
 
+@pytest.mark.slow
 def test_samples_move_towards_the_training_images(tmp_path):
     recipe = GanRecipe(steps=90, batch_size=16, latent=8, width=8, discriminator_width=8)
     images = squares(256)

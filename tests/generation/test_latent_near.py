@@ -79,6 +79,7 @@ def test_a_search_lowers_it(world, sampler):
     assert float(found.scores.mean()) < before - 0.05
 
 
+@pytest.mark.slow
 def test_larger_weights_bring_more_information(world):
     variation, perceptual, semantic, known, labels = world
     means = []

@@ -360,6 +360,7 @@ class Taught(Detector):
 
 
 class TestRerun:
+    @pytest.mark.slow
     @pytest.mark.parametrize("detector", ["msp", "knn", "react+msp", "klm", "vim"])
     def test_detectors_of_the_registry_come_out_equal(self, board, detector):
         folder = enter(board, detector.replace("+", "-"), detector)
@@ -429,6 +430,7 @@ class TestRerun:
         with pytest.raises(OodscopeError, match="unknown detector"):
             rerun(folder, activations())
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("named", ["os:system", "python:os:system", "python:no_such_module:X", "python:json"])
     def test_only_detectors_can_be_named(self, board, named):
         with pytest.raises(DetectorError):
@@ -592,6 +594,7 @@ class TestBoard:
         shown = [[row.standing.entry.id for row in found.rows("tiny@1", "standard", *table)] for table in tables]
         assert shown == [["plain"], ["tuned"], ["trained"]]
 
+    @pytest.mark.slow
     def test_three_seeds_are_retrained_and_two_are_not(self, board):
         for seed in range(3):
             folder = enter(board, f"knn-{seed}", seed=seed, group="knn-tiny")

@@ -276,6 +276,7 @@ class TestCrossValidation:
             np.testing.assert_allclose(line.get_ydata(), 100 * (slow - slow[-1])[:, index], atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_is_clipped_and_no_words_cover_others(name, monkeypatch):
     figure, written = drawn(name), {}
@@ -318,6 +319,7 @@ def test_long_names_break_the_legend_into_lines():
     assert len(legend.get_texts()) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["openood-6", "human-6", "dcv-ranks"])
 @pytest.mark.parametrize("ending", ["pdf", "svg", "png"])
 def test_equal_runs_make_equal_files(tmp_path, name, ending):

@@ -31,6 +31,7 @@ def page(path):
     return read(path.read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_every_number_of_every_table_is_the_measurement(page):
     shown = {}
     for table in page.all("table"):

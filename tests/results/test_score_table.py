@@ -34,6 +34,7 @@ detector_ids = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=
 )
 
 
+@pytest.mark.slow
 @examples(40)
 @given(
     st.dictionaries(

@@ -37,6 +37,7 @@ def entries(live: Live) -> set[str]:
     return {each["id"] for each in json.loads(live.ask("GET", "/api/entries")[2]) if each["tier"] != "reported"}
 
 
+@pytest.mark.slow
 def test_two_hundred_readers_and_a_writer(live, tmp_path, capsys):
     paths = ["/", "/methods/index.html", "/models/index.html", "/downloads.html", "/methods/method_1.html"]
     paths += ["/benchmarks/small@1/standard.html", "/data/everything.json", "/api/entries", "/site.css"]
@@ -94,6 +95,7 @@ def test_a_head_has_no_body_and_a_chunked_upload_is_one_too(live, tmp_path):
     assert "chunked" in entries(live)
 
 
+@pytest.mark.slow
 def test_a_change_of_the_folder_is_seen_without_a_request_for_it(live):
     before = json.loads(live.ask("GET", "/api/state")[2])["board"]
     make_entry(live.board, "by-hand", 60)
@@ -104,6 +106,7 @@ def test_a_change_of_the_folder_is_seen_without_a_request_for_it(live):
     assert json.loads(live.ask("GET", "/api/state")[2])["board"] != before
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_no_entry_does_not_take_the_board_away(live):
     (live.board / "broken").mkdir()
     (live.board / "broken" / "entry.json").write_text("{")
@@ -116,9 +119,18 @@ def test_a_folder_that_is_no_entry_does_not_take_the_board_away(live):
     (live.board / "broken").rmdir()
 
 
-def test_a_kill_during_submissions_leaves_no_half_entry(live, tmp_path):
+@pytest.mark.parametrize("kills", [pytest.param(1, marks=pytest.mark.slow), pytest.param(10, marks=pytest.mark.soak)])
+def test_a_kill_during_submissions_leaves_no_half_entry(live, tmp_path, kills):
+    for kill in range(kills):
+        kill_during_submissions(
+            live, tmp_path, [f"killed-{kills}-{kill}-{n}" for n in range(2)], 200 * kills + 2 * kill
+        )
+
+
+def kill_during_submissions(live, folder, names, seed):
+    """Two entries are on their way when the server dies; afterwards each is there whole, or can be handed in again."""
     known = entries(live)
-    bodies = [upload(tmp_path / f"{n}", f"killed-{n}", 200 + n) for n in range(2)]
+    bodies = [upload(folder / name, name, seed + n) for n, name in enumerate(names)]
     # one is in the middle of its upload, one is being checked
     halfway = socket.create_connection(("127.0.0.1", live.port))
     head = (
@@ -136,15 +148,15 @@ def test_a_kill_during_submissions_leaves_no_half_entry(live, tmp_path):
     halfway.close()
     checked.close()
     there = {path.name for path in live.board.iterdir() if not path.name.startswith(".")}
-    assert known <= there <= {*known, "killed-1"}
+    assert known <= there <= {*known, names[1]}
     for name in there:
         assert set(files_of(live.board / name)) == {"entry.json", "scores.parquet"}
     live.start()
     assert list(incoming.glob("upload-*")) == []
     assert entries(live) == there
-    for n, body in enumerate(bodies):
-        assert live.submit(body)[0] == (409 if f"killed-{n}" in there else 201)
-    assert entries(live) == {*known, "killed-0", "killed-1"}
+    for name, body in zip(names, bodies):
+        assert live.submit(body)[0] == (409 if name in there else 201)
+    assert entries(live) == {*known, *names}
 
 
 def kept_until(step: int, ready: Path, place: Path) -> None:
@@ -163,6 +175,7 @@ def kept_until(step: int, ready: Path, place: Path) -> None:
     os._exit(0)
 
 
+@pytest.mark.slow
 def test_at_whatever_step_the_keeping_is_killed_the_entry_is_whole_or_not_there(tmp_path):
     files = files_of(make_entry(tmp_path / "made", "mine", 3))
     outcomes = []
@@ -195,6 +208,7 @@ def test_what_cannot_be_served_is_one_line(live, tmp_path, monkeypatch):
         serve(token_file=tmp_path / "token")
 
 
+@pytest.mark.slow
 def test_a_missing_extra_says_what_to_install(monkeypatch):
     for name in [name for name in sys.modules if name.startswith("oodscope.serve.")]:
         monkeypatch.delitem(sys.modules, name)

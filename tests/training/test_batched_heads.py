@@ -70,6 +70,7 @@ def exposures(tasks, heads):
     return [task._replace(outliers=rows, start=head) for task, rows, head in zip(tasks, outliers, heads)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES, ids=str)
 def test_a_plain_loop_finds_the_same_weights(change):
     recipe = RECIPE.model_copy(update=change)
@@ -91,6 +92,7 @@ def test_a_plain_loop_exposed_to_outliers_finds_the_same_weights():
         assert (head.epoch, head.val_accuracy) == (3, pytest.approx(accuracy, abs=1e-12))
 
 
+@pytest.mark.slow
 def test_alone_or_together_in_any_order_and_any_groups(monkeypatch):
     recipe, tasks = RECIPE.model_copy(update={"epochs": 9}), folds(4)
     together = train(recipe, tasks)
@@ -155,6 +157,7 @@ def test_they_learn_and_exposure_flattens_outliers():
         assert surest[1] < surest[0] - 0.1
 
 
+@pytest.mark.slow
 def test_rare_classes_count_as_much_as_frequent_ones():
     def recall(balanced):
         recipe = RECIPE.model_copy(update={"balanced": balanced, "epochs": 25, "patience": 0})

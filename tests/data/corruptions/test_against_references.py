@@ -36,6 +36,7 @@ def numbers(seed, name, key):
     return lambda purpose, *shape: draws.uniform(purpose, *shape)[0].numpy()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", SIDES)
 @pytest.mark.parametrize("name", DRAWN)
 def test_equals_the_slow_reference(name, scale):

@@ -166,6 +166,7 @@ def test_corrected_t_of_the_published_fixture():
 p_lists = st.lists(st.floats(0, 1) | st.sampled_from([0.01, 0.04]), min_size=1, max_size=12)
 
 
+@pytest.mark.slow
 @examples(25)
 @given(p_lists)
 def test_corrections_are_statsmodels(p):

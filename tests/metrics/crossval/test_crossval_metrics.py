@@ -41,6 +41,7 @@ def slow(id_test, ood_test, id_val):
     return found
 
 
+@pytest.mark.slow
 @examples(80)
 @given(side, side, st.integers(1, 40), st.integers(0, 99))
 @example(np.zeros(3), np.zeros(40), 11, 0)

@@ -53,6 +53,7 @@ def crossed(rng, sigmas, shape=(4, 4, 3), luck="run"):
     return values + np.zeros(shape)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("luck", ["run", "network", "seed"])
 def test_known_variances_are_recovered(luck):
     sigmas = np.array([0.5, 2.0, 0.8, 1.2])

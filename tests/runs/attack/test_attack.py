@@ -58,6 +58,7 @@ def column(attack, detector, unit):
 
 
 class TestNumbers:
+    @pytest.mark.slow
     def test_from_the_stored_scores_alone(self, attack):
         scores = attack.result.scores
         assert (

@@ -259,6 +259,7 @@ cross_validate(plan, pairs(), trainer, folder=sys.argv[1])
 """
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments_it_ends_with_the_same_numbers(tmp_path):
     def start(folder):
         environment = {**os.environ, "OODSCOPE_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
