@@ -43,7 +43,7 @@ def page(cases: list[ElementTree.Element], minutes: float, arguments: list[str])
             "",
             "**Question.** Does everything hold that takes too long for continuous integration?",
             "",
-            f"**Command.** `{' '.join(['make soak', *arguments])}`",
+            f"**Command.** `{' '.join(['python benchmarks/soak.py', *arguments]) if arguments else 'make soak'}`",
             "",
             f"**Machine.** {os.cpu_count()} cores, {platform.machine()}, {platform.system()}; "
             f"Python {platform.python_version()}. **Date.** {datetime.date.today().isoformat()}",
