@@ -14,6 +14,8 @@ from tests.report.paper_runs import evaluation
 from tests.runs.crossval import made_studies
 from tests.runs.generated.generated_world import NEAR, study
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
@@ -27,7 +29,6 @@ def home(tmp_path_factory):
 
 
 class TestFigure:
-    @pytest.mark.slow
     @pytest.mark.parametrize("ending", ["pdf", "svg", "png"])
     def test_several_runs_below_a_folder(self, oodscope, home, ending):
         outcome = oodscope("figure", "openood-7", home / "nets", "--output", f"figs/fig.{ending}")
@@ -57,7 +58,6 @@ class TestFigure:
         assert message in outcome.err and len(outcome.err.strip().splitlines()) == 1
         assert not list(tmp_path.glob("f.*"))
 
-    @pytest.mark.slow
     def test_help_needs_no_matplotlib(self):
         script = (
             "import sys; from oodscope.cli.app import app\n"

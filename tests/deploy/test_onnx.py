@@ -13,6 +13,8 @@ from oodscope.deploy import onnx as exporting
 from oodscope.deploy.onnx import OUTPUTS, ScorerGraph, draw, export_onnx
 from tests.tiny import classifier, images, imageset
 
+pytestmark = pytest.mark.slow
+
 onnxruntime = pytest.importorskip("onnxruntime")
 
 CHECKED = ["ash", "ebo", "gen", "knn", "mds", "mls", "msp", "openmax", "react", "react+gen", "vim"]
@@ -44,7 +46,6 @@ class Side(nn.Module):
         return tuple(graph(batch)[1] for graph in self.graphs)
 
 
-@pytest.mark.slow
 def test_a_graph_equals_torch_for_any_number_of_images():
     clf = classifier()
     scorers = [scorer(name, clf) for name in CHECKED]
@@ -65,7 +66,6 @@ def exported(tmp_path_factory):
     return made, path, export_onnx(made, path, imageset("real", 10, 3))
 
 
-@pytest.mark.slow
 def test_an_exported_file_judges_as_the_scorer_does(exported):
     made, path, off = exported
     assert set(off) == {"noise", "images"}
@@ -93,7 +93,6 @@ def test_passes_of_ones_own_are_no_graph(name, tmp_path):
         export_onnx(scorer(name), tmp_path / "a.onnx")
 
 
-@pytest.mark.slow
 def test_what_cannot_be_traced_says_so(tmp_path):
     """Weiper asks how many images there are, and the exporter would draw that number."""
     with pytest.raises(DetectorError, match="^weiper: cannot be drawn as one graph for any number") as refusal:

@@ -19,6 +19,8 @@ from oodscope.models.classifier.head import Head
 from oodscope.models.generators.stylegan import GeneratorShape, StyleGenerator
 from tests.tiny import imageset
 
+pytestmark = pytest.mark.slow
+
 SIDE = oods.Preprocess(size=16)
 
 
@@ -80,7 +82,6 @@ def close(quick, exact):
     return float((quick - exact).abs().max()) < 0.1 * float(exact.std())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "variation"), [("ebo", "affine"), ("knn", "affine"), ("vim", "color"), ("react", "color"), ("msp", "linf")]
 )
@@ -218,7 +219,6 @@ def test_a_gradient_search_goes_down_through_variation_and_network(scorer, image
         search(scorer("gram"), vary, create_sampler("pgd"), 4, images)
 
 
-@pytest.mark.slow
 def test_a_generator_draws_in_bf16_and_is_scored_again_in_float32(scorer, forgotten):
     torch.manual_seed(0)
     gan = GanVariation(StyleGenerator(GeneratorShape(size=16, latent=8, width=8)))

@@ -26,6 +26,8 @@ from oodscope.models.generators.saved import load_generator, read_record
 from oodscope.models.generators.stylegan import GeneratorShape
 from tests.generation.interrupting import Stopper, save_at_every_step
 
+pytestmark = pytest.mark.slow
+
 TINY = GanRecipe(steps=7, batch_size=8, latent=4, width=2, discriminator_width=2, r1=1.0, r1_every=3)
 
 
@@ -258,7 +260,6 @@ def test_bfloat16_trains_too(tmp_path, undisturbed):
     assert all(value.dtype == torch.float32 and bool(value.isfinite().all()) for value in found.values())
 
 
-@pytest.mark.slow
 def test_samples_move_towards_the_training_images(tmp_path):
     recipe = GanRecipe(steps=90, batch_size=16, latent=8, width=8, discriminator_width=8)
     images = squares(256)

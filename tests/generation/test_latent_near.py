@@ -18,6 +18,8 @@ from oodscope.generation.variations.gan import GanVariation
 from tests import tiny
 from tests.generation.toys import Shift
 
+pytestmark = pytest.mark.slow
+
 
 class Painter(nn.Module):
     """A linear generator of 8x8 pictures."""
@@ -79,7 +81,6 @@ def test_a_search_lowers_it(world, sampler):
     assert float(found.scores.mean()) < before - 0.05
 
 
-@pytest.mark.slow
 def test_larger_weights_bring_more_information(world):
     variation, perceptual, semantic, known, labels = world
     means = []

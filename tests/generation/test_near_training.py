@@ -30,6 +30,8 @@ from oodscope.models.generators.saved import load_generator
 from tests import tiny
 from tests.generation.interrupting import Stopper, save_at_every_step
 
+pytestmark = pytest.mark.slow
+
 CPU = torch.device("cpu")
 TINY = NearRecipe(steps=4, fine_steps=4, batch_size=8, latent=4, width=4, discriminator_width=4)
 IMAGES = tiny.imageset("id_train", 64, 1)
@@ -160,7 +162,6 @@ def test_statistics_of_the_average_are_its_own():
     assert not average.training and average[1].momentum == 0.1 and float(average.other) == 1
 
 
-@pytest.mark.slow
 def test_each_term_moves_samples_its_way(plain, tmp_path):
     """Far more of one term than of the other, so that the game cannot hide it."""
     trained, _ = plain
@@ -250,7 +251,6 @@ def quarter(images):
     return images.detach().unflatten(2, (2, 4)).unflatten(4, (2, 4)).mean((1, 3, 5)).flatten(1).argmax(1)
 
 
-@pytest.mark.slow
 def test_the_generator_goes_where_the_discriminator_says_real():
     drawn = [
         sample(played(Toy(lambda images, classes: 0 * brightness(images), constant), 15), 64, 0)[0]
@@ -267,7 +267,6 @@ def test_health_looks_within_classes(plain):
     assert float(torch.pdist(pixels).mean()) / 192**0.5 > 1.4 * within
 
 
-@pytest.mark.slow
 def test_killed_and_resumed_is_equal_to_the_bit(plain, tuned, tmp_path, monkeypatch):
     trained, whole = plain
     save_at_every_step(monkeypatch, resumable)
@@ -312,7 +311,6 @@ def test_another_base_or_term_is_another_training(plain, tuned, tmp_path):
         fine(base(tmp_path / "other", TINY.model_copy(update={"steps": 2})), 1.0, tuned)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -326,7 +324,6 @@ def test_every_setting_reaches_the_weights(plain, tmp_path, change):
     assert all(bool(value.isfinite().all()) for value in made.generator.state_dict().values())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("change", [{"lambda_perceptual": 7.0}, {"semantic_ceiling": 0.1}, {"pairing": "nearest"}])
 def test_every_fine_setting_reaches_the_weights(plain, tuned, tmp_path, change):
     trained, _ = plain
@@ -363,7 +360,6 @@ def test_the_record_tells_the_whole_story(plain, tmp_path):
     assert Image.open(tmp_path / "samples.png").size == (4 * 18 + 2, 8 * 18 + 2), "a column for each class"
 
 
-@pytest.mark.slow
 def test_a_grid_is_trained_until_the_time_is_up(plain, tmp_path):
     trained, _ = plain
     options = {"images": IMAGES, "folder": tmp_path, "device": "cpu"}

@@ -13,11 +13,12 @@ from oodscope.generation.search.energy import RankProbit, Standardised
 from oodscope.generation.search.search import search
 from tests.generation.toys import FLAT, SLOPE, Ball, Pixels, energy
 
+pytestmark = pytest.mark.slow
+
 GIBBS = 1 / 3 - math.exp(-3) / (1 - math.exp(-3))
 """The mean of p(z) = exp(-3z) on [0, 1]: 0.28094."""
 
 
-@pytest.mark.slow
 def test_mh_with_reflection_samples_the_law_and_with_clamping_the_papers():
     assert abs(GIBBS - 0.28094) < 1e-5
     found = {
@@ -88,7 +89,6 @@ REACHED = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", REACHED)
 def test_every_sampler_finds_the_bottom_of_a_bowl(name):
     bowl = energy(lambda z: 50 * (z - BOWL).square().sum(dim=1))

@@ -22,6 +22,8 @@ from oodscope.models.generators.saved import load_generator
 from tests import tiny
 from tests.generation.interrupting import Stopper, save_at_every_step
 
+pytestmark = pytest.mark.slow
+
 TINY = ShiftedRecipe(steps=4, batch_size=8, width=4, discriminator_width=4)
 IMAGES = tiny.imageset("id_train", 64, 1)
 
@@ -85,7 +87,6 @@ def test_the_objective_by_hand():
     assert [float(term) for term in terms] == pytest.approx([total, 0.25, doubt, np.mean(expected)])
 
 
-@pytest.mark.slow
 def test_each_term_moves_images_its_way(tmp_path):
     quick = TINY.model_copy(update={"steps": 25, "learning_rate": 3e-3, "batch_size": 16})
     given = torch.from_numpy(np.stack(IMAGES.images(range(64)))).permute(0, 3, 1, 2) / 255

@@ -33,6 +33,8 @@ from oodscope.runs.evaluation.run import Result
 from tests.leaderboard.leaderboard_world import ABOUT, activations, edit, enter, few_replicates, run, store  # noqa: F401
 from tests.tiny import benchmark, classifier
 
+pytestmark = pytest.mark.slow
+
 ALL = ("standard", "full_spectrum", "human_centric")
 
 
@@ -360,7 +362,6 @@ class Taught(Detector):
 
 
 class TestRerun:
-    @pytest.mark.slow
     @pytest.mark.parametrize("detector", ["msp", "knn", "react+msp", "klm", "vim"])
     def test_detectors_of_the_registry_come_out_equal(self, board, detector):
         folder = enter(board, detector.replace("+", "-"), detector)
@@ -430,7 +431,6 @@ class TestRerun:
         with pytest.raises(OodscopeError, match="unknown detector"):
             rerun(folder, activations())
 
-    @pytest.mark.slow
     @pytest.mark.parametrize("named", ["os:system", "python:os:system", "python:no_such_module:X", "python:json"])
     def test_only_detectors_can_be_named(self, board, named):
         with pytest.raises(DetectorError):
@@ -594,7 +594,6 @@ class TestBoard:
         shown = [[row.standing.entry.id for row in found.rows("tiny@1", "standard", *table)] for table in tables]
         assert shown == [["plain"], ["tuned"], ["trained"]]
 
-    @pytest.mark.slow
     def test_three_seeds_are_retrained_and_two_are_not(self, board):
         for seed in range(3):
             folder = enter(board, f"knn-{seed}", seed=seed, group="knn-tiny")

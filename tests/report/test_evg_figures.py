@@ -16,6 +16,8 @@ from oodscope.runs.opened import OpenedRuns
 from tests.generation.toys import Shift
 from tests.tiny import benchmark
 
+pytestmark = pytest.mark.slow
+
 EVIL = "$_{$<&"
 SCORERS = {
     "mean": oods.FunctionScorer(lambda images: images.mean(dim=(1, 2, 3))),
@@ -84,7 +86,6 @@ def check_row(row, images, ranks):
 
 
 class TestPictures:
-    @pytest.mark.slow
     def test_the_worst_of_the_three_weakest(self, varied, made):
         figure = drawn("evg-3", varied, *made)
         for attack, title in ((varied, "static, affine"), (varied, "static, color"), (made[1], "rain, gan")):
@@ -155,7 +156,6 @@ class TestSearch:
         assert (left.get_xlabel(), left.get_ylabel()) == land.coordinates
 
 
-@pytest.mark.slow
 def test_equal_files(varied, tmp_path):
     first, second = (write_figure(drawn("evg-6", varied), tmp_path / f"{number}.svg") for number in (1, 2))
     assert first.read_bytes() == second.read_bytes()

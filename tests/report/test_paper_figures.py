@@ -22,6 +22,8 @@ from oodscope.runs.opened import OpenedRuns
 from tests.report.paper_runs import DETECTORS, evaluation
 from tests.runs.crossval.crossval_factory import make_table
 
+pytestmark = pytest.mark.slow
+
 NAMES = [figure.name for module in (openood, human, crossval) for figure in module.FIGURES]
 
 
@@ -276,7 +278,6 @@ class TestCrossValidation:
             np.testing.assert_allclose(line.get_ydata(), 100 * (slow - slow[-1])[:, index], atol=1e-9)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_is_clipped_and_no_words_cover_others(name, monkeypatch):
     figure, written = drawn(name), {}
@@ -319,7 +320,6 @@ def test_long_names_break_the_legend_into_lines():
     assert len(legend.get_texts()) == 4
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["openood-6", "human-6", "dcv-ranks"])
 @pytest.mark.parametrize("ending", ["pdf", "svg", "png"])
 def test_equal_runs_make_equal_files(tmp_path, name, ending):

@@ -18,6 +18,8 @@ from oodscope.runs.evaluation.run import Result
 from tests.report.reading import read
 from tests.results.factory import make_record, make_result, make_scores
 
+pytestmark = pytest.mark.slow
+
 EVIL = """<script>alert("1")</script>'"><img src=x onerror=alert(2)>{{ 7*7 }}"""
 
 
@@ -31,7 +33,6 @@ def page(path):
     return read(path.read_text(encoding="utf-8"))
 
 
-@pytest.mark.slow
 def test_every_number_of_every_table_is_the_measurement(page):
     shown = {}
     for table in page.all("table"):

@@ -18,6 +18,8 @@ from tests.report.reading import read
 from tests.report.whole_runs import every_kind, judged, table
 from tests.results.factory import make_result
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
@@ -57,7 +59,6 @@ def known_numbers():
     return numbers - {None}
 
 
-@pytest.mark.slow
 def test_every_number_on_the_page_was_stored(page):
     shown = [element for element in page.every() if "data-value" in element.attributes]
     known = known_numbers()
@@ -171,7 +172,6 @@ def test_it_asks_for_nothing_from_outside(page):
         assert (element.attributes.get("href") or "#").startswith("#")
 
 
-@pytest.mark.slow
 def test_two_runs_of_one_protocol_stand_side_by_side(tmp_path):
     runs = OpenedRuns(results=(make_result(), judged()))
     page = read(write_report(runs, tmp_path / "two.html", title="two").read_text(encoding="utf-8"))
@@ -216,7 +216,6 @@ def test_a_study_alone_makes_a_report(tmp_path):
         assert len(page.all("article")) == 1 and page.all("h1")[0].text
 
 
-@pytest.mark.slow
 def test_one_result_is_a_report_of_one_run(tmp_path):
     one, same = tmp_path / "one.html", tmp_path / "same.html"
     write_report(judged(), one)

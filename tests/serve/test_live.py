@@ -21,6 +21,8 @@ from tests.serve.live import SECRET, Live
 from tests.serve.load import load
 from tests.serve.world import files_of, make_entry, upload
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def live(tmp_path_factory):
@@ -37,7 +39,6 @@ def entries(live: Live) -> set[str]:
     return {each["id"] for each in json.loads(live.ask("GET", "/api/entries")[2]) if each["tier"] != "reported"}
 
 
-@pytest.mark.slow
 def test_two_hundred_readers_and_a_writer(live, tmp_path, capsys):
     paths = ["/", "/methods/index.html", "/models/index.html", "/downloads.html", "/methods/method_1.html"]
     paths += ["/benchmarks/small@1/standard.html", "/data/everything.json", "/api/entries", "/site.css"]
@@ -95,7 +96,6 @@ def test_a_head_has_no_body_and_a_chunked_upload_is_one_too(live, tmp_path):
     assert "chunked" in entries(live)
 
 
-@pytest.mark.slow
 def test_a_change_of_the_folder_is_seen_without_a_request_for_it(live):
     before = json.loads(live.ask("GET", "/api/state")[2])["board"]
     make_entry(live.board, "by-hand", 60)
@@ -106,7 +106,6 @@ def test_a_change_of_the_folder_is_seen_without_a_request_for_it(live):
     assert json.loads(live.ask("GET", "/api/state")[2])["board"] != before
 
 
-@pytest.mark.slow
 def test_a_folder_that_is_no_entry_does_not_take_the_board_away(live):
     (live.board / "broken").mkdir()
     (live.board / "broken" / "entry.json").write_text("{")
@@ -119,7 +118,7 @@ def test_a_folder_that_is_no_entry_does_not_take_the_board_away(live):
     (live.board / "broken").rmdir()
 
 
-@pytest.mark.parametrize("kills", [pytest.param(1, marks=pytest.mark.slow), pytest.param(10, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("kills", [1, pytest.param(10, marks=pytest.mark.soak)])
 def test_a_kill_during_submissions_leaves_no_half_entry(live, tmp_path, kills):
     for kill in range(kills):
         kill_during_submissions(
@@ -175,7 +174,6 @@ def kept_until(step: int, ready: Path, place: Path) -> None:
     os._exit(0)
 
 
-@pytest.mark.slow
 def test_at_whatever_step_the_keeping_is_killed_the_entry_is_whole_or_not_there(tmp_path):
     files = files_of(make_entry(tmp_path / "made", "mine", 3))
     outcomes = []
@@ -208,7 +206,6 @@ def test_what_cannot_be_served_is_one_line(live, tmp_path, monkeypatch):
         serve(token_file=tmp_path / "token")
 
 
-@pytest.mark.slow
 def test_a_missing_extra_says_what_to_install(monkeypatch):
     for name in [name for name in sys.modules if name.startswith("oodscope.serve.")]:
         monkeypatch.delitem(sys.modules, name)

@@ -18,6 +18,8 @@ from oodscope.runs.attack.table import attack_table
 from tests.generation.toys import Shift
 from tests.tiny import benchmark, classifier, imageset, network, noise
 
+pytestmark = pytest.mark.slow
+
 NAMES = ["msp", "knn"]
 VARIED = ["affine", "color"]
 
@@ -58,7 +60,6 @@ def column(attack, detector, unit):
 
 
 class TestNumbers:
-    @pytest.mark.slow
     def test_from_the_stored_scores_alone(self, attack):
         scores = attack.result.scores
         assert (

@@ -33,6 +33,8 @@ from oodscope.training.methods.fine_tune import FineTune
 from tests.runs.crossval.crossval_world import RecordingTrainer, known, pairs, strange
 from tests.tiny import TRANSFORM, classifier, network
 
+pytestmark = pytest.mark.slow
+
 PLAN = CrossValidationPlan(folds=3, repetitions=1, hold_outs=2, detectors=("msp", "ebo"))
 HEADS = HeadRecipe(hidden=12, epochs=3, patience=2, batch_size=32)
 
@@ -259,7 +261,6 @@ cross_validate(plan, pairs(), trainer, folder=sys.argv[1])
 """
 
 
-@pytest.mark.slow
 def test_killed_at_random_moments_it_ends_with_the_same_numbers(tmp_path):
     def start(folder):
         environment = {**os.environ, "OODSCOPE_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
