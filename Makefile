@@ -1,4 +1,4 @@
-# Two commands do everything: `make demo` and `make test`. One environment serves both.
+# `make demo` shows everything; `make check`, `make test` and `make soak` test it (docs/testing.md). One environment serves all.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
@@ -6,14 +6,28 @@ BIN    := $(VENV)/bin
 OODSCOPE_DATA ?= $(wildcard ../shared/data)
 export OODSCOPE_DATA
 
-.PHONY: demo test lint catalog clean
+.PHONY: demo check check-tests test soak lint catalog clean
 
 demo: $(VENV)/.installed
 	$(BIN)/oodscope demo
 
 # a process per core with one thread each: many tests wait, and threads of two processes would wait for each other
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4
+
+# before a commit: the types are checked while the tests run, which leaves no core idle
+check: $(VENV)/.installed-dev
+	$(MAKE) --no-print-directory --jobs=2 lint check-tests
+
+check-tests: $(VENV)/.installed-dev
+	OODSCOPE_TEST_TIER=check $(PYTEST) -m 'not slow and not browser and not soak'
+
+# what continuous integration runs
 test: lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4
+	OODSCOPE_TEST_TIER=test $(PYTEST) -m 'not soak'
+
+# before a release, without a limit of time; the log is docs/results/soak.md
+soak: lint
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/soak.py
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.examples import TIER, load_tier
 from tests.postgres import postgres, store_location  # noqa: F401  (fixtures of all tests)
 
 # the tensors of most tests are too small to share; waiting threads would only spin
 torch.set_num_threads(1)
+load_tier(os.environ.get(TIER, "test"))
 
 
 @pytest.fixture(autouse=True)

@@ -62,6 +62,7 @@ def test_a_flat_density_costs_eight_bits():
     assert 7.99 < float(model.noisy(tensor(noise)).mean()) < 9.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("train", "scorer"), [(train_autoencoder, autoencoder_scorer), (train_flow, flow_scorer)])
 def test_trained_models_find_noise_odd_and_survive_their_file(tmp_path, train, scorer):
     settings = TINY if train is train_flow else {"width": 32, "code": 16}

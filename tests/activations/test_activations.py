@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from oodscope.activations.activations import Activations
 from oodscope.base.errors import ActivationError
+from tests.examples import examples
 
 
 def rows(n=10, classes=3, width=4, seed=0, **changes):
@@ -73,7 +74,7 @@ def test_unknown_column_suggests_the_nearest():
         rows()["feature"]
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.integers(1, 60), st.integers(1, 5), st.integers(1, 6), st.integers(0, 99), st.sampled_from([0.0, 1e4]))
 def test_moments_are_those_of_the_definition(n, classes, width, seed, offset):
     rng = np.random.default_rng(seed)

@@ -59,6 +59,7 @@ class TestFiles:
 
 
 class TestFingerprint:
+    @pytest.mark.slow
     @given(JSON, JSON)
     def test_equal_iff_equal(self, a, b):
         same = json.dumps(a, sort_keys=True) == json.dumps(b, sort_keys=True)

@@ -40,6 +40,7 @@ def command(places, *more, **changes):
     return ("attack", *chosen, *more)
 
 
+@pytest.mark.slow
 def test_an_attack_from_places(oodscope, places, tmp_path):
     gan = f"affine,color,gan={places / 'gan.safetensors'}"
     outcome = oodscope(*command(places, **{"--detectors": "msp,ebo", "--variations": gan}))
@@ -100,6 +101,7 @@ def test_mistakes_are_one_line(oodscope, places, change, words):
     assert "Traceback" not in outcome.err
 
 
+@pytest.mark.slow
 def test_a_landscape_is_added_to_a_finished_attack(oodscope, places, tmp_path):
     """Nothing is searched again, the run keeps its name, and its figure can be drawn then, and not before."""
     assert oodscope(*command(places)).status == 0
@@ -120,6 +122,7 @@ def test_a_landscape_is_added_to_a_finished_attack(oodscope, places, tmp_path):
     assert (tmp_path / "evg-2.svg").read_text().startswith("<?xml")
 
 
+@pytest.mark.slow
 def test_the_demo_ends_with_a_report_that_holds_its_attack(oodscope, tmp_path, monkeypatch):
     monkeypatch.setenv("OODSCOPE_CACHE", str(tmp_path / "cache"))
     options = ("--images-per-class", 5, "--epochs", 1, "--no-generated", "--output", tmp_path / "out", "--json")

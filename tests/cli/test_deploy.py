@@ -172,6 +172,7 @@ def test_training_images_cannot_calibrate(fit, project):
     assert "calibration images also lie among the training images" in done.err
 
 
+@pytest.mark.slow
 def test_export(oodscope, project, fit, tmp_path):
     pytest.importorskip("onnxruntime")
     assert fit("--include-weights", detector="ebo").status == 0

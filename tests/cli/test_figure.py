@@ -15,6 +15,8 @@ from tests.report.paper_runs import evaluation
 from tests.runs.crossval import made_studies
 from tests.runs.generated.generated_world import NEAR, study
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):

@@ -17,6 +17,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", "-l", str(place)], check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("full", ["cache", "output"])
 def test_a_full_disk_stops_the_run_with_one_line(oodscope, small_disk, tmp_path, monkeypatch, full):
     places = {"cache": tmp_path / "cache", "output": tmp_path / "out"} | {full: small_disk / "place"}

@@ -5,6 +5,8 @@ import re
 from importlib.resources import as_file, files
 from pathlib import Path
 
+import pytest
+
 from oodscope.cli.demo import generated as judging_generated
 from oodscope.data.generated.files import open_generated
 from oodscope.execution.progress import SILENT
@@ -12,6 +14,7 @@ from oodscope.jobs.job import read_job
 from oodscope.runs.generated.run import GeneratedStudy
 
 
+@pytest.mark.slow
 def test_the_demo_judges_a_set_that_its_report_links(oodscope, tmp_path, monkeypatch):
     monkeypatch.setenv("OODSCOPE_CACHE", str(tmp_path / "cache"))
     home = tmp_path / "out" / "generated"

@@ -40,6 +40,7 @@ def done(outcome):
     return outcome.out
 
 
+@pytest.mark.slow
 def test_the_whole_road(oodscope, job):
     done(oodscope("run", "job.yaml"))
     (folder,) = (path.parent for path in job.glob("runs/*/run.json"))
@@ -70,6 +71,7 @@ def test_the_whole_road(oodscope, job):
     assert "superseded by knn-3: a test" in done(oodscope("leaderboard", "verify", "board"))
 
 
+@pytest.mark.slow
 def test_a_refused_entry_is_told_and_ends_with_status_1(oodscope, tmp_path):
     good, bad = enter(tmp_path / "board", "good"), copied(tmp_path / "board")
     edit(bad, lambda content: content["claims"][1].update(value=0.1))

@@ -1,9 +1,12 @@
 """``oodscope leaderboard build``: a folder of entries becomes a site."""
 
+import pytest
+
 from tests.leaderboard.leaderboard_world import edit, enter, few_replicates  # noqa: F401
 from tests.report.reading import read
 
 
+@pytest.mark.slow
 def test_a_folder_becomes_a_site_and_a_refused_entry_is_named(oodscope, tmp_path):
     board, site = tmp_path / "board", tmp_path / "site"
     enter(board)

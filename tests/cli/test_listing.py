@@ -27,6 +27,7 @@ def test_lists_names_and_json(oodscope, kind):
     assert all(name in table.out for name in listed)
 
 
+@pytest.mark.slow
 def test_nothing_heavy_is_imported_for_help_and_lists():
     script = (
         "import sys; from oodscope.cli.app import app\n"

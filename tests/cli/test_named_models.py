@@ -111,6 +111,7 @@ def small_dinov2(monkeypatch):
     return timm.create_model("test_vit2", num_classes=0, img_size=32)
 
 
+@pytest.mark.slow
 def test_dinov2_with_a_probe_and_with_a_head_of_its_own(bench, tmp_path, small_dinov2):
     save_file(contiguous(small_dinov2), tmp_path / "backbone.safetensors")
     spec = {"architecture": "dinov2:vits14", "weights": str(tmp_path / "backbone.safetensors")}
@@ -137,6 +138,7 @@ def test_dinov2_with_a_probe_and_with_a_head_of_its_own(bench, tmp_path, small_d
         made(bench, architecture="dinov2:vits16", weights="pretrained", probe={})
 
 
+@pytest.mark.slow
 def test_a_probe_on_timm_and_on_clip(bench, tmp_path):
     pytest.importorskip("open_clip")
     torch.manual_seed(0)

@@ -85,6 +85,7 @@ def test_the_whole_road_and_again_without_a_single_pass(evaluate, monkeypatch):
     assert second["run"]["benchmark_version"] == first["run"]["benchmark_version"]
 
 
+@pytest.mark.slow
 def test_without_validation_images_it_says_who_is_affected(evaluate):
     notes = content(evaluate(*FOLDERS, "--transform", TRANSFORM))["run"]["notes"]
     assert notes == ["no id_val: react learned from id_train instead of held-out images; no search can run"]
@@ -93,12 +94,14 @@ def test_without_validation_images_it_says_who_is_affected(evaluate):
     assert "has no id_val; without it parameters cannot be searched" in last_line(tuned)
 
 
+@pytest.mark.slow
 def test_sets_can_be_named(evaluate):
     words = ("--id-test", "test", "--id-train", "train", "--transform", TRANSFORM, "--near", "odd=deep/noise")
     assert "odd" in content(evaluate(*words))["run"]["sets"]
     assert "give each of its sets a name of its own" in last_line(evaluate(*words, "--near", "lookalikes"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -133,6 +136,7 @@ class TestSomeOfTheClasses:
         (own / "classes.txt").write_text("\n".join(self.ORDER) + "\n")
         return own
 
+    @pytest.mark.slow
     def test_labels_are_matched_by_name(self, evaluate, six):
         import pandas as pd
 
@@ -155,6 +159,7 @@ class TestSomeOfTheClasses:
         line = last_line(evaluate(*words, weights="six.safetensors"))
         assert "'id_train' has the class 'cat', which is not among the in-distribution classes. Did you mean" in line
 
+    @pytest.mark.slow
     def test_every_detector_bears_classes_without_images(self, evaluate, six):
         words = (*FOLDERS, "--id-val", "val", "--transform", TRANSFORM, "--classes", "classes.txt")
         found = content(evaluate(*words, "--detectors", "all", weights="six.safetensors"))

@@ -16,6 +16,7 @@ def home(tmp_path_factory):
     return home
 
 
+@pytest.mark.slow
 def test_it_writes_one_page_over_all_runs_below(oodscope, home, tmp_path):
     outcome = oodscope("report", home, "--output", tmp_path / "all" / "page.html", "--title", "Mine & yours")
     assert outcome.status == 0, outcome
@@ -28,6 +29,7 @@ def test_it_writes_one_page_over_all_runs_below(oodscope, home, tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_several_folders_are_named_one_by_one(oodscope, home, tmp_path):
     other = make_result().save(tmp_path / "other")
     outcome = oodscope("report", home / "evaluations", other)

@@ -100,6 +100,7 @@ class TestWorks:
         assert outcome.status == 0, outcome
         assert {row["tuning"] for row in json.loads(outcome.out)["measurements"] if row["detector"]} == {"ood_val"}
 
+    @pytest.mark.slow
     def test_unreadable_images_can_be_skipped_and_are_counted(self, oodscope, project):
         (project / "grain" / "bad.png").write_bytes(b"no image")
         stopped = oodscope("run", project / "job.yaml", "--output", project / "out")
@@ -132,6 +133,7 @@ MISTAKES = {
 
 
 class TestMistakes:
+    @pytest.mark.slow
     @pytest.mark.parametrize("kind", MISTAKES)
     def test_one_clear_line_and_nothing_written(self, oodscope, project, kind):
         if kind == "cuda that is not there":
@@ -194,6 +196,7 @@ class TestMistakes:
 class TestEnsembles:
     """Several files, or several trainings, are judged as one."""
 
+    @pytest.mark.slow
     def test_from_several_files(self, project, oodscope):
         other, _ = create_model("small_cnn", num_classes=3)
         save_file(other.state_dict(), project / "other.safetensors")
@@ -201,6 +204,7 @@ class TestEnsembles:
         change(project / "job.yaml", "[msp, {knn: {k: 3}}, react+mls]", "[msp, mutual_information, ensemble_entropy]")
         assert "2 x small_cnn" in oodscope("run", project / "job.yaml", "--output", project / "out", "--json").out
 
+    @pytest.mark.slow
     def test_trained_here(self, project, oodscope):
         change(
             project / "job.yaml",
@@ -230,6 +234,7 @@ class TestStatistics:
         command += [project / "bench.yaml", "--detectors", "msp,ebo", "--output", project / "out", "--device", "cpu"]
         return oodscope(*command, *more)
 
+    @pytest.mark.slow
     def test_seeds_end_to_end(self, project, oodscope):
         done = self.evaluate(oodscope, project, "--as-seeds", "--json")
         assert done.status == 0, done.err

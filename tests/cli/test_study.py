@@ -34,6 +34,7 @@ def record(folder):
     return json.loads((folder / "run.json").read_text())["record"]
 
 
+@pytest.mark.slow
 def test_every_model_once(oodscope, study, tmp_path):
     out = tmp_path / "out"
     first = oodscope("run", study, "--output", out)

@@ -38,6 +38,7 @@ def wait_inside(progress, lines) -> None:
         until(lambda: lines and lines[-1][1].done == 2)
 
 
+@pytest.mark.slow
 def test_an_evaluation_is_seen_while_it_runs_and_found_afterwards(heard, monkeypatch, tmp_path):
     def evaluated(_job, _detectors, progress):
         wait_inside(progress, heard)

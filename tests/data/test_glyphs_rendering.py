@@ -73,6 +73,7 @@ def test_other_sets_have_their_own_classes(splits: dict[str, GlyphSplit]) -> Non
     assert splits["digits"].class_names == tuple(f"digit {value}" for value in range(10))
 
 
+@pytest.mark.slow
 def test_same_call_same_bytes_in_another_process(splits: dict[str, GlyphSplit]) -> None:
     code = (
         "import hashlib\n"

@@ -3,14 +3,15 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
 from oodscope.data.preprocess import Preprocess
+from tests.examples import examples
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(8, 70), st.integers(8, 70), st.integers(4, 40), st.integers(0, 30), st.integers(0, 99))
 def test_resize_and_crop_are_torchvisions(height, width, size, extra, seed):
     from torchvision import transforms

@@ -13,6 +13,8 @@ from oodscope.deploy import onnx as exporting
 from oodscope.deploy.onnx import OUTPUTS, ScorerGraph, draw, export_onnx
 from tests.tiny import classifier, images, imageset
 
+pytestmark = pytest.mark.slow
+
 onnxruntime = pytest.importorskip("onnxruntime")
 
 CHECKED = ["ash", "ebo", "gen", "knn", "mds", "mls", "msp", "openmax", "react", "react+gen", "vim"]

@@ -75,6 +75,7 @@ np.savez(sys.argv[1] + "/found.npz", **found)
 """
 
 
+@pytest.mark.slow
 def test_every_detector_scores_bit_equal_in_a_fresh_process(scorers, tmp_path):
     pixels, _ = images(20, 5)
     np.save(tmp_path / "pixels.npy", pixels)
@@ -87,6 +88,7 @@ def test_every_detector_scores_bit_equal_in_a_fresh_process(scorers, tmp_path):
             assert np.array_equal(found[name], scorers[name].score(pixels)), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_an_image_alone_scores_as_in_a_batch(scorers, name):
     pixels, _ = images(12, 6)

@@ -27,7 +27,9 @@ def test_every_detector_has_a_twin():
     assert sorted(TWINS) == DETECTORS.names()
 
 
-@pytest.mark.parametrize("kind", WORLDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.slow if kind == "many classes" else ()) for kind in WORLDS]
+)
 @pytest.mark.parametrize(("name", "params"), [(n, p) for n, (_, cases) in TWINS.items() for p in cases])
 def test_agrees_with_its_twin(name, params, kind):
     train, val, test = world(**WORLDS[kind])

@@ -14,6 +14,7 @@ from oodscope.detectors.base import Detector, Needs, Paper
 from oodscope.detectors.registry import DETECTORS, create_detector
 from oodscope.detectors.saving import load_detector
 from oodscope.detectors.tuning import tune
+from tests.detectors.cases import each
 from tests.detectors.worlds import activations, world
 
 NAMES = [*DETECTORS.names(), "react+msp"]
@@ -26,7 +27,7 @@ def fitted(name, seed=0, **params):
     return detector, activations(test, detector.probes)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", each(NAMES))
 def test_noise_scores_above_data(name):
     """Larger = more OOD: training-like rows against rows with logits near uniform and features off the data."""
     rng = np.random.default_rng(1)
@@ -60,7 +61,7 @@ def test_noise_scores_above_data(name):
     assert outside.median() > inside.quantile(0.95)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", each(NAMES))
 def test_row_order_and_chunk_size_do_not_matter(name, monkeypatch):
     detector, test = fitted(name)
     whole = detector.score(test)
@@ -71,7 +72,7 @@ def test_row_order_and_chunk_size_do_not_matter(name, monkeypatch):
     assert torch.allclose(in_sevens, whole, rtol=1e-6, atol=1e-6 * float(whole.std()))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", each(NAMES))
 def test_saved_and_loaded_scores_are_equal(name, tmp_path):
     detector, test = fitted(name)
     detector.save(tmp_path / "detector.safetensors")
@@ -80,7 +81,7 @@ def test_saved_and_loaded_scores_are_equal(name, tmp_path):
     assert loaded.score(test).equal(detector.score(test))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", each(NAMES))
 def test_clone_keeps_parameters_and_forgets_the_fit(name):
     detector, _ = fitted(name)
     twin = clone(detector)
@@ -88,7 +89,7 @@ def test_clone_keeps_parameters_and_forgets_the_fit(name):
     assert not twin.fitted
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", each(NAMES))
 def test_nan_is_refused_by_name_and_row(name):
     detector, test = fitted(name)
     columns = {key: test[key].clone() for key in test if key != "prediction"}
@@ -101,7 +102,7 @@ def test_nan_is_refused_by_name_and_row(name):
         detector.score(broken)
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if Needs.TRAIN in create_detector(n).needs])
+@pytest.mark.parametrize("name", each(n for n in NAMES if Needs.TRAIN in create_detector(n).needs))
 def test_unfitted_detector_says_so(name):
     _, test = fitted(name)
     with pytest.raises(DetectorError, match="not fitted"):
@@ -129,8 +130,10 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("kind", ODD)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.slow if kind == "a thousand classes" else ()) for kind in ODD]
+)
+@pytest.mark.parametrize("name", each(NAMES))
 def test_odd_worlds_give_finite_scores(name, kind):
     train, val, test = ODD[kind]()
     # a network that is sometimes right: without any right answer openmax has nothing to learn, and says so
@@ -143,7 +146,9 @@ def test_odd_worlds_give_finite_scores(name, kind):
     assert len(scores) == len(test["labels"])
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if create_detector(n).learns and create_detector(n).get_params()])
+@pytest.mark.parametrize(
+    "name", each(n for n in NAMES if create_detector(n).learns and create_detector(n).get_params())
+)
 def test_setting_any_parameter_unfits(name):
     for parameter in create_detector(name).get_params(deep=False):
         detector, test = fitted(name)

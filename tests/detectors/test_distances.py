@@ -71,6 +71,7 @@ class TestClassGaussians:
         ours = fitted_to(train, "rmds").score(activations(far))
         assert_close(ours, distances.rmds(train, {"features": far["features"].astype(np.float32).astype(float)}))
 
+    @pytest.mark.slow
     def test_more_classes_than_features(self):
         train, _, test = world(classes=1000, width=16, n=4000)
         assert_close(fitted_to(train, "rmds").score(activations(test)), fast_rmds(train, test))
@@ -305,6 +306,7 @@ class TestOpenGAN:
         expected = network.double().eval()(points.double()).squeeze(1)
         assert torch.allclose(answer(folded(network), points.double()), expected)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("kind", WORLDS)
     def test_equal_scores_from_equal_state(self, kind):
         train, _, test = world(**WORLDS[kind])
@@ -322,6 +324,7 @@ class TestOpenGAN:
         assert first.equal(again)
         assert not first.equal(other)
 
+    @pytest.mark.slow
     def test_outliers_choose_among_the_discriminators(self):
         train, val, test = (activations(rows) for rows in world())
         chosen = create_detector("opengan", rounds=6).fit(train, val, ood_val=test)
@@ -329,6 +332,7 @@ class TestOpenGAN:
         auroc = [Ranking(d.score(val).numpy(), d.score(test).numpy()).auroc for d in (chosen, blind)]
         assert auroc[0] >= auroc[1]
 
+    @pytest.mark.slow
     def test_a_longer_search_never_ends_lower(self):
         train, val, test = (activations(rows) for rows in world())
         detectors = [create_detector("opengan", rounds=n, lr=1e-2).fit(train, val, ood_val=test) for n in range(1, 7)]

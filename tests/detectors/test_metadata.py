@@ -13,6 +13,7 @@ from oodscope.base.catalog import catalog
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.base import Cost, Needs, Offer
 from oodscope.detectors.registry import DETECTORS, create_detector
+from tests.detectors.cases import each
 from tests.detectors.worlds import activations, world
 
 NAMES = DETECTORS.names()
@@ -40,7 +41,7 @@ def fitted_on(detector, train, val):
     return detector.fit(None, only(val, detector)) if Needs.HELD_OUT in needs else detector
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", each(NAMES))
 def test_what_it_needs_is_enough(name):
     train, val, test = world()
     detector = fitted_on(create_detector(name), train, val)
@@ -54,7 +55,7 @@ def unlabelled(rows):
     return {"labels": np.full(len(rows["labels"]), -1)}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", each(NAMES))
 def test_each_thing_it_needs_is_missed(name):
     train, val, test = world()
     detector = fitted_on(create_detector(name), train, val)
@@ -69,7 +70,7 @@ def test_each_thing_it_needs_is_missed(name):
             detector.score(lacking)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if Needs.LABELS in create_detector(name).needs])
+@pytest.mark.parametrize("name", each(name for name in NAMES if Needs.LABELS in create_detector(name).needs))
 def test_labels_are_needed_where_it_says_so(name):
     train, val, _ = world()
     detector = create_detector(name)
@@ -77,7 +78,7 @@ def test_labels_are_needed_where_it_says_so(name):
         detector.fit(only(train, detector, without=("labels",)), only(val, detector, without=("labels",)))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", each(NAMES))
 def test_probes_are_declared(name):
     needs, probes = create_detector(name).needs, create_detector(name).probes
     assert bool(probes) == bool(needs & (Needs.GRADIENTS | Needs.MAPS | Needs.MEMBERS | Needs.NEGATIVES))
@@ -97,7 +98,7 @@ def state_bytes(name, rows):
     return detector, sum(value.numel() * value.element_size() for value in tensors)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", each(NAMES))
 def test_the_cost_class(name):
     detector, small = state_bytes(name, 600)
     _, large = state_bytes(name, 1800)
@@ -119,7 +120,7 @@ def test_the_cost_class(name):
         assert not passes
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", each(NAMES))
 def test_signed_features(name):
     train, val, test = world()
     for rows in (train, val, test):
@@ -161,7 +162,7 @@ def test_what_is_not_there_is_named_beforehand(lacking, flag):
         assert (detector.why_not(offer) is not None) == bool(detector.needs & flag), name
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", each(NAMES))
 def test_the_catalogue_says_the_same(name):
     entry, cls = catalog("detectors")[name], DETECTORS.get(name)
     assert entry["cost"] == cls.cost

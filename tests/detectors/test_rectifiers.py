@@ -79,6 +79,7 @@ class TestTopShare:
         assert create_detector(f"{name}+msp").id == f"{name}+msp"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in NAMES if create_detector(n).grid])
 def test_the_grid_at_once_equals_the_grid_one_by_one(name):
     train, val, test = world(width=20)
@@ -94,6 +95,7 @@ def test_the_grid_at_once_equals_the_grid_one_by_one(name):
     assert not detector.fitted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("shape", [{"classes": 2}, {"classes": 1000, "n": 1200, "width": 16}])
 def test_two_classes_and_a_thousand(name, shape):

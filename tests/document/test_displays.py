@@ -29,6 +29,7 @@ def numbers(html):
     return {float(each.attributes["data-value"]) for each in read(html).every() if "data-value" in each.attributes}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SHOWN)
 def test_well_formed_and_without_a_colour_or_a_script(kind):
     html = SHOWN[kind]()._repr_html_()

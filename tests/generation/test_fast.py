@@ -19,6 +19,8 @@ from oodscope.models.classifier.head import Head
 from oodscope.models.generators.stylegan import GeneratorShape, StyleGenerator
 from tests.tiny import imageset
 
+pytestmark = pytest.mark.slow
+
 SIDE = oods.Preprocess(size=16)
 
 

@@ -26,6 +26,8 @@ from oodscope.models.generators.saved import load_generator, read_record
 from oodscope.models.generators.stylegan import GeneratorShape
 from tests.generation.interrupting import Stopper, save_at_every_step
 
+pytestmark = pytest.mark.slow
+
 TINY = GanRecipe(steps=7, batch_size=8, latent=4, width=2, discriminator_width=2, r1=1.0, r1_every=3)
 
 

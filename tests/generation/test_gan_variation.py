@@ -94,6 +94,7 @@ class Mingled(Own):
         return super().forward(latents - latents.mean(0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("generator", "options", "said"),
     [

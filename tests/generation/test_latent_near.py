@@ -18,6 +18,8 @@ from oodscope.generation.variations.gan import GanVariation
 from tests import tiny
 from tests.generation.toys import Shift
 
+pytestmark = pytest.mark.slow
+
 
 class Painter(nn.Module):
     """A linear generator of 8x8 pictures."""

@@ -30,6 +30,8 @@ from oodscope.models.generators.saved import load_generator
 from tests import tiny
 from tests.generation.interrupting import Stopper, save_at_every_step
 
+pytestmark = pytest.mark.slow
+
 CPU = torch.device("cpu")
 TINY = NearRecipe(steps=4, fine_steps=4, batch_size=8, latent=4, width=4, discriminator_width=4)
 IMAGES = tiny.imageset("id_train", 64, 1)

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from oodscope.base.errors import DataError
 from oodscope.generation.sets.recombination import recombine
+from tests.examples import examples
 
 
 def world(seed, height=9, width=7, channels=3, count=12, classes=3):
@@ -17,7 +18,7 @@ def world(seed, height=9, width=7, channels=3, count=12, classes=3):
 
 
 @given(st.integers(0, 1000), st.integers(2, 5), st.integers(2, 3), st.integers(5, 11))
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_every_cell_is_a_patch_of_its_source(seed, pieces, sources, height):
     pixels, labels = world(seed, height)
     made = recombine(pixels, labels, 8, seed=seed, pieces=pieces, sources=sources)

@@ -13,6 +13,8 @@ from oodscope.generation.search.energy import RankProbit, Standardised
 from oodscope.generation.search.search import search
 from tests.generation.toys import FLAT, SLOPE, Ball, Pixels, energy
 
+pytestmark = pytest.mark.slow
+
 GIBBS = 1 / 3 - math.exp(-3) / (1 - math.exp(-3))
 """The mean of p(z) = exp(-3z) on [0, 1]: 0.28094."""
 

@@ -119,6 +119,7 @@ class Rising(Shift):
         return (images + points[:, :, None, None]).clamp(0, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fast", [False, True])
 def test_an_attacked_detector_never_ranks_better_than_a_clean_one(fast, monkeypatch):
     from oodscope.generation.search import fast as compiling
@@ -225,6 +226,7 @@ search(FunctionScorer(slow), Pixels(2), create_sampler("mh"), [10, 40], chains=2
 """
 
 
+@pytest.mark.slow
 def test_a_killed_search_goes_on_after_its_last_block(tmp_path):
     child = subprocess.Popen([sys.executable, "-c", CHILD, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert child.stdout.readline() == "ready\n"

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from oodscope.base.errors import DataError, ModelError
@@ -16,6 +16,7 @@ from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.classifier.ensemble import Ensemble
 from oodscope.models.small.cnn import small_cnn
 from tests import tiny
+from tests.examples import examples
 
 
 def slow_information(probabilities):
@@ -37,7 +38,7 @@ def softmax(logits):
 
 
 @given(st.integers(0, 10_000), st.integers(2, 5), st.integers(2, 6), st.sampled_from([0.1, 1.0, 20.0, 300.0]))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_agrees_with_slow_and_numpy_references(seed, members, classes, scale):
     logits = np.random.default_rng(seed).normal(size=(members, 4, classes)) * scale
     found = information(torch.from_numpy(logits)).numpy()

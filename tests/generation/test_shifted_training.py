@@ -22,6 +22,8 @@ from oodscope.models.generators.saved import load_generator
 from tests import tiny
 from tests.generation.interrupting import Stopper, save_at_every_step
 
+pytestmark = pytest.mark.slow
+
 TINY = ShiftedRecipe(steps=4, batch_size=8, width=4, discriminator_width=4)
 IMAGES = tiny.imageset("id_train", 64, 1)
 

@@ -102,6 +102,7 @@ def test_nothing_is_asked_of_the_device_nor_sent_to_it(name, monkeypatch):
     assert varied.shape == images.shape
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["affine+color", "linf", "blend", "corruption:impulse_noise"])
 def test_one_graph_without_breaks(name):
     variation, images = made(name), pictures()
@@ -111,6 +112,7 @@ def test_one_graph_without_breaks(name):
     assert (compiled(points, images) - variation(points, images)).abs().max() < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in NAMES if "corruption" not in name])
 def test_gradients_are_those_of_differences(name):
     variation = made(name, (3, 4, 4))

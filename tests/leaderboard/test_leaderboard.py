@@ -33,6 +33,8 @@ from oodscope.runs.evaluation.run import Result
 from tests.leaderboard.leaderboard_world import ABOUT, activations, edit, enter, few_replicates, run, store  # noqa: F401
 from tests.tiny import benchmark, classifier
 
+pytestmark = pytest.mark.slow
+
 ALL = ("standard", "full_spectrum", "human_centric")
 
 

@@ -10,6 +10,7 @@ from oodscope.metrics.resampling.bootstrap import percentile_interval
 from oodscope.metrics.resampling.resampling import bootstrap_each
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("auroc", "n"), [(0.6, 50), (0.9, 200), (0.95, 50)])
 def test_both_intervals_of_an_auroc_and_that_of_fpr95(auroc, n):
     cases = 400

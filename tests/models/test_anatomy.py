@@ -23,6 +23,7 @@ def test_the_stages_of_a_resnet_are_its_four_layers():
     assert anatomy("resnet18_32").stages == ("layer1", "layer2", "layer3", "layer4")
 
 
+@pytest.mark.slow
 def test_the_stages_of_a_vgg_end_before_each_pooling():
     model, _ = create_model("torchvision:vgg11", num_classes=7)
     found = Classifier(model, Preprocess(size=64), device="cpu").anatomy.stages

@@ -70,6 +70,7 @@ def check_found(classifier: Classifier, size: int, path: str, dim: int) -> None:
     assert hooks(classifier.model) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "size", "path", "dim", "options"), TORCHVISION, ids=[row[0] for row in TORCHVISION])
 def test_torchvision_heads(name: str, size: int, path: str, dim: int, options: dict[str, int]) -> None:
     torch.manual_seed(0)
@@ -77,6 +78,7 @@ def test_torchvision_heads(name: str, size: int, path: str, dim: int, options: d
     check_found(classify(model, size), size, path, dim)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "size", "path", "dim", "options"), TIMM, ids=[row[0] for row in TIMM])
 def test_timm_heads(name: str, size: int, path: str, dim: int, options: dict[str, int]) -> None:
     torch.manual_seed(0)

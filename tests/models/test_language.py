@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
@@ -26,6 +26,7 @@ from oodscope.models.zoo.zero_shot import (
     read_words,
     zero_shot,
 )
+from tests.examples import examples
 
 WIDTH = 6
 
@@ -96,7 +97,7 @@ def test_negative_labels_come_out_beside_the_logits(tmp_path):
     assert Classifier(other, Preprocess(size=8), device="cpu").fingerprint != classifier.fingerprint
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(2, 30), st.integers(1, 12), st.floats(0, 0.9), st.integers(1, 40), st.integers(0, 99))
 def test_mining_takes_the_words_farthest_from_all_but_a_share_of_the_classes(words, classes, share, count, seed):
     rng = np.random.default_rng(seed)

@@ -215,6 +215,7 @@ SMALL = [
 """Light networks of many families; ten are drawn. benchmarks/heads_found.py draws from all of timm."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", random.Random(0).sample(SMALL, 10))
 def test_the_head_is_found_without_help(name):
     torch.manual_seed(0)

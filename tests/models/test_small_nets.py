@@ -37,6 +37,7 @@ def features_and_logits(model: nn.Module, images: Tensor) -> tuple[Tensor, Tenso
     return caught[0], logits
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", [28, 32])
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("name", QUICK)
@@ -55,6 +56,7 @@ def test_head_is_linear_in_the_features(name: str) -> None:
     assert [m for m in model.modules() if isinstance(m, nn.Linear)][-1] is model.fc
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NON_NEGATIVE)
 def test_features_are_non_negative_where_claimed(name: str) -> None:
     features, _ = features_and_logits(built(name), torch.randn(4, 3, 32, 32))
@@ -79,12 +81,14 @@ def test_transformer_layers_start_out_different() -> None:
     assert not torch.equal(weights[0], weights[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL_NETS)
 def test_size_is_the_documented_one(name: str) -> None:
     parameters = sum(parameter.numel() for parameter in SMALL_NETS[name]().parameters())
     assert parameters / 1e6 == pytest.approx(MILLIONS[name], rel=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUICK)
 def test_gradients_reach_every_parameter(name: str) -> None:
     model = SMALL_NETS[name](num_classes=5)

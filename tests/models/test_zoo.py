@@ -49,6 +49,7 @@ def same_weights(a: nn.Module, b: nn.Module) -> bool:
     return mine.keys() == yours.keys() and all(torch.equal(mine[name], yours[name]) for name in mine)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_every_small_network_is_made_runs_and_has_a_head(name: str) -> None:
     model, transform = create_model(name, num_classes=7)
@@ -66,6 +67,7 @@ def test_the_catalogue_lists_every_small_network_where_it_is() -> None:
         assert getattr(import_module(module), attribute) is SMALL_NETS[name]
 
 
+@pytest.mark.slow
 def test_importing_the_station_imports_no_library_of_networks() -> None:
     libraries = ("timm", "torchvision", "transformers", "open_clip")
     check = f"import sys, oodscope.models; sys.exit(any(n in sys.modules for n in {libraries}))"

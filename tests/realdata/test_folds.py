@@ -23,6 +23,7 @@ def cifar100(folder, name):
     return made, extras["coarse_names"][extras["coarse_labels"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cifar100_test", "cifar100_train_25k"])
 def test_every_image_has_its_published_superclass(real_data, name):
     made, coarse = cifar100(real_data, name)

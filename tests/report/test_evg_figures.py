@@ -16,6 +16,8 @@ from oodscope.runs.opened import OpenedRuns
 from tests.generation.toys import Shift
 from tests.tiny import benchmark
 
+pytestmark = pytest.mark.slow
+
 EVIL = "$_{$<&"
 SCORERS = {
     "mean": oods.FunctionScorer(lambda images: images.mean(dim=(1, 2, 3))),

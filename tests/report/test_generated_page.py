@@ -17,6 +17,8 @@ from oodscope.runs.generated.run import GeneratedStudy
 from tests.report.reading import read
 from tests.runs.generated.generated_world import EVIL, NEAR, SHIFTED, study
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def done():

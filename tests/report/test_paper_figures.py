@@ -22,6 +22,8 @@ from oodscope.runs.opened import OpenedRuns
 from tests.report.paper_runs import DETECTORS, evaluation
 from tests.runs.crossval.crossval_factory import make_table
 
+pytestmark = pytest.mark.slow
+
 NAMES = [figure.name for module in (openood, human, crossval) for figure in module.FIGURES]
 
 

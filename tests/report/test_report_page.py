@@ -18,6 +18,8 @@ from oodscope.runs.evaluation.run import Result
 from tests.report.reading import read
 from tests.results.factory import make_record, make_result, make_scores
 
+pytestmark = pytest.mark.slow
+
 EVIL = """<script>alert("1")</script>'"><img src=x onerror=alert(2)>{{ 7*7 }}"""
 
 

@@ -70,6 +70,7 @@ def test_perceptual_distances(done):
     check_bars(panel, {name: done.sanity.of(name).perceptual for name in (SHIFTED, DIM)}, [SHIFTED])
 
 
+@pytest.mark.slow
 def test_auroc_by_network(done):
     figure = drawn("rtb-6", done, done)
     rows = done.separation()

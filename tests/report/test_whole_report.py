@@ -18,6 +18,8 @@ from tests.report.reading import read
 from tests.report.whole_runs import every_kind, judged, table
 from tests.results.factory import make_result
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):

@@ -24,6 +24,7 @@ def small(run: str, rows: int = 12) -> Result:
     return Result(make_record(run), Measurements.from_dataframe(few), make_result().scores)
 
 
+@pytest.mark.slow
 def test_runs_and_measurements_come_back_equal(store_location):
     store = ResultStore(store_location)
     store.add(make_result())
@@ -92,6 +93,7 @@ def kill_in_the_middle(path: str) -> None:
     store.add(small("half"))
 
 
+@pytest.mark.slow
 def test_a_process_killed_in_the_middle_leaves_nothing(store_location):
     store = ResultStore(store_location)
     store.add(small("before"))
@@ -110,6 +112,7 @@ def write_many(path: str, writer: int) -> None:
         ResultStore(path).add(small(f"writer {writer}, run {number}"))
 
 
+@pytest.mark.slow
 def test_processes_write_at_the_same_time_from_the_first_moment(store_location):
     make_result()  # computed once, before the fork
     writers = [get_context("fork").Process(target=write_many, args=(store_location, writer)) for writer in range(3)]
@@ -179,6 +182,7 @@ def test_a_password_is_never_shown():
     assert "reader" in shown and "secret" not in shown
 
 
+@pytest.mark.slow
 def test_tables_need_no_torch():
     code = "import sys, oodscope.results, oodscope.report; sys.exit('torch' in sys.modules)"
     subprocess.run(
@@ -192,6 +196,7 @@ def forget_columns(store: ResultStore, table: str, columns: list[str]) -> None:
             connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {name}"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", [["peak_mib"], ["class_low", "class_high", "rank_low", "rank_high", "peak_mib"]])
 def test_an_older_database_can_be_read_as_it_is(store_location, lost):
     ResultStore(store_location).add(small("old", rows=3))
@@ -236,6 +241,7 @@ def add_one(location: str, start, number: int) -> None:
     store.add(small(f"run {number}", rows=3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", [[], ["peak_mib", "rank_low"]])
 def test_many_processes_may_make_the_tables_at_once(store_location, lost):
     small("x", rows=3)

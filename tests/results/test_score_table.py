@@ -5,11 +5,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from oodscope.base.errors import DataError, OodscopeError, UnknownNameError
 from oodscope.results.scoretable import COLUMNS, ScoreTable
+from tests.examples import examples
 from tests.results.factory import SETS, make_scores
 
 
@@ -33,7 +34,8 @@ detector_ids = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=
 )
 
 
-@settings(max_examples=40, deadline=None)
+@pytest.mark.slow
+@examples(40)
 @given(
     st.dictionaries(
         detector_ids,

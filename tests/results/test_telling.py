@@ -64,6 +64,7 @@ def test_the_store_hears_where_the_evaluation_is_and_that_it_has_ended(quick):
     assert store.forgotten == [line.id] and len({each.id for each in store.lines}) == 1
 
 
+@pytest.mark.slow
 def test_it_is_told_at_most_once_per_interval_however_often_it_advances(monkeypatch):
     monkeypatch.setattr(telling, "_SECONDS", 0.2)
     store = Heard()

@@ -42,6 +42,7 @@ def home(tmp_path_factory):
     return home
 
 
+@pytest.mark.slow
 def test_every_kind_is_found_below_one_folder(home):
     runs = open_runs([home])
     assert [result.record.id for result in runs.results] == [make_result().record.id]
@@ -62,6 +63,7 @@ def test_protocols_are_named_once_and_in_one_order(home):
     assert OpenedRuns(results=(make_result(),)).protocols() == expected[:2]
 
 
+@pytest.mark.slow
 def test_places_keep_their_order(home, tmp_path):
     other = make_result("glyphs-small_cnn-1").save(tmp_path / "a")
     ids = [result.record.id for result in open_runs([home / "b", other]).results]

@@ -33,6 +33,7 @@ def get(path: str = "/", close: bool = True) -> bytes:
     return f"GET {path} HTTP/1.1\r\nHost: x\r\n{'Connection: close' if close else 'X: y'}\r\n\r\n".encode()
 
 
+@pytest.mark.slow
 def test_a_head_that_does_not_come_is_given_up(monkeypatch):
     monkeypatch.setattr(connection, "HEAD_SECONDS", 0.4)
     monkeypatch.setattr(connection, "LINGER_SECONDS", 0.1)
@@ -64,6 +65,7 @@ def test_an_answer_may_take_longer_than_a_head(monkeypatch):
         assert until_closed(client).endswith(b"done")
 
 
+@pytest.mark.slow
 def test_a_second_request_over_one_connection_has_its_own_time(monkeypatch):
     monkeypatch.setattr(connection, "HEAD_SECONDS", 1.5)
     monkeypatch.setattr(connection, "LINGER_SECONDS", 0.1)

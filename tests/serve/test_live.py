@@ -21,6 +21,8 @@ from tests.serve.live import SECRET, Live
 from tests.serve.load import load
 from tests.serve.world import files_of, make_entry, upload
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def live(tmp_path_factory):
@@ -116,9 +118,18 @@ def test_a_folder_that_is_no_entry_does_not_take_the_board_away(live):
     (live.board / "broken").rmdir()
 
 
-def test_a_kill_during_submissions_leaves_no_half_entry(live, tmp_path):
+@pytest.mark.parametrize("kills", [1, pytest.param(10, marks=pytest.mark.soak)])
+def test_a_kill_during_submissions_leaves_no_half_entry(live, tmp_path, kills):
+    for kill in range(kills):
+        kill_during_submissions(
+            live, tmp_path, [f"killed-{kills}-{kill}-{n}" for n in range(2)], 200 * kills + 2 * kill
+        )
+
+
+def kill_during_submissions(live, folder, names, seed):
+    """Two entries are on their way when the server dies; afterwards each is there whole, or can be handed in again."""
     known = entries(live)
-    bodies = [upload(tmp_path / f"{n}", f"killed-{n}", 200 + n) for n in range(2)]
+    bodies = [upload(folder / name, name, seed + n) for n, name in enumerate(names)]
     # one is in the middle of its upload, one is being checked
     halfway = socket.create_connection(("127.0.0.1", live.port))
     head = (
@@ -136,15 +147,15 @@ def test_a_kill_during_submissions_leaves_no_half_entry(live, tmp_path):
     halfway.close()
     checked.close()
     there = {path.name for path in live.board.iterdir() if not path.name.startswith(".")}
-    assert known <= there <= {*known, "killed-1"}
+    assert known <= there <= {*known, names[1]}
     for name in there:
         assert set(files_of(live.board / name)) == {"entry.json", "scores.parquet"}
     live.start()
     assert list(incoming.glob("upload-*")) == []
     assert entries(live) == there
-    for n, body in enumerate(bodies):
-        assert live.submit(body)[0] == (409 if f"killed-{n}" in there else 201)
-    assert entries(live) == {*known, "killed-0", "killed-1"}
+    for name, body in zip(names, bodies):
+        assert live.submit(body)[0] == (409 if name in there else 201)
+    assert entries(live) == {*known, *names}
 
 
 def kept_until(step: int, ready: Path, place: Path) -> None:

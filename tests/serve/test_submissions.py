@@ -77,6 +77,7 @@ def refused(server, app, headers, body, status: int, words: str) -> None:
     assert left(server) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["zip", "folder in a zip", "tar.gz", "form", "reported only"])
 def test_an_entry_is_kept_byte_for_byte(server, app, tmp_path, kind):
     name = kind.replace(" ", "-").replace(".", "-")
@@ -213,6 +214,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", HOSTILE)
 def test_what_is_no_entry_is_refused_in_one_line(server, app, files, case):
     headers, make, words = HOSTILE[case]

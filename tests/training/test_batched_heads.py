@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import oodscope.training.heads.training as grouping
@@ -12,6 +12,7 @@ from oodscope.training.heads.deck import Deck, keep_share, kept, seeded, uniform
 from oodscope.training.heads.recipe import HeadRecipe
 from oodscope.training.heads.task import HeadTask
 from oodscope.training.heads.training import train_heads
+from tests.examples import examples
 from tests.training.head_reference import Reference
 from tests.training.training_toys import Listener
 
@@ -69,6 +70,7 @@ def exposures(tasks, heads):
     return [task._replace(outliers=rows, start=head) for task, rows, head in zip(tasks, outliers, heads)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES, ids=str)
 def test_a_plain_loop_finds_the_same_weights(change):
     recipe = RECIPE.model_copy(update=change)
@@ -90,6 +92,7 @@ def test_a_plain_loop_exposed_to_outliers_finds_the_same_weights():
         assert (head.epoch, head.val_accuracy) == (3, pytest.approx(accuracy, abs=1e-12))
 
 
+@pytest.mark.slow
 def test_alone_or_together_in_any_order_and_any_groups(monkeypatch):
     recipe, tasks = RECIPE.model_copy(update={"epochs": 9}), folds(4)
     together = train(recipe, tasks)
@@ -154,6 +157,7 @@ def test_they_learn_and_exposure_flattens_outliers():
         assert surest[1] < surest[0] - 0.1
 
 
+@pytest.mark.slow
 def test_rare_classes_count_as_much_as_frequent_ones():
     def recall(balanced):
         recipe = RECIPE.model_copy(update={"balanced": balanced, "epochs": 25, "patience": 0})
@@ -216,7 +220,7 @@ def test_unusable_tables_are_one_line():
         train_heads(RECIPE, X * float("nan"), Y, [task], CLASSES, device="cpu")
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=5), st.integers(1, 9), st.integers(0, 2**63))
 def test_an_epoch_deals_every_row_once_in_batches_of_nearly_equal_size(lengths, steps, seed):
     rows = [np.arange(length) * 3 + place for place, length in enumerate(lengths)]

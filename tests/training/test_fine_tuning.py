@@ -49,6 +49,7 @@ NETWORKS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_new_head_is_the_head_that_a_classifier_finds(name):
     build, path, width = NETWORKS[name]
@@ -91,6 +92,7 @@ def test_networks_without_one_last_layer_are_refused():
         replace_head(nn.Linear(7, 4), 3)
 
 
+@pytest.mark.slow
 def test_a_pretrained_network_learns_other_classes_and_then_what_is_none_of_them():
     transform, images, val = Preprocess(size=32), colours(240), colours(60, seed=1)
     recipe = FineTune(learning_rate=0.003, batch_size=32, epochs=8, patience=3, hidden=16)

@@ -59,6 +59,7 @@ def expected_end(accuracies, patience, epochs):
     return epochs, kept
 
 
+@pytest.mark.slow
 def test_the_best_epoch_is_kept_and_patience_ends_the_training():
     plain = run(PATIENT.model_copy(update={"patience": 0}))
     accuracies = [epoch.val_accuracy for epoch in plain.history]
@@ -92,6 +93,7 @@ def undisturbed(tmp_path_factory):
     return run(folder=folder), weights(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [1, STEPS, 2 * STEPS + 1, 4 * STEPS, -1])
 def test_stopped_anywhere_and_resumed_is_byte_equal(tmp_path, monkeypatch, undisturbed, step):
     monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)

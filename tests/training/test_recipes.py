@@ -61,6 +61,7 @@ def run(recipe, **options):
     return train(TinyNet, recipe, colours(), PREPROCESS, device="cpu", **options)
 
 
+@pytest.mark.slow
 def test_outlier_exposure_flattens_predictions_on_outliers():
     outliers = negatives(40)
     settings = {**SETTINGS, "epochs": 6, "ood_batch_size": 16}
@@ -78,6 +79,7 @@ def test_outlier_exposure_without_outliers_is_one_line():
         run(OutlierExposure(epochs=1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
 def test_heads_buffers_views_and_groups_survive_an_interruption(tmp_path, monkeypatch, precision):
     monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)

@@ -56,7 +56,8 @@ def undisturbed(tmp_path_factory) -> bytes:
     return weights(folder)
 
 
-def test_killed_at_random_moments_and_resumed_is_byte_equal(tmp_path):
+@pytest.mark.parametrize("kills", [pytest.param(2, marks=pytest.mark.slow), pytest.param(10, marks=pytest.mark.soak)])
+def test_killed_at_random_moments_and_resumed_is_byte_equal(tmp_path, kills):
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["lightning_fabric", "oodscope.training"])
 
@@ -71,12 +72,12 @@ def test_killed_at_random_moments_and_resumed_is_byte_equal(tmp_path):
 
     moments = random.Random(0)
     starts = []
-    for kill in range(4):
+    for kill in range(kills):
         diary = tmp_path / f"{kill}.txt"
         child = start("killed", diary)
         while not diary.exists() or not diary.read_text().endswith("\n"):
             time.sleep(0.005)
-        time.sleep(moments.uniform(0.1, 0.5))
+        time.sleep(moments.uniform(0.1, 0.5) * min(1, 4 / kills))  # in all, less than the training takes
         child.kill()
         child.join()
         assert child.exitcode == -9
@@ -97,6 +98,7 @@ def lines_of(folder: Path) -> list[dict]:
     return [{key: value for key, value in epoch.items() if key != "seconds"} for epoch in history]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [1, STEPS - 1, STEPS, STEPS + 1, 3 * STEPS])
 def test_stopped_anywhere_and_resumed_is_byte_equal(tmp_path, undisturbed, step):
     interrupted(tmp_path, step)
@@ -140,6 +142,7 @@ class Bomb:
         return Path.touch, (self.target,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["torn", "empty", "one bit", "hostile"])
 @pytest.mark.parametrize("both", [False, True], ids=["latest", "both"])
 def test_damaged_checkpoints_are_passed_over(tmp_path, undisturbed, caplog, how, both):

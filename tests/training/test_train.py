@@ -140,6 +140,7 @@ def test_network_that_does_not_fit_the_data():
         run(model=lambda: torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(10, 3)))
 
 
+@pytest.mark.slow
 def test_devices_that_are_not_there():
     missing = f"cuda:{torch.cuda.device_count()}"
     with pytest.raises(OodscopeError, match=f"{missing}' is not there: torch sees"):

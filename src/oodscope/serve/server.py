@@ -81,6 +81,7 @@ async def _serve(settings: Settings, listener: socket, ready: Callable[[str], No
         timeout_graceful_shutdown=_FAREWELL_SECONDS,
     )
     host, port = listener.getsockname()[:2]
+    listener.listen()  # who reads the address may connect at once, and waits for an answer instead of being refused
     ready(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
     await uvicorn.Server(config).serve(sockets=[listener])
 

@@ -5,7 +5,7 @@ import io
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 from scipy import ndimage, stats
@@ -14,6 +14,7 @@ from oodscope.data.addressed import Draws
 from oodscope.data.corruptions.batch import corrupt_batch
 from oodscope.data.corruptions.catalog import CORRUPTIONS
 from tests.data.corruptions import references
+from tests.examples import examples
 
 DRAWN = [name for name in CORRUPTIONS if name != "frost"]
 SIDES = {"cifar": 32, "imagenet": 128}
@@ -35,6 +36,7 @@ def numbers(seed, name, key):
     return lambda purpose, *shape: draws.uniform(purpose, *shape)[0].numpy()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", SIDES)
 @pytest.mark.parametrize("name", DRAWN)
 def test_equals_the_slow_reference(name, scale):
@@ -64,7 +66,7 @@ def test_bytes_are_the_level_below(name):
 
 
 class TestJpeg:
-    @settings(max_examples=30, deadline=None)
+    @examples(30)
     @given(
         quality=st.integers(1, 100), height=st.integers(9, 50), width=st.integers(9, 50), seed=st.integers(0, 10**6),
         grain=st.sampled_from([0, 4, 60]), channels=st.sampled_from([1, 3]),
@@ -110,7 +112,7 @@ def test_pixels_of_the_published_sizes_equal_pillows(side, shares):
         assert np.array_equal(seen.permute(1, 2, 0).numpy(), np.asarray(picture))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(rate=st.floats(0, 2000), level=st.floats(1e-9, 1 - 1e-9))
 def test_poisson_counts_are_the_quantiles(rate, level):
     from oodscope.data.corruptions.noise import poisson

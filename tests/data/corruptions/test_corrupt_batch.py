@@ -25,6 +25,7 @@ def test_severity_zero_is_the_image(name):
     assert all(not torch.equal(mixed[row], IMAGES[row]) for row in (1, 3, 5))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_an_image_does_not_see_its_neighbours(name, monkeypatch):
     """Every combination of severity, order, batch size and chunk gives the same bytes."""
@@ -40,6 +41,7 @@ def test_an_image_does_not_see_its_neighbours(name, monkeypatch):
     assert torch.equal(corrupt_batch(IMAGES, name, severities, seed=4), whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_another_process_gives_the_same_bytes(name, one_process):
     assert one_process[name] == corrupt_batch(IMAGES[:1] * 0 + 90, name, 3.4, seed=11, keys=[8]).sum().item()

@@ -7,17 +7,18 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from oodscope.base.errors import DataError
 from oodscope.data.folds.dual import dual_folds, dual_hold_out
 from oodscope.data.folds.fold import Draw, DualFold
 from tests.data.folds.problems import dual_problems, per_fold, spread
+from tests.examples import examples
 
 FIELDS = ("id_train", "id_val", "id_test", "ood_train", "ood_test")
 seeds = st.integers(0, 50)
-few = settings(max_examples=40, deadline=None)
+few = examples(40)
 
 
 def content(fold):

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from oodscope.base.errors import DataError
@@ -14,9 +14,10 @@ from oodscope.data.folds.dealing import exact_share, hierarchical_choice
 from oodscope.data.folds.hierarchical import hierarchical_folds, hierarchical_hold_out
 from tests.data.folds.problems import hierarchies, per_fold, shares, spread
 from tests.data.folds.test_dual import check_fold, content
+from tests.examples import examples
 
 seeds = st.integers(0, 50)
-few = settings(max_examples=40, deadline=None)
+few = examples(40)
 
 
 @st.composite
@@ -143,17 +144,17 @@ class TestFolds:
         if not short:
             assert made.warnings == ()
             hierarchical_folds(id_labels, ood_classes, strata, folds=count, seed=seed, strict=True)
-            return
-        (warning,) = made.warnings
-        assert warning.startswith(
-            f"{len(short)} of {len(made.strata)} strata have fewer OOD classes than the {count} folds"
-        )
-        for row in short:
-            missed = ", ".join(str(fold) for fold in range(count) if made.coverage[row, fold] == 0)
-            assert f"{made.strata[row]} ({missed})" in warning
-        with pytest.raises(DataError) as error:
-            hierarchical_folds(id_labels, ood_classes, strata, folds=count, seed=seed, strict=True)
-        assert str(error.value) == warning
+        else:
+            (warning,) = made.warnings
+            assert warning.startswith(
+                f"{len(short)} of {len(made.strata)} strata have fewer OOD classes than the {count} folds"
+            )
+            for row in short:
+                missed = ", ".join(str(fold) for fold in range(count) if made.coverage[row, fold] == 0)
+                assert f"{made.strata[row]} ({missed})" in warning
+            with pytest.raises(DataError) as error:
+                hierarchical_folds(id_labels, ood_classes, strata, folds=count, seed=seed, strict=True)
+            assert str(error.value) == warning
 
     def test_a_stratum_without_outliers_shows_and_changes_no_draw(self):
         labels, classes, strata = np.repeat([0, 1], 4), np.arange(6), list("bbbddd")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -23,6 +23,7 @@ from oodscope.data.imageset import ImageSet
 from oodscope.data.loading import load_benchmark
 from oodscope.data.own import own_benchmark
 from tests.data.pictures import pixels, png, save, torn
+from tests.examples import examples
 
 
 def written(picture, suffix, **options):
@@ -106,7 +107,7 @@ class TestModes:
         with pytest.raises(UnreadableImageError, match="decompression bomb"):
             decode(io.BytesIO(bomb), "x")
 
-    @settings(max_examples=150, deadline=None)
+    @examples(150)
     @given(st.sampled_from(["PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF"]), st.data())
     def test_a_damaged_file_is_a_picture_or_one_line(self, suffix, data):
         content = bytearray(written(Image.fromarray(pixels(1)[0]), suffix).getvalue())

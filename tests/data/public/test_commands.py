@@ -17,6 +17,7 @@ def run(oodscope, pristine):  # noqa: F811
     return oodscope
 
 
+@pytest.mark.slow
 def test_list_shows_the_state_under_the_root(run, own_root):
     prepare(needs_of("dcv-cifar10-dtd"), own_root)
     shutil.rmtree(own_root / "svhn")
@@ -124,6 +125,7 @@ def test_a_job_finds_its_root_beside_its_file(pristine, tmp_path):
     assert read_job(path).root == str(tmp_path / "images")
 
 
+@pytest.mark.slow
 def test_help_imports_nothing_heavy():
     script = (
         "import sys; from oodscope.cli.app import app\n"

@@ -19,6 +19,7 @@ from tests.tiny import network
 NAMES = sorted(path.stem for path in (TRUE_HOME / "benchmarks").glob("*.yaml") if path.stem != "glyphs")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_is_prepared_loaded_and_evaluated(name, pristine, tmp_path):
     wanted = needs_of(name)
@@ -41,6 +42,7 @@ def test_is_prepared_loaded_and_evaluated(name, pristine, tmp_path):
     assert {images.name for images in (*bench.near, *bench.far)} <= measured
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_missing_and_a_cut_off_file_are_reported_by_name(name, pristine):
     for each in needs_of(name)[:2]:

@@ -45,6 +45,7 @@ def write(pristine, name, text):
     cards._parsed.cache_clear()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DOWNLOADABLE)
 def test_downloaded_unpacked_verified(name, pristine, offered, tmp_path):
     wanted = dataset_needs(name)
@@ -63,6 +64,7 @@ def test_downloaded_unpacked_verified(name, pristine, offered, tmp_path):
     assert len(offered.asked) == asked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DOWNLOADABLE)
 def test_each_split_can_be_had_alone(name, offered, tmp_path):
     for each in dataset_needs(name):

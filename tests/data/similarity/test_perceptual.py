@@ -48,6 +48,7 @@ def test_views_are_what_their_boxes_say():
     assert shown.tolist() == [box[1] == 0 for box in VIEWS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", COPIES)
 def test_copies_are_found(kind):
     originals = clouds(150, 2)
@@ -62,6 +63,7 @@ def test_copies_are_found(kind):
     assert np.mean(found) >= 0.96, np.mean(found)
 
 
+@pytest.mark.slow
 def test_false_alarms_are_rare():
     """Two million pairs of different pictures: not one is taken for a copy."""
     images = clouds(2000, 3)

@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.calibration import calibration_curve
 from torchmetrics.functional.classification import binary_calibration_error, multiclass_calibration_error
@@ -19,6 +19,7 @@ from oodscope.metrics.calibration.calibration import (
     reliability,
 )
 from oodscope.metrics.resampling.bootstrap import percentile_interval
+from tests.examples import examples
 
 SIXTIETHS = st.integers(0, 60).map(lambda k: k / 60)
 """Confidences, many of them exactly at edges of 15 bins."""
@@ -44,7 +45,7 @@ def slow_error(confidence, correct, bins):
 
 
 class TestError:
-    @settings(max_examples=60, deadline=None)
+    @examples(60)
     @given(judged(), st.sampled_from([1, 2, 10, 15]))
     def test_against_bin_by_bin(self, given_, bins):
         confidence, correct = given_
@@ -52,7 +53,7 @@ class TestError:
         assert error == pytest.approx(slow_error(confidence, correct, bins), abs=1e-12)
         assert 0 <= error <= 1
 
-    @settings(max_examples=30, deadline=None)
+    @examples(30)
     @given(judged(st.floats(0.001, 0.999).filter(lambda c: abs(c * 15 - round(c * 15)) > 1e-6)), st.just(15))
     def test_is_torchmetrics_away_from_the_edges(self, given_, bins):
         """At an edge torchmetrics puts an image into the bin above, and 1.0 into a bin of its own."""
@@ -67,7 +68,7 @@ class TestError:
         ours = expected_calibration_error(probabilities.max(axis=1), probabilities.argmax(axis=1) == labels)
         assert ours == pytest.approx(float(theirs), abs=1e-6)
 
-    @settings(max_examples=30, deadline=None)
+    @examples(30)
     @given(judged(), st.sampled_from([1, 4, 10]))
     def test_the_plot_is_scikit_learns(self, given_, bins):
         confidence, correct = given_
@@ -104,7 +105,7 @@ class TestError:
 
 
 class TestEqualMass:
-    @settings(max_examples=30, deadline=None)
+    @examples(30)
     @given(st.integers(1, 60), st.integers(1, 20), st.integers(0, 2**32))
     def test_bins_are_equal_up_to_one_image(self, n, bins, seed):
         confidence = np.random.default_rng(seed).permutation(np.linspace(0.01, 0.99, n))
@@ -112,7 +113,7 @@ class TestEqualMass:
         assert count.max() - count.min() <= 1
         assert count.sum() == n
 
-    @settings(max_examples=30, deadline=None)
+    @examples(30)
     @given(judged(), st.sampled_from([1, 3, 15]), st.randoms())
     def test_ties_do_not_depend_on_the_order_of_images(self, given_, bins, random):
         confidence, correct = given_

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torchmetrics.functional.classification import binary_calibration_error
 
 from oodscope.base.errors import DataError
 from oodscope.metrics.calibration.calibration import expected_calibration_error
 from oodscope.metrics.calibration.classwise import classwise_calibration_error, classwise_interval
+from tests.examples import examples
 
 
 def world(n, seed, power=1.0, classes=5):
@@ -21,7 +22,7 @@ def world(n, seed, power=1.0, classes=5):
     return chance, sharper / sharper.sum(axis=1, keepdims=True), labels
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.integers(0, 2**32), st.integers(1, 40), st.integers(1, 6), st.sampled_from([1, 10, 15]))
 def test_is_the_mean_over_classes_of_two_class_errors(seed, n, classes, bins):
     _, probabilities, labels = world(n, seed, 1.5, classes)

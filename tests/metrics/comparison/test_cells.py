@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu, norm, shapiro, ttest_rel
 
@@ -14,6 +14,7 @@ from oodscope.metrics.comparison.cells import PairTests, cell_tests, pair_tests
 from oodscope.metrics.comparison.many_sets import signed_rank, signed_ranks
 from oodscope.metrics.comparison.multiplicity import benjamini_hochberg, holm
 from oodscope.metrics.comparison.paired import corrected_t
+from tests.examples import examples
 from tests.runs.crossval.dcv_paper import COUNTS, DETECTORS, RATES, STARS, TRUTH, P
 
 PAIRS = np.triu_indices(8, 1)
@@ -38,7 +39,7 @@ def study(seed, detectors=4, cells=22, shift=0.02):
     return levels + shift * np.arange(detectors)[:, None] + 0.01 * rng.normal(size=(detectors, cells))
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([8, 22, 60]), st.booleans())
 def test_many_signed_rank_tests_are_the_single_ones(seed, cells, tied):
     rng = np.random.default_rng(seed)
@@ -122,7 +123,7 @@ def matrix(pairs, diagonal=1.0):
     return full
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.lists(st.floats(0, 1), min_size=28, max_size=28), st.lists(st.integers(0, 10), min_size=28, max_size=28))
 def test_rates_are_the_slow_ones(p, counts):
     found = hits_and_errors(matrix(p), matrix(counts, 0), 0.1)

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import friedmanchisquare, mannwhitneyu, rankdata, wilcoxon
 
 from oodscope.base.errors import OodscopeError
 from oodscope.metrics.comparison.many_sets import critical_difference, friedman, signed_rank
+from tests.examples import examples
 
 ATOMS = {  # smaller rank sum of 22 signed ranks: two-sided p, as published to four digits
     60: 0.0301,
@@ -56,7 +57,7 @@ def test_a_constant_shift_of_ten_sets():
     assert mannwhitneyu(base + 0.1, base).pvalue == pytest.approx(0.7337, abs=5e-5)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.lists(st.integers(-5, 5), min_size=8, max_size=20))
 def test_with_ties_and_zeros_it_is_wilcoxons_normal_form(differences):
     d = np.array(differences, dtype=float)
@@ -103,7 +104,7 @@ def test_ranks_and_bars_of_a_diagram():
     assert wider.difference > up.difference
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.lists(st.floats(1, 8), min_size=2, max_size=8), st.floats(0.1, 4))
 def test_bars_join_exactly_the_pairs_that_are_not_told_apart(ranks, difference):
     from oodscope.metrics.comparison.many_sets import _bars

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, norm, ttest_1samp
 from statsmodels.stats.contingency_tables import mcnemar as peer_mcnemar
@@ -19,6 +19,7 @@ from oodscope.metrics.comparison.paired import (
 )
 from oodscope.metrics.ranking.placements import place
 from oodscope.metrics.resampling.resampling import bootstrap_each
+from tests.examples import examples
 
 few = st.integers(0, 6).map(float)
 images = st.integers(2, 15).flatmap(lambda n: st.tuples(*[st.lists(few, min_size=n, max_size=n).map(np.array)] * 2))
@@ -36,7 +37,7 @@ def delong_covariance(one, two):
     return [p.mean() for p in pairs], np.cov(by_id) / n_id + np.cov(by_ood) / n_ood
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(images, images)
 def test_paired_delong_is_the_contrast_of_the_covariance_matrix(id_scores, ood):
     (a, b), covariance = delong_covariance((id_scores[0], ood[0]), (id_scores[1], ood[1]))
@@ -57,7 +58,7 @@ def test_paired_delong_is_the_contrast_of_the_covariance_matrix(id_scores, ood):
     assert (back.low, back.high, back.p) == pytest.approx((-test.high, -test.low, test.p), abs=1e-12)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(images, images)
 def test_only_the_order_of_the_scores_counts(id_scores, ood):
     plain = [place(id_scores[k], {"o": ood[k]}) for k in (0, 1)]
@@ -124,7 +125,7 @@ def test_paired_bootstrap_takes_replicates_together_and_agrees_with_delong():
     assert (same.difference, same.low, same.high, same.p) == (0, 0, 0, 1)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60))
 def test_mcnemar_is_statsmodels(errors):
     first, second = np.array(errors).T
@@ -165,14 +166,14 @@ def test_corrected_t_of_the_published_fixture():
 p_lists = st.lists(st.floats(0, 1) | st.sampled_from([0.01, 0.04]), min_size=1, max_size=12)
 
 
-@settings(max_examples=25, deadline=None)
+@pytest.mark.slow
+@examples(25)
 @given(p_lists)
 def test_corrections_are_statsmodels(p):
     np.testing.assert_allclose(holm(p), multipletests(p, method="holm")[1], atol=1e-12)
     np.testing.assert_allclose(benjamini_hochberg(p), multipletests(p, method="fdr_bh")[1], atol=1e-12)
 
 
-@settings(deadline=None)
 @given(p_lists)
 def test_corrections_keep_order_and_only_raise(p):
     p = np.array(p)

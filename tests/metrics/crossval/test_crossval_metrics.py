@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.metrics import auc, average_precision_score, precision_recall_curve, roc_auc_score, roc_curve
 
@@ -10,6 +10,7 @@ from oodscope.base.errors import OodscopeError
 from oodscope.metrics.catalog import CROSSVAL
 from oodscope.metrics.crossval.metrics import dual_metrics
 from oodscope.metrics.ranking.ranking import Ranking
+from tests.examples import examples
 
 side = st.one_of(
     st.lists(st.integers(0, 5).map(float), min_size=1, max_size=40),
@@ -41,7 +42,8 @@ def slow(id_test, ood_test, id_val):
     return found
 
 
-@settings(max_examples=80, deadline=None)
+@pytest.mark.slow
+@examples(80)
 @given(side, side, st.integers(1, 40), st.integers(0, 99))
 @example(np.zeros(3), np.zeros(40), 11, 0)
 @example(np.arange(30.0), np.repeat([5.0, 29.0], 20), 21, 1)
@@ -73,7 +75,7 @@ def test_the_hand_made_case():
     assert found["accuracy_at_90_id_kept"] == pytest.approx(5 / 7)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(side, side)
 def test_turning_the_question_round_swaps_the_orientations(id_test, ood_test):
     one, other = dual_metrics(id_test, ood_test, [0.0]), dual_metrics(-ood_test, -id_test, [0.0])
@@ -83,7 +85,7 @@ def test_turning_the_question_round_swaps_the_orientations(id_test, ood_test):
     assert one["auroc"] == pytest.approx(other["auroc"], abs=1e-12)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(side, side)
 def test_the_line_between_vertices_is_never_below_the_vertex(id_test, ood_test):
     ranking = Ranking(id_test, ood_test)

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from oodscope.base.errors import OodscopeError
@@ -11,9 +11,10 @@ from oodscope.metrics.crossval.class_groups import class_group_interval, class_g
 from oodscope.metrics.crossval.convergence import running_mean
 from oodscope.metrics.crossval.variance import VarianceShares, variance_components
 from oodscope.runs.crossval.study import variance_shares
+from tests.examples import examples
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
 def test_the_running_mean_is_the_slow_one(values):
     found = running_mean(values)
@@ -52,6 +53,7 @@ def crossed(rng, sigmas, shape=(4, 4, 3), luck="run"):
     return values + np.zeros(shape)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("luck", ["run", "network", "seed"])
 def test_known_variances_are_recovered(luck):
     sigmas = np.array([0.5, 2.0, 0.8, 1.2])

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import sqrtm
 
 from oodscope.activations.activations import Activations
 from oodscope.base.errors import DataError
 from oodscope.metrics.generated.frechet import Gaussian, frechet_distance
+from tests.examples import examples
 
 
 def slow_distance(x, y):
@@ -27,14 +28,14 @@ def features(seed, n, d):
     return rng.normal(size=(n, d)) @ rng.normal(size=(d, d)) + rng.normal(size=d)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(0, 2**32), st.integers(1, 8))
 def test_is_the_printed_formula(seed, d):
     x, y = features(seed, 30, d), features(seed + 1, 25, d)
     assert distance(x, y) == pytest.approx(slow_distance(x, y), rel=1e-7, abs=1e-7)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(0, 2**32), st.integers(2, 12), st.integers(1, 20))
 def test_a_set_is_at_distance_0_from_itself_even_with_fewer_images_than_dimensions(seed, n, d):
     x = features(seed, n, d)
@@ -42,7 +43,7 @@ def test_a_set_is_at_distance_0_from_itself_even_with_fewer_images_than_dimensio
     assert distance(x, x[::-1]) <= 1e-11 * np.square(x).sum()
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(0, 2**32), st.integers(2, 12), st.integers(1, 20), st.floats(0.1, 20))
 def test_a_shift_counts_with_its_square(seed, n, d, length):
     x = features(seed, n, d)
@@ -51,7 +52,7 @@ def test_a_shift_counts_with_its_square(seed, n, d, length):
     assert distance(x, shifted) == pytest.approx(length**2, rel=1e-8, abs=1e-8)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.integers(0, 2**32))
 def test_is_symmetric_and_blind_to_rotations(seed):
     x, y = features(seed, 20, 5), features(seed + 1, 9, 5)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import entropy
 from sklearn.metrics import mutual_info_score
@@ -13,6 +13,7 @@ from oodscope.activations.probes.taps import MemberLogits
 from oodscope.base.errors import DataError
 from oodscope.detectors.methods.ensembles import MutualInformation
 from oodscope.metrics.generated.information import most_information, mutual_information
+from tests.examples import examples
 
 
 def one_hot(classes, count):
@@ -58,7 +59,7 @@ class TestOracles:
 
 
 class TestAnyEnsemble:
-    @settings(max_examples=50, deadline=None)
+    @examples(50)
     @given(ensembles())
     def test_is_a_difference_of_entropies_and_scikit_learns(self, probabilities):
         found = mutual_information(probabilities)
@@ -72,7 +73,7 @@ class TestAnyEnsemble:
         np.testing.assert_allclose(found, slow, atol=1e-12)
         np.testing.assert_allclose(found, learned, atol=1e-7)
 
-    @settings(max_examples=50, deadline=None)
+    @examples(50)
     @given(ensembles())
     def test_stays_within_its_bounds(self, probabilities):
         found = mutual_information(probabilities)

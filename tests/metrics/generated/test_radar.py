@@ -2,17 +2,18 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from oodscope.base.errors import DataError
 from oodscope.metrics.generated.radar import radar_radii
 from oodscope.metrics.generated.rank_agreement import kendall
+from tests.examples import examples
 from tests.metrics.generated.raising_the_bar import SETS, TABLE_1
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(arrays(np.float64, (5, 3), elements=st.integers(0, 100).map(float)))
 def test_every_axis_reaches_from_a_tenth_to_eleven_tenths_in_its_order(table):
     radii = radar_radii(table)

@@ -4,12 +4,13 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
 from oodscope.base.errors import DataError
 from oodscope.metrics.generated.rank_agreement import kendall, kendall_interval, kendall_within
+from tests.examples import examples
 from tests.metrics.generated.raising_the_bar import ARCHITECTURES, AUROC, ECE, SETS, SHIFTS, TABLE_1, VITS, column
 
 tied = st.integers(2, 20).flatmap(
@@ -22,13 +23,13 @@ def vary(*columns):
 
 
 class TestTau:
-    @settings(max_examples=60, deadline=None)
+    @examples(60)
     @given(tied)
     def test_is_scipys_with_ties(self, columns):
         assume(vary(*columns))
         assert kendall(*columns) == pytest.approx(kendalltau(*columns).statistic, abs=1e-12)
 
-    @settings(max_examples=30, deadline=None)
+    @examples(30)
     @given(tied)
     def test_order_alone_counts(self, columns):
         assume(vary(*columns))
@@ -47,7 +48,7 @@ class TestTau:
 
 
 class TestWithin:
-    @settings(max_examples=30, deadline=None)
+    @examples(30)
     @given(tied, st.integers(2, 4))
     def test_against_counting_pairs(self, columns, count):
         a, b = columns

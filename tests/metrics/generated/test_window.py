@@ -4,11 +4,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from oodscope.base.errors import DataError
 from oodscope.metrics.generated.information import Window, overlap, overlap_window, raised_window
+from tests.examples import examples
 
 fortieths = st.lists(st.integers(0, 60), min_size=1, max_size=25)
 """Every other one lies exactly on the grid of ends."""
@@ -24,7 +25,7 @@ def slow_low(val, near):
     return best
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(fortieths, fortieths)
 def test_the_rule_against_trying_every_end(val, near):
     error, end = slow_low(val, near)
@@ -35,7 +36,7 @@ def test_the_rule_against_trying_every_end(val, near):
     assert overlap(val, near, [window.low])[0] == pytest.approx(float(error))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(st.tuples(st.integers(0, 60), st.booleans()), min_size=1, max_size=40), st.integers(1, 5))
 def test_a_window_rises_until_few_images_show_their_class(images, enough):
     near, seen = ([image[column] for image in images] for column in (0, 1))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import binomtest, norm, t
 
@@ -12,11 +12,11 @@ from oodscope.metrics.ranking.clusters import class_interval, sampling_noise
 from oodscope.metrics.ranking.delong import auroc_interval, mean_auroc_interval
 from oodscope.metrics.ranking.placements import place, together
 from oodscope.metrics.ranking.ranking import Ranking
+from tests.examples import examples
 
 scores = st.lists(st.integers(0, 9).map(float), min_size=2, max_size=25).map(np.array)
 
 
-@settings(deadline=None)
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), st.sampled_from([0.8, 0.95]))
 def test_wilson_is_scipys(counts, level):
     expected = binomtest(*counts).proportion_ci(level, method="wilson")
@@ -42,7 +42,7 @@ def test_placements_of_the_hand_oracle():
     assert (placed.n_id, placed.n_ood) == (4, 3)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(scores, st.lists(scores, min_size=1, max_size=3))
 def test_clusters_of_one_image_are_delong(id_scores, ood):
     sets = {str(k): values for k, values in enumerate(ood)}

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
@@ -10,6 +10,7 @@ from oodscope.base.errors import DataError
 from oodscope.metrics.ranking.crossed import crossed_auroc
 from oodscope.metrics.ranking.delong import mean_auroc_interval
 from oodscope.metrics.ranking.ranking import Ranking
+from tests.examples import examples
 
 side = st.lists(st.lists(st.integers(0, 6).map(float), min_size=1, max_size=12), min_size=1, max_size=3)
 
@@ -24,7 +25,7 @@ def slow(negatives, positives):
     return np.mean(values)
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(side, side)
 def test_it_is_the_mean_over_pairs_and_the_weighted_auroc(negatives, positives):
     value, interval = crossed_auroc(negatives, positives)
@@ -36,7 +37,7 @@ def test_it_is_the_mean_over_pairs_and_the_weighted_auroc(negatives, positives):
     assert value == pytest.approx(roc_auc_score(labels, scores, sample_weight=weights), abs=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(st.integers(0, 6).map(float), min_size=2, max_size=12), side)
 @example([1.0, 1.0], [[0.0, 0.0], [1.0]])  # one set separated, another one smaller
 def test_against_one_negative_sample_it_is_the_mean_of_the_other_function(negative, positives):

@@ -4,13 +4,14 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
 from oodscope.base.errors import DataError
 from oodscope.metrics.ranking.minrank import min_rank_interval, outlier_ranks, source_interval, standard_error
 from oodscope.metrics.ranking.ranking import Ranking
+from tests.examples import examples
 
 scores = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=12)
 
@@ -26,7 +27,7 @@ class TestRanks:
         assert ranks.min_rank == 2
         assert ranks.auroc == pytest.approx(9.5 / 12)
 
-    @settings(max_examples=60, deadline=None)
+    @examples(60)
     @given(scores, scores)
     def test_against_counting_and_against_the_ranking(self, id_scores, outliers):
         ranks = outlier_ranks(id_scores, outliers)
@@ -34,7 +35,7 @@ class TestRanks:
         assert ranks.auroc == pytest.approx(ranks.mid.mean() / len(id_scores))
         assert ranks.auroc == pytest.approx(Ranking(id_scores, outliers).auroc)
 
-    @settings(max_examples=40, deadline=None)
+    @examples(40)
     @given(scores, scores, scores)
     def test_more_chains_never_raise_it(self, id_scores, some, others):
         assert outlier_ranks(id_scores, some + others).min_rank <= outlier_ranks(id_scores, some).min_rank

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu, rankdata
 from sklearn.metrics import auc, average_precision_score, precision_recall_curve, roc_auc_score, roc_curve
@@ -11,6 +11,7 @@ from oodscope.base.errors import OodscopeError, UnknownNameError
 from oodscope.metrics.catalog import RANKING, point_metrics
 from oodscope.metrics.ranking.ranking import Ranking
 from oodscope.metrics.ranking.walk import least_count, most_count
+from tests.examples import examples
 
 SHARES = (0.95, 0.05, 0.07, 0.29, 0.5, 0.9, 1 / 3, 1.0)  # 0.07 * 100 > 7 and 0.29 * 100 < 29 in float64
 
@@ -49,7 +50,7 @@ def labelled(id_scores, ood_scores, positive):
 def on_scores(test):
     for case in CASES.values():
         test = example(case)(test)
-    return settings(max_examples=100, deadline=None)(given(scores)(test))
+    return examples(100)(given(scores)(test))
 
 
 @on_scores

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, settings
+from hypothesis import assume
 from hypothesis import given as given_many
 from hypothesis import strategies as st
 
@@ -12,6 +12,7 @@ from oodscope.metrics.rejection.rejection import Rejection, der_over_prevalence
 from oodscope.metrics.rejection.selective import Selection
 from oodscope.metrics.rejection.threshold import ThresholdSample
 from oodscope.metrics.resampling.draws import resamples
+from tests.examples import examples
 from tests.metrics.rejection import slow_rejection as slow
 
 TOY_T = np.array([0.95, 0.9, 0.8, 0.6, 0.55, 0.3, 0.2])
@@ -20,7 +21,7 @@ TOY_CORRECT = np.array([1, 1, 0, 1, 0, 1, 0], dtype=bool)
 
 def given(*args, **kwargs):
     """Forty examples: enough to find what one mutation breaks, few enough for every commit."""
-    return lambda test: settings(max_examples=40, deadline=None)(given_many(*args, **kwargs)(test))
+    return lambda test: examples(40)(given_many(*args, **kwargs)(test))
 
 
 levels = st.integers(-4, 4).map(lambda level: level / 4)

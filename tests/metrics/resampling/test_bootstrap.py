@@ -46,6 +46,7 @@ def made_scores(kind, n_id, sizes):
     return id_scores, {f"set {k}": shape(rng.normal(1.5, 1, size=n)) for k, n in enumerate(sizes)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "n_id", "sizes"),
     [

@@ -55,6 +55,7 @@ def gamma(result, detector, source, keep):
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("detector", DETECTORS)
 class TestAtThresholds:
+    @pytest.mark.slow
     def test_every_rate_of_every_set(self, result, detector, source, keep):
         limit = gamma(result, detector, source, keep)
         for name in FOREIGN + KNOWN:

@@ -18,6 +18,8 @@ from oodscope.runs.attack.table import attack_table
 from tests.generation.toys import Shift
 from tests.tiny import benchmark, classifier, imageset, network, noise
 
+pytestmark = pytest.mark.slow
+
 NAMES = ["msp", "knn"]
 VARIED = ["affine", "color"]
 

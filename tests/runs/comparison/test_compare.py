@@ -23,6 +23,8 @@ from oodscope.runs.comparison.comparison import Comparison, p_value, points
 from oodscope.runs.evaluation.run import Result
 from tests.results.factory import make_record, make_result, make_scores
 
+pytestmark = pytest.mark.slow
+
 NEAR, FAR = ["held_out"], ["photographs", "digits", "textures"]
 
 

@@ -33,6 +33,8 @@ from oodscope.training.methods.fine_tune import FineTune
 from tests.runs.crossval.crossval_world import RecordingTrainer, known, pairs, strange
 from tests.tiny import TRANSFORM, classifier, network
 
+pytestmark = pytest.mark.slow
+
 PLAN = CrossValidationPlan(folds=3, repetitions=1, hold_outs=2, detectors=("msp", "ebo"))
 HEADS = HeadRecipe(hidden=12, epochs=3, patience=2, batch_size=32)
 

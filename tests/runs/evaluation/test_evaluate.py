@@ -36,6 +36,7 @@ class TestCounted:
         assert result.record.forward_images == counter.images
         return counter
 
+    @pytest.mark.slow
     def test_one_pass_per_image_for_all_logit_and_feature_detectors(self, store):
         sizes = {images.name: len(images) for _, images in benchmark().members()}
         used = sum(sizes.values()) - sizes["ood_val"]
@@ -68,6 +69,7 @@ class TestCounted:
 class TestNumbers:
     """Against scikit-learn, from the score table alone."""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("protocol", BOTH)
     @pytest.mark.parametrize("detector", PLAIN)
     def test_every_metric_of_every_set(self, result, protocol, detector):
@@ -129,6 +131,7 @@ class TestNumbers:
 
 
 class TestReproducible:
+    @pytest.mark.slow
     def test_two_runs_are_bit_equal(self, tmp_path):
         runs = [
             oods.evaluate(classifier(), benchmark(), [*PLAIN, "odin"], store=oods.ActivationStore(tmp_path / str(n)))
@@ -139,6 +142,7 @@ class TestReproducible:
         first, second = (run.to_dataframe()[["set", "metric", "value", "low", "high"]] for run in runs)
         assert first.equals(second)
 
+    @pytest.mark.slow
     def test_batch_size_changes_next_to_nothing(self, tmp_path):
         runs = [
             oods.evaluate(
@@ -199,6 +203,7 @@ class Averaging(nn.Module):
 
 
 class TestApplies:
+    @pytest.mark.slow
     def test_all_means_all_that_apply_and_names_the_rest(self, store):
         clf = oods.Classifier(Averaging(), TRANSFORM, device="cpu")
         result = oods.evaluate(clf, benchmark(), "all", store=store)
@@ -213,6 +218,7 @@ class TestApplies:
         with pytest.raises(DetectorError, match="knn: needs the features before a linear head, and none was found"):
             oods.evaluate(clf, benchmark(), ["msp", "knn"], store=store)
 
+    @pytest.mark.slow
     def test_without_training_images(self, store):
         result = oods.evaluate(classifier(), benchmark(id_train=None), "all", store=store)
         skipped = result.record.skipped

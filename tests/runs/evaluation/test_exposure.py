@@ -117,6 +117,7 @@ def test_it_is_kept_and_computed_again_from_scores(judged, tmp_path):
     assert store.measurements(exposure="id_test: seen_in_training") == result.measurements
 
 
+@pytest.mark.slow
 def test_on_the_command_line_and_in_a_job(tmp_path, monkeypatch, capsys):
     import sys
 

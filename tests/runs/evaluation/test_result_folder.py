@@ -42,6 +42,7 @@ def test_an_interrupted_save_does_not_look_like_a_result(tmp_path, monkeypatch, 
     assert Result.load(tmp_path).measurements == make_result().measurements
 
 
+@pytest.mark.slow
 def test_a_result_is_never_overwritten(folder):
     before = (folder / "run.json").read_bytes()
     with pytest.raises(StorageError, match="never overwritten"):

@@ -307,6 +307,7 @@ def test_refusals(done, store):
         GeneratedStudy((plain,), done.sanity, {})
 
 
+@pytest.mark.slow
 def test_without_makers_originals_or_training_images_less_is_known(store):
     bench = replace(world_benchmark(), id_train=None)
     network = trained(5)

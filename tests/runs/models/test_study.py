@@ -123,6 +123,7 @@ class TestFigures:
         assert [bar.get_width() for bar in auroc.patches] == pytest.approx([80, 70, 90, 80])
         assert [bar.get_width() for bar in fpr.patches] == pytest.approx([50, 60, 30, 40])
 
+    @pytest.mark.slow
     def test_files_can_be_opened_and_are_equal_when_drawn_again(self, study, tmp_path):
         paths = save_figure(der_against_accuracy(study), tmp_path / "a" / "figure")
         assert [path.suffix for path in paths] == [".png", ".pdf", ".svg"]
@@ -133,6 +134,7 @@ class TestFigures:
         again = save_figure(der_against_accuracy(study), tmp_path / "b" / "figure")
         assert [path.read_bytes() for path in again] == [path.read_bytes() for path in paths]
 
+    @pytest.mark.slow
     def test_only_what_the_study_has(self, study, tmp_path, monkeypatch):
         unwritten = (
             "oodscope.report.paper.study.save_figure",
