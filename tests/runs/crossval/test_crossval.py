@@ -19,6 +19,7 @@ from oodscope.data.folds.sets import FoldPlan, fold_sets
 from oodscope.data.imageset import ImageSet
 from oodscope.detectors.registry import create_detector
 from oodscope.models.classifier.classifier import Classifier
+from oodscope.models.zoo.zoo import create_model
 from oodscope.runs.crossval.draws import Draw, Pair
 from oodscope.runs.crossval.engine import cross_validate
 from oodscope.runs.crossval.frozen import FrozenEmbeddings
