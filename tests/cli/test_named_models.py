@@ -105,7 +105,7 @@ def small_dinov2(monkeypatch):
     """A vision transformer of timm that takes a blink, under the name of a real one."""
     monkeypatch.setattr(dinov2, "SIZE", 32)
     monkeypatch.setitem(dinov2.BACKBONES, "vits14", "test_vit2")
-    monkeypatch.setattr("oodscope.models.zoo.dinov2.TRANSFORM", Preprocess(size=32))
+    monkeypatch.setattr("oodscope.models.zoo.backbones.TRANSFORM", Preprocess(size=32))
     torch.manual_seed(0)
     return timm.create_model("test_vit2", num_classes=0, img_size=32)
 

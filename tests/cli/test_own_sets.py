@@ -78,7 +78,7 @@ def test_the_whole_road_and_again_without_a_single_pass(evaluate, monkeypatch):
     def gone(content, where):
         raise OSError(where)
 
-    monkeypatch.setattr("oodscope.data.images.decoding.decode", gone)
+    monkeypatch.setattr("oodscope.data.images.encoded.decode", gone)
     second = content(evaluate(*words))
     assert second["run"]["forward_images"] == 0
     assert [row["value"] for row in second["measurements"]] == [row["value"] for row in first["measurements"]]

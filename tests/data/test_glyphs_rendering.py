@@ -76,7 +76,7 @@ def test_other_sets_have_their_own_classes(splits: dict[str, GlyphSplit]) -> Non
 def test_same_call_same_bytes_in_another_process(splits: dict[str, GlyphSplit]) -> None:
     code = (
         "import hashlib\n"
-        "from oodscope.data.glyphs import SPLITS, render_split\n"
+        "from oodscope.data.glyphs.split import SPLITS, render_split\n"
         "for name in SPLITS:\n"
         "    print(name, hashlib.sha256(render_split(name, per_class=15).images.tobytes()).hexdigest())\n"
     )

@@ -17,6 +17,7 @@ from oodscope.base.errors import DataError, DetectorError, ModelError, StorageEr
 from oodscope.detectors.base import Needs
 from oodscope.detectors.registry import DETECTORS
 from oodscope.models.classifier.ensemble import Ensemble
+from oodscope.models.classifier.head import Head
 from oodscope.models.zoo.origin import ModelOrigin
 from oodscope.models.zoo.zero_shot import TextHead, zero_shot
 from tests.tiny import TRANSFORM, ForwardCounter, classifier, images, imageset, network
@@ -419,7 +420,7 @@ class TestFile:
     def test_a_head_given_as_numbers(self, tmp_path):
         torch.manual_seed(0)
         tower = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 6), torch.nn.ReLU())
-        clf = oods.Classifier(tower, TRANSFORM, head=oods.models.Head(torch.randn(4, 6)), device="cpu")
+        clf = oods.Classifier(tower, TRANSFORM, head=Head(torch.randn(4, 6)), device="cpu")
         scorer = oods.fit_scorer(clf, "vim", held_out(), train(), target=0.1)
         scorer.save(tmp_path / "a.oodscope", include_weights=True)
         loaded = oods.load(tmp_path / "a.oodscope", model=tower, device="cpu")

@@ -52,7 +52,7 @@ def test_a_finished_member_is_read_back(tmp_path, monkeypatch):
     def never(*args, **options):
         raise AssertionError("trained again")
 
-    monkeypatch.setattr("oodscope.training.loop.loop.Loop", never)
+    monkeypatch.setattr("oodscope.training.train.Loop", never)
     assert [each.fingerprint for each in ensemble(tmp_path)] == [each.fingerprint for each in first]
     with pytest.raises(AssertionError, match="trained again"):
         ensemble(tmp_path, seeds=(0, 2))

@@ -204,7 +204,7 @@ def test_generators_fine_tuned_for_each_weight(tmp_path, work, any_variety, monk
         seeds.append(seed)
         return sample(generator, count, seed)
 
-    monkeypatch.setattr("oodscope.generation.near.stages.sample", watched)
+    monkeypatch.setattr("oodscope.generation.sets.pool.sample", watched)
     near = {**GAN, "network": "dcgan", "fine_steps": 2, "latent": 4}
     record = made(plan(method="gan", near=near, lambdas=(0.5, 3.0), pool=21), tmp_path / "near", work).record
     assert set(record.recipe["generators"]) == {"0.5", "3"}
@@ -219,7 +219,7 @@ def test_a_generator_without_classes_keeps_those_of_the_plain_images(tmp_path, w
         drawn.setdefault(seed, []).append(sample(generator, count, seed)[0])
         return sample(generator, count, seed)
 
-    monkeypatch.setattr("oodscope.generation.near.stages.sample", watched)
+    monkeypatch.setattr("oodscope.generation.sets.pool.sample", watched)
     near = {**GAN, "network": "dcgan", "fine_steps": 2, "latent": 4}
     result = made(plan(method="gan", near=near, lambdas=(0.5,), pool=12), tmp_path / "near", work)
     ((tuned, plain),) = drawn.values()

@@ -205,8 +205,9 @@ class TestFolder:
 CHILD = """
 import sys, time, torch
 torch.set_num_threads(1)
-from oodscope.detectors import FunctionScorer
-from oodscope.generation import create_sampler, search
+from oodscope.deploy.function_scorer import FunctionScorer
+from oodscope.generation.samplers import create_sampler
+from oodscope.generation.search.search import search
 from tests.generation.toys import Pixels
 
 calls = 0

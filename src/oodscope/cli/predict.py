@@ -24,15 +24,13 @@ def predict(
     Unreadable images are reported and do not stop the others; the exit status is then 1. A rejected image is no error.
     """
     from oodscope.base.errors import OodscopeError
-    from oodscope.cli.predictions import as_lines, as_table
-    from oodscope.execution.console import ConsoleProgress
+    from oodscope.cli.verdicts import as_lines, as_table, judge_files
     from oodscope.jobs.fit import load_fitted
-    from oodscope.jobs.predict import judge_files
 
     if as_json and as_csv:
         raise OodscopeError("predict: --json or --csv, not both")
     scorer = load_fitted(detector, model, separated(weights), device)
-    rows = judge_files(scorer, images, batch_size, ConsoleProgress())
+    rows = judge_files(scorer, images, batch_size)
     failed = as_lines(rows, "json" if as_json else "csv") if as_json or as_csv else as_table(rows, scorer)
     if failed:
         typer.echo(f"oodscope: {failed} image{'s' * (failed > 1)} could not be read", err=True)

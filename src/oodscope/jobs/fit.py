@@ -64,7 +64,7 @@ def execute_fit(job: FitJob, progress: Progress) -> tuple[Scorer, Path]:
     train, calibration, transform = _images(job, progress)
     labelled = [each for each in (train, calibration) if each is not None and (each.labels != UNLABELLED).all()]
     # calibration images choose no weights of a network, or the promise would not hold: no id_val here
-    data = ModelData(labelled[0].class_names if labelled else (), train, None, transform)
+    data = ModelData(labelled[0].class_names if labelled else (), train, transform=transform)
     built = build_classifier(job.model, data, device=job.device, progress=progress)
     given = job.benchmark.transform if isinstance(job.benchmark, CalibrationSets) else None
     if given is not None and built.classifier.transform not in (None, given):

@@ -171,19 +171,21 @@ class ModelData:
     Parameters
     ----------
     class_names : the classes of the data; without them a network keeps those of its weights.
-    id_train, id_val : what a network or a head that is fitted here learns from.
+    id_train, id_val, ood_train : what a network or a head that is fitted here learns from.
     transform : preprocessing for networks that bring none.
     """
 
     class_names: Sequence[str] = ()
     id_train: ImageSet | None = None
     id_val: ImageSet | None = None
+    ood_train: ImageSet | None = None
     transform: Preprocess | None = None
 
     @classmethod
     def of(cls, benchmark: Benchmark) -> "ModelData":
         """Of a benchmark."""
-        return cls(benchmark.class_names, benchmark.id_train, benchmark.id_val, benchmark.transform)
+        sets = (benchmark.id_train, benchmark.id_val, benchmark.ood_train)
+        return cls(benchmark.class_names, *sets, benchmark.transform)
 
 
 class BuiltModel(NamedTuple):

@@ -48,7 +48,8 @@ def test_another_process_gives_the_same_bytes(name, one_process):
 @pytest.fixture(scope="module")
 def one_process():
     script = (
-        "import torch, json; from oodscope.data.corruptions import CORRUPTIONS, corrupt_batch\n"
+        "import torch, json; from oodscope.data.corruptions.batch import corrupt_batch\n"
+        "from oodscope.data.corruptions.catalog import CORRUPTIONS\n"
         "x = torch.full((1, 3, 32, 32), 90, dtype=torch.uint8)\n"
         "print(json.dumps({n: corrupt_batch(x, n, 3.4, seed=11, keys=[8]).sum().item() for n in CORRUPTIONS}))"
     )

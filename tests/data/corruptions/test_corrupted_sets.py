@@ -72,7 +72,7 @@ def test_a_subset_is_corrupted_as_the_whole_is():
 
 def test_the_key_follows_parent_and_recipe(monkeypatch):
     base = corrupt(PARENT, count=80)
-    monkeypatch.setattr("oodscope.data.corruptions.batch.corrupt_batch", None)  # no pixel is computed for a key
+    monkeypatch.setattr("oodscope.data.corruptions.source.corrupt_batch", None)  # no pixel is computed for a key
     same = corrupt(ImageSet.from_arrays("b", PIXELS.copy(), [0, 1] * 4), count=80)
     assert base.source.key == same.source.key
     other = PIXELS.copy()

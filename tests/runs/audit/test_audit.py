@@ -127,7 +127,7 @@ class Pixels(oods.Classifier):
 def test_features_find_what_the_hash_may_miss(tmp_path, monkeypatch):
     store = oods.ActivationStore(tmp_path)
     bench = made(PLANTED)
-    monkeypatch.setattr("oodscope.runs.audit.pairs.by_hash", lambda first, second: [])
+    monkeypatch.setattr("oodscope.runs.audit.audit.by_hash", lambda first, second: [])
     by_hash_alone, with_features = oods.audit(bench), oods.audit(bench, Pixels(), store=store)
     assert not [p for p in by_hash_alone.pairs if p.kind == "near"]
     near = {(p.first.set, p.first.row, p.second.set, p.second.row) for p in with_features.pairs if p.kind == "near"}

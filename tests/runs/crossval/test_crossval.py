@@ -247,9 +247,11 @@ def test_another_plan_is_not_mixed_in(tmp_path):
 
 STUDY = """
 import sys
-from oodscope.protocols.crossval import CrossValidationPlan, FrozenEmbeddings, cross_validate
-from oodscope.training.heads import HeadRecipe
-from tests.protocols.crossval_world import pairs
+from oodscope.runs.crossval.engine import cross_validate
+from oodscope.runs.crossval.frozen import FrozenEmbeddings
+from oodscope.runs.crossval.plan import CrossValidationPlan
+from oodscope.training.heads.recipe import HeadRecipe
+from tests.runs.crossval.crossval_world import pairs
 from tests.tiny import classifier
 import torch
 torch.set_num_threads(1)

@@ -135,7 +135,7 @@ class TestFigures:
 
     def test_only_what_the_study_has(self, study, tmp_path, monkeypatch):
         unwritten = (
-            "oodscope.report.paper.style.save_figure",
+            "oodscope.report.paper.study.save_figure",
             lambda figure, stem: [stem.with_name(f"{stem.name}.png")],
         )
         monkeypatch.setattr(*unwritten)

@@ -1,0 +1,90 @@
+"""Verdicts on image files: judged batch by batch, printed as they come."""
+
+import csv
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from oodscope.base.errors import OodscopeError
+from oodscope.data.images.decoding import EXTENSIONS, UnreadableImageError, decode
+from oodscope.deploy.scorer import Scorer
+from oodscope.execution.console import ConsoleProgress
+
+Rows: TypeAlias = Iterator[dict[str, Any]]
+FIELDS = ("path", "class_name", "class_index", "score", "p_value", "accepted", "error")
+
+
+def judge_files(scorer: Scorer, paths: Sequence[Path], batch_size: int) -> Rows:
+    """One row of ``FIELDS`` per file, in order; where ``error`` is set, the rest is None."""
+    files = list(_expand(paths))
+    if not files:
+        raise OodscopeError(f"no image found (looked for {', '.join(sorted(EXTENSIONS))})")
+    with ConsoleProgress().stage("predict", len(files)) as advance:
+        for start in range(0, len(files), batch_size):
+            batch = files[start : start + batch_size]
+            read = {file: _read(file) for file in batch}
+            good = [file for file in batch if not isinstance(read[file], str)]
+            judged = dict(zip(good, scorer.predict([read[file] for file in good])))
+            for file in batch:
+                row: dict[str, Any] = dict.fromkeys(FIELDS)
+                row["path"] = str(file)
+                yield row | (judged[file]._asdict() if file in judged else {"error": read[file]})
+            advance(len(batch))
+
+
+def as_lines(rows: Rows, form: Literal["json", "csv"]) -> int:
+    """Print rows as they come; how many failed."""
+    failed = 0
+    writer = csv.DictWriter(sys.stdout, FIELDS, lineterminator="\n")
+    if form == "csv":
+        writer.writeheader()
+    for row in rows:
+        failed += row["error"] is not None
+        if form == "csv":
+            writer.writerow(row)
+        else:
+            sys.stdout.write(json.dumps(row) + "\n")
+        sys.stdout.flush()
+    return failed
+
+
+def as_table(rows: Rows, scorer: Scorer) -> int:
+    """Print a table for people; how many failed."""
+    table = Table("image", "class", "score", "p-value", "verdict", box=None, header_style="bold", pad_edge=False)
+    failed = 0
+    for row in rows:
+        if row["error"] is not None:
+            failed += 1
+            table.add_row(Text(row["path"]), Text(row["error"], style="red"))
+            continue
+        verdict = {None: "", True: "accepted", False: "[bold]rejected[/bold]"}[row["accepted"]]
+        p_value = "" if row["p_value"] is None else f"{row['p_value']:.4f}"
+        table.add_row(Text(row["path"]), Text(row["class_name"]), f"{row['score']:.5g}", p_value, verdict)
+    console = Console()
+    console.print(table)
+    if scorer.calibration is not None:
+        console.print(str(scorer.calibration.guarantee), markup=False, highlight=False)
+    return failed
+
+
+def _expand(paths: Sequence[Path]) -> Iterator[Path]:
+    for path in paths:
+        if path.is_dir():
+            yield from (file for file in sorted(path.rglob("*")) if file.suffix.lower() in EXTENSIONS)
+        else:
+            yield path
+
+
+def _read(file: Path) -> Any:
+    """Its pixels, or in words why there are none."""
+    try:
+        return np.asarray(decode(file, str(file)))
+    except UnreadableImageError as error:
+        return str(error).removeprefix(f"unreadable image {file}: ")
