@@ -4,10 +4,10 @@ A misspelt name should end a command at once. What needs more than names is refu
 before data are opened too.
 """
 
-import os
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, get_args
 
 from oodscope.base.catalog import catalog, plugins
@@ -18,7 +18,9 @@ from oodscope.metrics.catalog import Tuning
 
 
 def check_declared(declared: Mapping[str, Any], where: str) -> None:
-    """Names of detectors, protocols, tuning tracks and roles, and whether results can be written.
+    """Names of detectors, protocols, tuning tracks, roles and devices, and whether results can be written.
+
+    A device other than ``auto`` and ``cpu`` costs the import of torch, which alone knows it.
 
     Parameters
     ----------
@@ -42,6 +44,11 @@ def check_declared(declared: Mapping[str, Any], where: str) -> None:
         raise UnknownNameError("tuning track", tune, get_args(Tuning), f"Known: {', '.join(get_args(Tuning))}")
     if isinstance(declared.get("benchmark"), Mapping):
         parse(OwnSets if fit is None else CalibrationSets, declared["benchmark"], f"{where}: benchmark")
+    device = declared.get("device")
+    if isinstance(device, str) and device not in ("auto", "cpu"):
+        from oodscope.models.classifier.network import choose_device
+
+        choose_device(device)
     if isinstance(declared.get("output"), str):
         output = Path(declared["output"])
         check_writable(output if fit is None else output.parent)
@@ -54,8 +61,12 @@ def check_writable(folder: Path) -> None:
         there = there.parent
     if not there.is_dir():
         raise StorageError(f"cannot write to {folder}: {there} is a file; choose another folder (output)")
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise StorageError(f"cannot write to {folder}: no permission in {there}; choose another folder (output)")
+    try:
+        # permissions are not all: a file system may be read-only, or no place for files at all
+        with TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        raise StorageError(f"cannot write to {folder}: {error.strerror}; choose another folder (output)") from error
 
 
 def _names(given: Any) -> Iterable[str]:
