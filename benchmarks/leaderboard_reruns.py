@@ -9,14 +9,13 @@ printed is that of ``docs/results/leaderboard-reruns.md``.
 
 import argparse
 import re
-from importlib.resources import as_file, files
 from pathlib import Path
 
 import oodscope as oods
 from oodscope.base.errors import OodscopeError
 from oodscope.execution.progress import SILENT
-from oodscope.jobs.job import open_benchmark, read_job
-from oodscope.jobs.model import make_classifier
+from oodscope.jobs.job import read_job
+from oodscope.jobs.run import find_job
 from oodscope.leaderboard.records.keeping import write_receipt
 from oodscope.leaderboard.verify.publishing import publish_activations
 from oodscope.leaderboard.verify.rerunning import rerun
@@ -30,12 +29,13 @@ def main() -> None:
     parser.add_argument("--images-per-class", type=int, default=100)
     parser.add_argument("--epochs", type=int, default=4)
     options = parser.parse_args()
-    with as_file(files("oodscope.cli.demo") / "demo.yaml") as packaged:
-        job = read_job(packaged).model_copy(update={"images_per_class": options.images_per_class})
+    job = read_job(find_job("demo")).model_copy(update={"images_per_class": options.images_per_class})
     assert job.model.train is not None, "the demo trains its network"
     recipe = job.model.train.model_copy(update={"epochs": options.epochs})
-    bench = open_benchmark(job, SILENT)
-    classifier, name = make_classifier(job.model.model_copy(update={"train": recipe}), bench, "cpu", SILENT)
+    model = job.model.model_copy(update={"train": recipe})
+    job = job.model_copy(update={"model": model, "device": "cpu"})
+    bench = job.open_benchmark(SILENT)
+    classifier, name, _ = job.build(bench, SILENT)
 
     result = oods.evaluate(classifier, bench, "all", "standard", recipe=name)
     run = result.save(options.out / "run")

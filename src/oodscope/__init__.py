@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from oodscope.detectors.registry import create_detector as create_detector
     from oodscope.detectors.saving import load_detector as load_detector
     from oodscope.execution.console import ConsoleProgress as ConsoleProgress
+    from oodscope.jobs.run import run as run
     from oodscope.models.classifier.classifier import Classifier as Classifier
     from oodscope.models.zoo.zoo import create_model as create_model
     from oodscope.protocols.human_centric.protocol import HumanCentric as HumanCentric
@@ -113,6 +114,7 @@ _HOMES = {
     "load_detector": "detectors.saving",
     "over_seeds": "runs.evaluation.seeds",
     "own_benchmark": "data.own",
+    "run": "jobs.run",
     "train": "training.train",
     "write_attack": "report.page.attack",
     "write_audit": "report.page.audit",

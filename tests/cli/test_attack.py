@@ -89,7 +89,7 @@ def test_presets():
         ({"--energy": "rank"}, "unknown energy 'rank'"),
         ({"--on": "od"}, "unknown set of outliers 'od'. Did you mean 'odd'"),
         ({"--id-val": None}, "has no id_val; an attack standardises scores on it"),
-        ({"--far": None}, "no outliers to judge on"),
+        ({"--far": None}, "no OOD data: pass --near PLACE or --far PLACE"),
     ],
 )
 def test_mistakes_are_one_line(oodscope, places, change, words):

@@ -46,7 +46,7 @@ def test_own_sets_with_frozen_embeddings(oodscope, places):
 
 def test_a_plan_in_yaml_is_the_same_study(oodscope, places):
     (places / "plan.yaml").write_text(
-        "id_set: known.npz\nood: {far: strange.npz}\nmodel: small_cnn\nweights: net.safetensors\n"
+        "id_set: known.npz\nood: {far: strange.npz}\nmodel: {architecture: small_cnn, weights: net.safetensors}\n"
         f"transform: {TRANSFORM}\nhead: {{epochs: 2}}\ndevice: cpu\n"
         "plan: {folds: 3, repetitions: 1, hold_outs: 0, detectors: [msp, {knn: {k: 3}}]}\noutput: yaml\n"
     )
@@ -89,7 +89,10 @@ def test_glyphs_with_a_network_per_fold(oodscope, tmp_path):
         (("--id", "known.npz", "--ood", "strange.npz", "--level", "kind"), "no pair has the level 'kind'"),
         (("--id", "known.npz", "--ood", "strange.npz", "--folds", "4"), "4 folds need 4 OOD classes"),
         (("--id", "known.npz", "--ood", "strange.npz", "--detectors", "mspp"), "Did you mean 'msp'"),
-        (("--id", "known.npz", "--ood", "strange.npz", "--backbone", "full"), "leave out --weights"),
+        (
+            ("--id", "known.npz", "--ood", "strange.npz", "--backbone", "full"),
+            "is trained from random weights; leave out weights",
+        ),
         (("--id", "known.npz", "--ood", "strange.npz", "--backbone", "frosen"), "backbone"),
     ],
 )

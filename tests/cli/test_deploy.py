@@ -140,10 +140,10 @@ def test_a_benchmark_instead_of_folders(oodscope, project, tmp_path):
         (("--guarantee", "sure"), "guarantee: Input should be 'conformal' or 'pac'"),
         (("--detector", "knnn"), "unknown detector 'knnn'. Did you mean 'knn'"),
         (("--transform", "{size: 32, maen: [1]}"), "unknown key 'transform.maen'. Did you mean 'mean'"),
-        (("--transform", "{size: "), "--transform is not valid YAML"),
+        (("--transform", "{size: "), "--transform: not valid YAML"),
         (("--transform", ""), "has no transform: pass transform="),
         (("--benchmark", "glyphs"), "give --id-cal (and --id-train) or --benchmark, and not both"),
-        (("--id-cal", "gone"), "gone is not a folder"),
+        (("--id-cal", "gone"), "gone is not there; images come from a folder"),
     ],
 )
 def test_mistakes_are_one_line_and_leave_no_file(fit, tmp_path, changes, message):

@@ -2,7 +2,6 @@
 
 import json
 import re
-from importlib.resources import as_file, files
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from oodscope.cli.demo import generated as judging_generated
 from oodscope.data.generated.files import open_generated
 from oodscope.execution.progress import SILENT
 from oodscope.jobs.job import read_job
+from oodscope.jobs.run import find_job
 from oodscope.runs.generated.run import GeneratedStudy
 
 
@@ -49,8 +49,7 @@ def test_the_demo_judges_a_set_that_its_report_links(oodscope, tmp_path, monkeyp
 
     # what was finished is read; a set that was begun and killed is made again
     made.rename(made.with_name(f"{made.name}.part"))
-    with as_file(files("oodscope.cli.demo") / "demo.yaml") as packaged:
-        job = read_job(packaged)
+    job = read_job(find_job("demo"))
     recipe = job.model.train.model_copy(update={"epochs": 1})
     model = job.model.model_copy(update={"train": recipe})
     job = job.model_copy(update={"output": str(tmp_path / "out"), "images_per_class": 5, "model": model})

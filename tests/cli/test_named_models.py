@@ -14,8 +14,7 @@ from oodscope.base.config import parse
 from oodscope.base.errors import ModelError, OodscopeError, UnknownNameError
 from oodscope.data.preprocess import Preprocess
 from oodscope.detectors.registry import create_detector
-from oodscope.execution.progress import SILENT
-from oodscope.jobs.model import ModelSpec, make_classifier
+from oodscope.jobs.model import ModelData, ModelSpec, build_classifier
 from oodscope.models.zoo import dinov2
 from oodscope.runs.evaluation.evaluate import evaluate
 from oodscope.runs.evaluation.scoring import applicable
@@ -41,12 +40,12 @@ def contiguous(model):
 
 
 def made(bench, **spec):
-    return make_classifier(parse(ModelSpec, spec, "test"), bench, "cpu", SILENT)
+    return build_classifier(parse(ModelSpec, spec, "test"), ModelData.of(bench), device="cpu")
 
 
 def judged(bench, *extra, **spec):
     """The result of a model's spec; what it says of its classifier comes with it."""
-    classifier, recipe = made(bench, **spec)
+    classifier, recipe, _ = made(bench, **spec)
     detectors = ["msp", "maxcosine", *extra]
     result = evaluate(classifier, bench, detectors, recipe=recipe)
     assert {row.detector for row in result.measurements.filter(metric="auroc")} == set(detectors)
@@ -243,6 +242,6 @@ def test_the_ensemble_of_one_more_kind(bench, tmp_path):
         torch.manual_seed(seed)
         save_file(contiguous(timm.create_model("test_resnet", num_classes=4)), tmp_path / f"{seed}.safetensors")
     files = [str(tmp_path / f"{seed}.safetensors") for seed in (0, 1)]
-    classifier, _ = made(bench, architecture="timm:test_resnet", weights=files)
+    classifier = made(bench, architecture="timm:test_resnet", weights=files).classifier
     result = evaluate(classifier, bench, ["msp", "ensemble_entropy"])
     assert result.record.model == "2 x timm:test_resnet"

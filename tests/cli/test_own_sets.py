@@ -107,9 +107,9 @@ def test_sets_can_be_named(evaluate):
     [
         ((*FOLDERS, "--benchmark", "glyphs"), "--benchmark and --id-test do not go together"),
         (("--benchmark", "glyphs", "--transform", TRANSFORM), "--benchmark and --transform do not go together"),
-        ((), "say what to judge on: --benchmark NAME, or --id-test PLACE"),
-        (("--id-train", "train"), "say what to judge on"),
-        (("--id-test", "test"), "no outliers to judge on"),
+        ((), "no evaluation data: pass --benchmark NAME, or --id-test PLACE with --near or --far"),
+        (("--id-train", "train"), "no evaluation data"),
+        (("--id-test", "test"), "no OOD data: pass --near PLACE or --far PLACE"),
         (("--id-test", "gone", "--far", "outliers"), "gone is not there; images come from a folder"),
         ((*FOLDERS, "--transform", "{sise: 32}"), "unknown key"),
         ((*FOLDERS, "--transform", "{size: "), "--transform: not valid YAML"),
@@ -175,7 +175,9 @@ def test_a_job_file_may_hold_the_sets_too(oodscope, own):
     outcome = oodscope("run", own / "sub" / "job.yaml", "--output", own / "out", "--json")
     assert content(outcome)["run"]["sets"]["noise"]["n"] == 7
     (own / "sub" / "job.yaml").write_text("benchmark: {id_tset: x}\nmodel: {architecture: small_cnn}\n")
-    assert "unknown key 'benchmark.OwnSets.id_tset'" in last_line(oodscope("run", own / "sub" / "job.yaml"))
+    assert "benchmark: unknown key 'id_tset'. Did you mean 'id_test'" in last_line(
+        oodscope("run", own / "sub" / "job.yaml")
+    )
     named = Job.model_validate({"benchmark": {"id_test": "hf:a/b", "near": ["c"]}, "model": {"architecture": "x"}})
     assert named.benchmark.found_from(own).near == [str(own / "c")]
     assert named.benchmark.found_from(own).id_test == "hf:a/b"

@@ -17,9 +17,9 @@ from tests.results.factory import make_result
 from tests.results.test_telling import until
 
 
-def evaluation(output: Path) -> job.Job:
-    declared = {"benchmark": "glyphs", "model": {"architecture": "small_cnn"}, "detectors": ["msp"]}
-    return parse(job.Job, declared | {"output": str(output)}, "test")
+def evaluation(output: Path, kind=job.Job):
+    declared = {"benchmark": "glyphs", "model": {"architecture": "small_cnn", "train": {}}, "detectors": ["msp"]}
+    return parse(kind, declared | {"output": str(output)}, "test")
 
 
 @pytest.fixture
@@ -54,13 +54,13 @@ def test_an_evaluation_is_seen_while_it_runs_and_found_afterwards(heard, monkeyp
 
 
 def test_an_attack_and_a_cross_validation_are_seen_too(heard, monkeypatch, tmp_path):
-    def attacked(_job, _settings, progress):
+    def attacked(_job, progress):
         wait_inside(progress, heard)
         raise StorageError("enough")
 
     monkeypatch.setattr(attacking, "_attack", attacked)
     with pytest.raises(StorageError, match="enough"):
-        attacking.execute_attack(evaluation(tmp_path), attacking.AttackSettings(), SILENT)
+        attacking.execute_attack(evaluation(tmp_path, attacking.AttackJob), SILENT)
     assert heard[-1][1].what == "attack small_cnn on glyphs"
     heard.clear()
 
@@ -69,10 +69,14 @@ def test_an_attack_and_a_cross_validation_are_seen_too(heard, monkeypatch, tmp_p
         raise StorageError("enough")
 
     monkeypatch.setattr(crossval_job, "_pairs", paired)
-    folded = parse(crossval_job.CrossvalJob, {"benchmark": ["glyphs"], "model": "r", "output": str(tmp_path)}, "test")
+    folded = parse(
+        crossval_job.CrossvalJob,
+        {"benchmark": ["glyphs"], "model": "small_cnn", "backbone": "full", "output": str(tmp_path)},
+        "test",
+    )
     with pytest.raises(StorageError, match="enough"):
         crossval_job.execute_crossval(folded, SILENT)
-    assert heard[-1][1].what == "crossval r"
+    assert heard[-1][1].what == "crossval small_cnn"
     assert ResultStore(tmp_path / "results.sqlite").running() == []
 
 

@@ -18,6 +18,7 @@ from oodscope.leaderboard.records.boundedscores import read_bounded_scores
 from oodscope.leaderboard.records.folder import read_entry
 from oodscope.leaderboard.records.text import LINE
 from oodscope.leaderboard.verify.verifying import verify, verify_each
+from oodscope.protocols.standard import Standard
 from tests.leaderboard.leaderboard_world import copied, edit, few_replicates  # noqa: F401
 
 SCRIPT = '<script>alert("x")</script><img src=x onerror=alert(1)>'

@@ -28,7 +28,9 @@ def parse(model: type[M], data: Any, where: str) -> M:
         path = ".".join(str(step) for step in problem["loc"])
         if problem["type"] == "extra_forbidden":
             key = str(problem["loc"][-1])
-            raise OodscopeError(f"{where}: unknown key {path!r}.{did_you_mean(key, _known_keys(model))}") from error
+            known = _known_keys(model)
+            place = f" It belongs under {known[key]!r}" if known.get(key) else did_you_mean(key, known)
+            raise OodscopeError(f"{where}: unknown key {path!r}.{place}") from error
         raise OodscopeError(f"{where}: {path or 'content'}: {problem['msg']}") from error
 
 
@@ -52,20 +54,20 @@ def yaml_text(text: str, where: str) -> Any:
         raise OodscopeError(f"{where}: not valid YAML{line}: {getattr(error, 'problem', error)}") from error
 
 
-def _known_keys(model: type[BaseModel]) -> list[str]:
-    """Every key of ``model`` and of the records inside it."""
+def _known_keys(model: type[BaseModel]) -> dict[str, str]:
+    """Every key of ``model`` and of the records inside it, with the key that it stands under; empty at the top."""
     seen: set[type[BaseModel]] = set()
-    names: set[str] = set()
-    pending: list[Any] = [model]
+    names: dict[str, str] = {}
+    pending: list[tuple[Any, str]] = [(model, "")]
     while pending:
-        current = pending.pop()
+        current, under = pending.pop(0)
         if isinstance(current, type) and issubclass(current, BaseModel):
             if current in seen:
                 continue
             seen.add(current)
             for name, field in current.model_fields.items():
-                names.add(name)
-                pending.append(field.annotation)
+                names.setdefault(name, under)
+                pending.append((field.annotation, name))
         else:
-            pending.extend(getattr(current, "__args__", ()))
-    return sorted(names)
+            pending.extend((each, under) for each in getattr(current, "__args__", ()))
+    return names

@@ -5,33 +5,28 @@ from typing import Annotated
 
 import typer
 
-from oodscope.cli.evaluate import chosen_benchmark
-from oodscope.cli.options import separated
+from oodscope.cli import options
+from oodscope.cli.options import declared_benchmark, declared_detectors, declared_model, separated, text_or_none
 
 
 def attack(
-    model: Annotated[
-        str, typer.Option(help="Network: a name of 'list models', timm:NAME, torchvision:NAME, ..., as for evaluate.")
-    ],
-    weights: Annotated[
-        str, typer.Option(help="A .safetensors file, or 'pretrained'; several files, an ensemble.")
-    ] = "",
+    model: options.Model,
+    weights: options.Weights = "",
+    probe: options.Probe = False,
+    head: options.Head = None,
+    negatives: options.Negatives = "",
     detectors: Annotated[
         str, typer.Option(help="Names separated by commas, or 'all' that apply.")
     ] = "msp,ebo,knn,mds,vim",
-    benchmark: Annotated[
-        str | None, typer.Option(help="A name of 'list benchmarks', or a YAML file; or say where your sets lie:")
-    ] = None,
-    id_test: Annotated[str | None, typer.Option(help="Test images of the classes it knows.")] = None,
-    id_train: Annotated[str | None, typer.Option(help="Its training images.")] = None,
-    id_val: Annotated[str | None, typer.Option(help="Held-out images: they set the scale of the scores.")] = None,
-    far: Annotated[list[str] | None, typer.Option(help="Outliers to start from; NAME=PLACE names a set.")] = None,
-    transform: Annotated[
-        str | None, typer.Option(help="Preprocessing of your sets: '{size: 32, mean: [...], std: [...]}'.")
-    ] = None,
-    root: Annotated[
-        Path | None, typer.Option(help="Folder of public datasets; $OODSCOPE_ROOT, or the cache, unless given.")
-    ] = None,
+    benchmark: options.Benchmark = None,
+    id_test: options.IdTest = None,
+    id_train: options.IdTrain = None,
+    id_val: Annotated[str | None, typer.Option(help="ID validation set: it sets the scale of the scores.")] = None,
+    near: options.Near = None,
+    far: options.Far = None,
+    transform: options.Transform = None,
+    classes: options.Classes = None,
+    root: options.Root = None,
     on: Annotated[
         str, typer.Option(help="The set of outliers to vary; the benchmark's first far set, else near.")
     ] = "",
@@ -52,46 +47,52 @@ def attack(
     landscape: Annotated[
         bool, typer.Option("--landscape", help="Keep a map of one outlier's scores and paths on it: for figure evg-2.")
     ] = False,
+    trained_on: options.TrainedOn = "",
+    pretrained_on: options.PretrainedOn = "",
     output: Annotated[Path, typer.Option(help="Folder for results and report.")] = Path("runs"),
-    batch_size: Annotated[int, typer.Option(help="Images per forward pass of the fit.", min=1)] = 256,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps.")] = "auto",
+    batch_size: options.BatchSize = 256,
+    device: options.Device = "auto",
     seed: Annotated[int, typer.Option(help="Of all random numbers.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+    images_per_class: options.ImagesPerClass = None,
+    skip_unreadable: options.SkipUnreadable = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Search the outliers that fool each detector most, and measure what is left of it.
 
     Every (detector, variation) is a search of its own, saved as it goes: interrupted, the same command goes on where it
     stopped.
     """
-    from oodscope.base.config import parse
-    from oodscope.cli.output import show
     from oodscope.execution.console import ConsoleProgress
-    from oodscope.jobs.attack import AttackSettings, execute_attack
-    from oodscope.jobs.job import Job
+    from oodscope.jobs.run import execute_declared
 
+    history = {"trained_on": trained_on, "pretrained_on": pretrained_on}
     places = {"id_test": id_test, "id_train": id_train, "id_val": id_val}
     declared = {
-        "benchmark": chosen_benchmark(benchmark, places, {"near": None, "far": far}, transform),
-        "root": None if root is None else str(root),
-        "model": {"architecture": model, "weights": separated(weights) or None},
-        "detectors": "all" if detectors == "all" else separated(detectors),
+        "benchmark": declared_benchmark(benchmark, places, {"near": near, "far": far}, transform),
+        "root": text_or_none(root),
+        "classes": classes,
+        "images_per_class": images_per_class,
+        "model": declared_model(model, weights, probe=probe, head=head, negatives=negatives, **history),
+        "detectors": declared_detectors(detectors),
+        "skip_unreadable": skip_unreadable,
         "batch_size": batch_size,
         "device": device,
         "seed": seed,
         "output": str(output),
+        "attack": {
+            "on": on,
+            "variations": separated(variations),
+            "budget": budget,
+            "chains": chains,
+            "runs": runs,
+            "sampler": sampler,
+            "energy": energy,
+            "boundary": boundary,
+            "landscape": landscape,
+        },
     }
-    settings = {
-        "on": on,
-        "variations": separated(variations),
-        "budget": budget,
-        "chains": chains,
-        "runs": runs,
-        "sampler": sampler,
-        "energy": energy,
-        "boundary": boundary,
-        "landscape": landscape,
-    }
-    found, folder = execute_attack(
-        parse(Job, declared, "attack"), parse(AttackSettings, settings, "attack"), ConsoleProgress()
-    )
-    show((found.result, folder), as_json=as_json)
+    finished = execute_declared(declared, "attack", progress=ConsoleProgress())
+
+    from oodscope.cli.output import show_finished
+
+    show_finished(finished, as_json)

@@ -5,19 +5,13 @@ from typing import Annotated, Any
 
 import typer
 
-from oodscope.cli.options import separated
-
-_PLACE = "a folder, .txt/.csv/.tsv list, .npz, .tar, hf:NAME or torchvision:CLASS"
+from oodscope.cli import options
+from oodscope.cli.options import PLACE, declared_model, separated, text_or_none
 
 
 def crossval(
-    model: Annotated[
-        str,
-        typer.Option(help="Network: a name of 'list models', timm:NAME, torchvision:NAME, or python:MODULE:FUNCTION."),
-    ],
-    weights: Annotated[
-        str | None, typer.Option(help="A .safetensors file, or 'pretrained'; none for --backbone full.")
-    ] = None,
+    model: options.Model,
+    weights: Annotated[str, typer.Option(help="A .safetensors file, or 'pretrained'; none for --backbone full.")] = "",
     backbone: Annotated[
         str,
         typer.Option(
@@ -27,7 +21,7 @@ def crossval(
     benchmark: Annotated[
         list[str] | None, typer.Option(help="A name of 'list benchmarks' (dcv-...), or a YAML file; repeat for more.")
     ] = None,
-    id_set: Annotated[str | None, typer.Option("--id", help=f"Images of the known classes: {_PLACE}.")] = None,
+    id_set: Annotated[str | None, typer.Option("--id", help=f"Images of the known classes: {PLACE}.")] = None,
     ood: Annotated[
         list[str] | None, typer.Option(help="Outliers with classes of their own; repeat; NAME=PLACE gives a name.")
     ] = None,
@@ -59,10 +53,9 @@ def crossval(
     allow_leak: Annotated[
         bool, typer.Option("--allow-leak", help="Go on with a network that has seen folded images; the page says so.")
     ] = False,
-    root: Annotated[Path | None, typer.Option(help="Folder of public datasets.")] = None,
-    images_per_class: Annotated[
-        int | None, typer.Option(help="Training images per class of a generated benchmark.", min=1)
-    ] = None,
+    root: options.Root = None,
+    images_per_class: options.ImagesPerClass = None,
+    skip_unreadable: options.SkipUnreadable = False,
     drop_duplicates: Annotated[
         bool, typer.Option("--drop-duplicates", help="Leave out equal images that could be trained on and tested.")
     ] = False,
@@ -72,16 +65,15 @@ def crossval(
     output: Annotated[Path, typer.Option(help="Folder of the study; an interrupted one goes on.")] = Path(
         "runs/crossval"
     ),
-    batch_size: Annotated[int, typer.Option(help="Images per forward pass.", min=1)] = 256,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps.")] = "auto",
+    batch_size: options.BatchSize = 256,
+    device: options.Device = "auto",
     seed: Annotated[int, typer.Option(help="Seed of all draws.", min=0)] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Judge detectors by dual cross-validation: folds of images inside, folds of classes outside."""
-    from oodscope.base.config import parse, yaml_text
-    from oodscope.cli.output import show_crossval
+    from oodscope.base.config import yaml_text
     from oodscope.execution.console import ConsoleProgress
-    from oodscope.jobs.crossval import CrossvalJob, execute_crossval
+    from oodscope.jobs.run import execute_declared
     from oodscope.jobs.sets import named_places
 
     plan: dict[str, Any] = {
@@ -102,13 +94,11 @@ def crossval(
         "id_set": id_set,
         "ood": named_places("--ood", ood or []),
         "level": level,
-        "root": None if root is None else str(root),
+        "root": text_or_none(root),
         "images_per_class": images_per_class,
         "transform": None if transform is None else yaml_text(transform, "--transform"),
-        "model": model,
-        "weights": weights,
-        "trained_on": separated(trained_on),
-        "pretrained_on": separated(pretrained_on),
+        "skip_unreadable": skip_unreadable,
+        "model": declared_model(model, weights, trained_on=trained_on, pretrained_on=pretrained_on),
         "backbone": backbone,
         "plan": plan,
         "allow_leak": allow_leak,
@@ -122,4 +112,8 @@ def crossval(
             "train": {"epochs": epochs, "patience": 3},
             "fine_tune": {"epochs": epochs},
         }
-    show_crossval(*execute_crossval(parse(CrossvalJob, declared, "crossval"), ConsoleProgress()), as_json)
+    finished = execute_declared(declared, "crossval", progress=ConsoleProgress())
+
+    from oodscope.cli.output import show_finished
+
+    show_finished(finished, as_json)

@@ -5,22 +5,26 @@ from typing import Annotated, Any
 
 import typer
 
-from oodscope.cli.options import separated
+from oodscope.cli import options
+from oodscope.cli.options import PLACE, declared_model, declared_sets, text_or_none
 
 
 def fit(
-    model: Annotated[str, typer.Option(help="Network: a name of 'list models', timm:NAME or torchvision:NAME.")],
-    weights: Annotated[str, typer.Option(help="A .safetensors file, or 'pretrained'; several files, an ensemble.")],
+    model: options.Model,
     output: Annotated[Path, typer.Option(help="The .oodscope file to write.")],
+    weights: options.Weights = "",
+    probe: options.Probe = False,
+    head: options.Head = None,
+    negatives: options.Negatives = "",
     detector: Annotated[str, typer.Option(help="A name of 'list detectors', or a pair such as react+msp.")] = "knn",
-    id_train: Annotated[
-        Path | None, typer.Option(help="Folder of training images; its subfolders are classes.")
+    id_train: Annotated[str | None, typer.Option(help=f"ID training set: {PLACE}, or BENCHMARK:SET.")] = None,
+    id_cal: Annotated[str | None, typer.Option(help="Held-out ID set, for the threshold.")] = None,
+    benchmark: Annotated[
+        str | None, typer.Option(help="Instead of places: its id_train fits, its id_val calibrates.")
     ] = None,
-    id_cal: Annotated[Path | None, typer.Option(help="Folder of held-out images, for the threshold.")] = None,
-    benchmark: Annotated[str, typer.Option(help="Instead of folders: its id_train fits, its id_val calibrates.")] = "",
-    transform: Annotated[
-        str, typer.Option(help="Preprocessing as in a benchmark's YAML: '{size: 32, mean: [...], std: [...]}'.")
-    ] = "",
+    transform: options.Transform = None,
+    classes: options.Classes = None,
+    root: options.Root = None,
     target_fpr: Annotated[float, typer.Option(help="Tolerated rate of false alarms on in-distribution images.")] = 0.05,
     guarantee: Annotated[
         str, typer.Option(help="conformal: the rate holds on average; pac: with --confidence.")
@@ -29,37 +33,49 @@ def fit(
     include_weights: Annotated[
         bool, typer.Option("--include-weights", help="Keep the network's weights in the file: it then stands alone.")
     ] = False,
-    skip_unreadable: Annotated[
-        bool, typer.Option("--skip-unreadable", help="Leave out images that cannot be decoded.")
-    ] = False,
-    batch_size: Annotated[int, typer.Option(help="Images per forward pass.", min=1)] = 256,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps.")] = "auto",
+    trained_on: options.TrainedOn = "",
+    pretrained_on: options.PretrainedOn = "",
+    images_per_class: options.ImagesPerClass = None,
+    skip_unreadable: options.SkipUnreadable = False,
+    batch_size: options.BatchSize = 256,
+    device: options.Device = "auto",
 ) -> None:
     """Fit a detector, choose its threshold, and write both to one file.
 
     The threshold bounds false alarms on in-distribution images like those in --id-cal. It promises nothing about how
     many outliers are caught, nor about images whose conditions have shifted.
     """
+    from oodscope.base.errors import OodscopeError
     from oodscope.execution.console import ConsoleProgress
-    from oodscope.jobs.fit import Deployment
+    from oodscope.jobs.run import execute_declared
 
+    if (benchmark is None) == (id_cal is None):
+        raise OodscopeError("fit: give --id-cal (and --id-train) or --benchmark, and not both")
+    own = declared_sets({"id_train": id_train, "id_cal": id_cal}, {}, transform)
+    if benchmark is not None and own:
+        option = next(iter(own)).replace("_", "-")
+        raise OodscopeError(f"fit: --benchmark brings its own; remove --{option}")
+    history = {"trained_on": trained_on, "pretrained_on": pretrained_on}
     declared: dict[str, Any] = {
-        "model": {"architecture": model, "weights": separated(weights)},
-        "detector": detector,
-        "id_train": None if id_train is None else str(id_train),
-        "id_cal": None if id_cal is None else str(id_cal),
-        "benchmark": benchmark or None,
-        "transform": transform or None,
-        "target_fpr": target_fpr,
-        "guarantee": guarantee,
-        "confidence": confidence,
+        "benchmark": benchmark or own,
+        "root": text_or_none(root),
+        "classes": classes,
+        "images_per_class": images_per_class,
+        "model": declared_model(model, weights, probe=probe, head=head, negatives=negatives, **history),
+        "fit": {
+            "detector": detector,
+            "target_fpr": target_fpr,
+            "guarantee": guarantee,
+            "confidence": confidence,
+            "include_weights": include_weights,
+        },
         "skip_unreadable": skip_unreadable,
         "batch_size": batch_size,
         "device": device,
+        "output": str(output),
     }
-    scorer = Deployment.read(declared).fit(ConsoleProgress())
-    scorer.save(output, include_weights=include_weights)
-    assert scorer.calibration is not None, "fitting calibrates"
-    typer.echo(f"{scorer.detector.id}: reject above {scorer.calibration.threshold:.6g}")
-    typer.echo(str(scorer.calibration.guarantee))
-    typer.echo(f"saved: {output} ({output.stat().st_size / 2**20:.1f} MiB)")
+    finished = execute_declared(declared, "fit", progress=ConsoleProgress())
+
+    from oodscope.cli.output import show_finished
+
+    show_finished(finished, as_json=False)

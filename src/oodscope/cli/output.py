@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from oodscope.execution.progress import Progress
-from oodscope.jobs.job import Job, execute
+from oodscope.deploy.scorer import Scorer
+from oodscope.jobs.run import Finished
 from oodscope.protocols.registry import headline_metrics
 from oodscope.runs.crossval.outcome import CrossValidation
 from oodscope.runs.crossval.study import MetricStudy, study_metric
 from oodscope.runs.crossval.summary import HEADLINE, summary
 from oodscope.runs.evaluation.run import Result
-from oodscope.runs.evaluation.seeds import over_seeds
+from oodscope.runs.evaluation.seeds import SeedSummary
 from oodscope.runs.models.run import Study
 
 ALPHA = 0.05
@@ -57,23 +57,45 @@ def headline(study: MetricStudy) -> list[str]:
     return lines
 
 
-def execute_and_show(job: Job, progress: Progress, as_json: bool) -> None:
-    """Run a job, or one for each seed of a recipe, and say what came out; several seeds end in a table of all."""
-    done = [execute(each, progress) for each in job.each_seed()]
-    if len(done) == 1:
-        show(done[0], as_json=as_json)
-        return
-    over = over_seeds([result for result, _ in done])
+def show_finished(finished: Finished, as_json: bool) -> None:
+    """What came out of a job, by its kind."""
+    result = finished.result
+    if isinstance(result, CrossValidation):
+        show_crossval(result, finished.files, as_json)
+    elif isinstance(result, Study):
+        show_study(result, finished.files, as_json)
+    elif isinstance(result, SeedSummary):
+        show_seeds(result, finished.runs, as_json)
+    elif isinstance(result, Scorer):
+        show_scorer(result, finished.files[0], as_json)
+    else:
+        show(*finished.runs, as_json=as_json)
+
+
+def show_seeds(summary: SeedSummary, runs: Sequence[tuple[Result, Path]], as_json: bool) -> None:
+    """Every run, and the table over all of them."""
     if as_json:
-        rows = json.loads(over.to_dataframe().to_json(orient="records"))
-        told = {"runs": [content(result, folder) for result, folder in done], "over_seeds": rows}
+        rows = json.loads(summary.to_dataframe().to_json(orient="records"))
+        told = {"runs": [content(result, folder) for result, folder in runs], "over_seeds": rows}
         sys.stdout.write(json.dumps(told) + "\n")
         return
-    for result, folder in done:
+    for result, folder in runs:
         show((result, folder), as_json=False)
-    for protocol in done[0][0].record.protocols:
+    for protocol in summary.first.record.protocols:
         for metric in headline_metrics(protocol):
-            Console().print(over.table(protocol, metric))
+            Console().print(summary.table(protocol, metric))
+
+
+def show_scorer(scorer: Scorer, file: Path, as_json: bool) -> None:
+    """The threshold, what it promises, and where the scorer was saved."""
+    assert scorer.calibration is not None, "fitting calibrates"
+    if as_json:
+        found = {"detector": scorer.detector.id, "threshold": scorer.calibration.threshold, "file": str(file)}
+        sys.stdout.write(json.dumps(found | {"guarantee": str(scorer.calibration.guarantee)}) + "\n")
+        return
+    sys.stdout.write(f"{scorer.detector.id}: reject above {scorer.calibration.threshold:.6g}\n")
+    sys.stdout.write(f"{scorer.calibration.guarantee}\n")
+    sys.stdout.write(f"saved: {file} ({file.stat().st_size / 2**20:.1f} MiB)\n")
 
 
 def show(*done: tuple[Result, Path], as_json: bool, page: Path | None = None) -> None:

@@ -163,9 +163,11 @@ def _classifier(
     given = _section(tensors, "head.")
     head = Head(given["weight"], given["bias"]) if given else record.head
     if isinstance(model, Classifier):
+        if kept := _section(tensors, "weights."):
+            model.model.load_state_dict(kept)
         classifier = model.with_default_transform(record.transform)
     else:
-        module, transform = _network(record, tensors, path, model, weights)
+        module, transform = _network(record, tensors, path, model, weights, device)
         classifier = Classifier(module, transform or record.transform, head=head, device=device, name=record.name)
     if weights_fingerprint(classifier.model) != record.fingerprint:
         raise DetectorError(f"{path}: the weights are not those it was fitted with ({record.name}); find that file")
@@ -184,14 +186,19 @@ def _network(
     path: Path,
     model: nn.Module | None,
     weights: str | Path | Sequence[str | Path],
+    device: str,
 ) -> tuple[nn.Module, Any]:
     kept, classes = _section(tensors, "weights."), len(record.class_names)
+    words: dict[str, Any] = {"class_names": record.class_names, "device": device}
     if model is not None:
         if kept:
             model.load_state_dict(kept)
         return model, None
     if record.origin is None:
-        raise DetectorError(f"{path}: made for a network of your own ({record.name}); oodscope.load(path, model=...)")
+        raise DetectorError(
+            f"{path}: made for a network of your own ({record.name}); name it: --model python:MODULE:FUNCTION "
+            "(model= in Python)"
+        )
     files = [weights] if isinstance(weights, (str, Path)) else list(weights)
     if not (kept or files or record.origin.pretrained):
         raise DetectorError(
@@ -199,8 +206,8 @@ def _network(
             "(weights= in Python), or fit with --include-weights"
         )
     if kept:
-        return record.origin.model_copy(update={"pretrained": False}).build(classes, kept)
-    return record.origin.build(classes, files)
+        return record.origin.model_copy(update={"pretrained": False}).build(classes, kept, **words)
+    return record.origin.build(classes, files, **words)
 
 
 def _noise_logits(classifier: Classifier) -> Tensor:

@@ -1,4 +1,4 @@
-"""AttackSettings: what ``oodscope attack`` was asked for, and the road from it to a saved attack."""
+"""AttackJob: an attack on detectors as a configuration, and its execution up to the saved run."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +16,8 @@ from oodscope.generation.samplers import create_sampler
 from oodscope.generation.variations.base import Variation
 from oodscope.generation.variations.gan import GanVariation
 from oodscope.generation.variations.registry import VARIATIONS
-from oodscope.jobs.job import Job, asked_detectors, open_benchmark
-from oodscope.jobs.model import make_classifier, matched
 from oodscope.jobs.storing import store_of, told_to_store
+from oodscope.jobs.task import Detectors, Task, make_detectors
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.generators.saved import load_generator
 from oodscope.report.page.attack import write_attack
@@ -79,24 +78,37 @@ class AttackSettings(StrictModel):
         ]
 
 
-def execute_attack(job: Job, settings: AttackSettings, progress: Progress) -> tuple[Attack, Path]:
+class AttackJob(Task):
+    """One attack: the keys of an evaluation that say what is attacked, and how under ``attack``."""
+
+    detectors: Detectors = ["msp", "ebo", "knn", "mds", "vim"]
+    attack: AttackSettings = AttackSettings()
+
+    def check(self) -> None:
+        super().check()
+        make_detectors(self.detectors)
+        self.attack.options()
+        self.attack.named_variations()
+
+
+def execute_attack(job: AttackJob, progress: Progress) -> tuple[Attack, Path]:
     """Run an attack, or go on with it; the attack and the folder it was saved to, report included.
 
     The folder is named by all that decides the result. A finished attack is read from it, not repeated.
     """
+    job.check()
     with told_to_store(job.output, f"attack {job.subject}", progress) as sink:
-        return _attack(job, settings, sink)
+        return _attack(job, sink)
 
 
-def _attack(job: Job, settings: AttackSettings, progress: Progress) -> tuple[Attack, Path]:
-    # names and numbers first: a misspelt one should not wait for a training
-    detectors, options, variations = asked_detectors(job), settings.options(), settings.named_variations()
-    benchmark = matched(open_benchmark(job, progress), job.model, job.classes)
+def _attack(job: AttackJob, progress: Progress) -> tuple[Attack, Path]:
+    settings, detectors = job.attack, make_detectors(job.detectors)
+    options, variations = settings.options(), settings.named_variations()
+    benchmark = job.open_benchmark(progress)
     outliers = _outliers(benchmark, settings.on)
     if benchmark.id_val is None:
         raise DataError(f"benchmark {benchmark.name!r} has no id_val; an attack standardises scores on it")
-    classifier, _ = make_classifier(job.model, benchmark, job.device, progress)
-    classifier = classifier.with_default_transform(benchmark.transform)
+    classifier = job.build(benchmark, progress).classifier.with_default_transform(benchmark.transform)
     chosen = _chosen(detectors, classifier, benchmark)
     described = [each if isinstance(each, str) else each.describe() for each in variations]
     identity = fingerprint(

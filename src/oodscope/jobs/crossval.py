@@ -1,4 +1,4 @@
-"""CrossvalJob: one dual cross-validation as a configuration, and the road from it to a saved table."""
+"""CrossvalJob: one dual cross-validation as a configuration, and its execution up to the saved table."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from oodscope.base.config import StrictModel, parse, read_yaml
+from oodscope.base.config import StrictModel, parse
 from oodscope.base.errors import OodscopeError
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.images.locating import stem_of
@@ -16,12 +16,11 @@ from oodscope.data.own import own_benchmark
 from oodscope.data.preprocess import Preprocess
 from oodscope.data.public.selection import join
 from oodscope.execution.progress import Progress
-from oodscope.jobs.sets import Places
+from oodscope.jobs.checking import check_writable
+from oodscope.jobs.model import ModelData, ModelSpec, build_classifier, network_factory
+from oodscope.jobs.sets import Places, check_places, moved
 from oodscope.jobs.storing import told_to_store
-from oodscope.models.classifier.classifier import Classifier
-from oodscope.models.zoo.backbones import create_backbone
-from oodscope.models.zoo.python_object import PREFIX, call_python
-from oodscope.models.zoo.zoo import create_model
+from oodscope.models.classifier.network import choose_device
 from oodscope.report.page.crossval import write_crossval
 from oodscope.runs.crossval.draws import Pair
 from oodscope.runs.crossval.engine import cross_validate
@@ -43,6 +42,7 @@ class CrossvalJob(StrictModel):
     benchmark : names or YAML files; each OOD set of each makes a pair with the benchmark's ID images, taken together.
     id_set, ood : places of own sets, in the place of a benchmark.
     transform : preprocessing of own sets, for networks that bring none.
+    model : the network, see ``ModelSpec``; without weights for ``full``.
     plan : what is drawn and judged.
     head : how heads are trained on frozen embeddings.
     train : how networks are trained from scratch (``full``).
@@ -56,10 +56,8 @@ class CrossvalJob(StrictModel):
     root: str | None = None
     images_per_class: int | None = Field(default=None, gt=0)
     transform: Preprocess | None = None
-    model: str
-    weights: str | None = None
-    trained_on: list[str] = []
-    pretrained_on: list[str] = []
+    skip_unreadable: bool = False
+    model: ModelSpec
     backbone: Literal["frozen", "full", "finetune"] = "frozen"
     plan: CrossValidationPlan = CrossValidationPlan()
     head: HeadRecipe = HeadRecipe()
@@ -70,35 +68,44 @@ class CrossvalJob(StrictModel):
     device: str = "auto"
     output: str = "runs/crossval"
 
+    @classmethod
+    def read(cls, declared: Any, where: str, folder: Path = Path()) -> "CrossvalJob":
+        """From what a file or a command line declares; files of benchmarks and weights are relative to ``folder``."""
+        job = parse(cls, declared, where)
+        update: dict[str, Any] = {
+            "benchmark": [str(folder / each) if each.endswith((".yaml", ".yml")) else each for each in job.benchmark],
+            "model": job.model.found_from(folder),
+            "id_set": None if job.id_set is None else moved(job.id_set, folder),
+            "ood": moved(job.ood, folder),
+            "root": None if job.root is None else str(folder / job.root),
+        }
+        return job.model_copy(update=update)
 
-def is_crossval(declared: Any) -> bool:
-    """Whether a declaration has a ``plan`` and thus describes a cross-validation."""
-    return isinstance(declared, dict) and "plan" in declared
-
-
-def read_crossval_job(path: Path) -> CrossvalJob:
-    """A job from YAML; paths of files in it are relative to the file."""
-    job = parse(CrossvalJob, read_yaml(path), str(path))
-    update: dict[str, Any] = {
-        "benchmark": [str(path.parent / each) if each.endswith((".yaml", ".yml")) else each for each in job.benchmark]
-    }
-    if job.weights is not None and job.weights != "pretrained":
-        update["weights"] = str(path.parent / job.weights)
-    if job.root is not None:
-        update["root"] = str(path.parent / job.root)
-    return job.model_copy(update=update)
+    def check(self) -> None:
+        """Refuse what can be known to fail, before any image is read."""
+        if bool(self.benchmark) == (self.id_set is not None):
+            raise OodscopeError("say what to fold: --benchmark NAME, or --id PLACE with --ood PLACE, not both")
+        if self.id_set is not None and not self.ood:
+            raise OodscopeError("no outliers to judge on; give some: --ood PLACE")
+        for places in [] if self.id_set is None else [self.id_set, self.ood]:
+            check_places(places)
+        self.plan.make_detectors()
+        check_writable(Path(self.output))
+        choose_device(self.device)
+        self.model.check(untrained=self.backbone == "full")
+        if self.model.head is not None or self.model.probe is not None or self.model.train is not None:
+            raise OodscopeError("cross-validation trains its own heads and networks: leave out head, probe and train")
 
 
 def execute_crossval(job: CrossvalJob, progress: Progress) -> tuple[CrossValidation, list[Path]]:
     """Run a job, or go on with it; the result and the files that tell of it."""
-    # names first: a misspelt detector should not wait for an embedding
-    job.plan.make_detectors()
-    with told_to_store(job.output, f"crossval {job.model}", progress) as sink:
+    job.check()
+    with told_to_store(job.output, f"crossval {job.model.architecture}", progress) as sink:
         pairs, transform = _pairs(job, sink)
         outcome = cross_validate(
             job.plan,
             pairs,
-            _trainer(job, transform),
+            _trainer(job, transform, sink),
             folder=job.output,
             allow_leak=job.allow_leak,
             progress=sink,
@@ -107,13 +114,17 @@ def execute_crossval(job: CrossvalJob, progress: Progress) -> tuple[CrossValidat
 
 
 def _pairs(job: CrossvalJob, progress: Progress) -> tuple[list[Pair], Preprocess | None]:
-    if bool(job.benchmark) == (job.id_set is not None):
-        raise OodscopeError("say what to fold: --benchmark NAME, or --id PLACE with --ood PLACE, not both")
     if job.id_set is not None:
         pairs, transform = _own_pairs(job, job.id_set, progress), job.transform
     else:
         opened = [
-            load_benchmark(name, root=job.root, images_per_class=job.images_per_class, progress=progress)
+            load_benchmark(
+                name,
+                root=job.root,
+                images_per_class=job.images_per_class,
+                skip_unreadable=job.skip_unreadable,
+                progress=progress,
+            )
             for name in job.benchmark
         ]
         pairs = [pair for benchmark in opened for pair in benchmark_pairs(benchmark, job.plan.folds)]
@@ -130,9 +141,7 @@ def _pairs(job: CrossvalJob, progress: Progress) -> tuple[list[Pair], Preprocess
 
 
 def _own_pairs(job: CrossvalJob, place: str, progress: Progress) -> list[Pair]:
-    if not job.ood:
-        raise OodscopeError("no outliers to judge on; give some: --ood PLACE")
-    opened = own_benchmark(id_test=place, far=job.ood, progress=progress)
+    opened = own_benchmark(id_test=place, far=job.ood, skip_unreadable=job.skip_unreadable, progress=progress)
     known = opened.id_test.take(np.arange(len(opened.id_test)), stem_of(place))
     return [Pair(known, outliers) for outliers in opened.far]
 
@@ -160,33 +169,16 @@ def _id_name(benchmark: Benchmark, outliers: list[ImageSet]) -> str:
     return name.removesuffix(f"-{outliers[0].name}") if len(outliers) == 1 else name
 
 
-def _trainer(job: CrossvalJob, transform: Preprocess | None) -> Trainer:
+def _trainer(job: CrossvalJob, transform: Preprocess | None, progress: Progress) -> Trainer:
+    sizes: dict[str, Any] = {"batch_size": job.batch_size}
     if job.backbone == "full":
-        if job.weights is not None:
-            raise OodscopeError("--backbone full trains from random weights; leave out --weights")
         if transform is None:
             raise OodscopeError("say how pixels are normalised: --transform '{size: 32, mean: [...], std: [...]}'")
-        return FullTraining(job.model, job.train, transform, device=job.device, batch_size=job.batch_size)
-    classifier = _network(job, transform)
+        build, name = network_factory(job.model), job.model.architecture
+        return FullTraining(build, job.train, transform, name=name, device=job.device, **sizes)
+    # without the classes of the data: the network keeps the head of its weights, which no fold uses
+    built = build_classifier(job.model, ModelData(), device=job.device, features_only=True, progress=progress)
+    classifier = built.classifier.with_default_transform(transform)
     if job.backbone == "finetune":
-        return FineTuning(classifier, job.fine_tune, batch_size=job.batch_size)
-    return FrozenEmbeddings(classifier, job.head, batch_size=job.batch_size)
-
-
-def _network(job: CrossvalJob, transform: Preprocess | None) -> Classifier:
-    """The network that embeds, or that is fine-tuned."""
-    if job.model.startswith(PREFIX):
-        made = call_python(job.model)
-        return made if isinstance(made, Classifier) else Classifier(made, transform, device=job.device, name=job.model)
-    if job.weights is None:
-        raise OodscopeError(f"--backbone {job.backbone} needs trained weights: --weights FILE, or 'pretrained'")
-    ends_in_features = job.model.startswith("dinov2:")
-    model, own = (create_backbone if ends_in_features else create_model)(job.model, weights=job.weights)
-    return Classifier(
-        model,
-        own or transform,
-        device=job.device,
-        name=job.model,
-        trained_on=job.trained_on,
-        pretrained_on=job.pretrained_on,
-    )
+        return FineTuning(classifier, job.fine_tune, **sizes)
+    return FrozenEmbeddings(classifier, job.head, **sizes)

@@ -1,96 +1,136 @@
-"""Deployment: what ``oodscope fit`` was asked for, and the road from it to a scorer."""
+"""FitJob: a detector to deploy as a configuration, and its execution up to the saved file."""
 
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
 
-import yaml
+from pydantic import Field
 
-from oodscope.base.config import StrictModel, parse
+from oodscope.base.config import StrictModel
 from oodscope.base.errors import OodscopeError
-from oodscope.data.images.folders import open_folder
-from oodscope.data.images.readability import usable
 from oodscope.data.imageset import UNLABELLED, ImageSet
 from oodscope.data.loading import load_benchmark
 from oodscope.data.preprocess import Preprocess
+from oodscope.deploy.artefact import load
 from oodscope.deploy.fit import fit_scorer
 from oodscope.deploy.scorer import Scorer
 from oodscope.detectors.registry import create_detector
 from oodscope.execution.progress import Progress
-from oodscope.jobs.model import PRETRAINED, ModelSpec, name_of
+from oodscope.jobs.checking import check_writable
+from oodscope.jobs.model import ModelData, ModelSpec, build_classifier, class_order
+from oodscope.jobs.opening import open_one
+from oodscope.jobs.sets import CalibrationSets
+from oodscope.jobs.task import Task
 from oodscope.metrics.rejection.conformal import Kind
-from oodscope.models.classifier.classifier import Classifier
-from oodscope.models.zoo.origin import ModelOrigin
 
 
-class Deployment(StrictModel):
+class FitSettings(StrictModel):
     """Every key has the meaning of the option of ``oodscope fit`` with its name."""
 
-    model: ModelSpec
-    detector: str
-    id_train: str | None
-    id_cal: str | None
-    benchmark: str | None
-    transform: Preprocess | None
-    target_fpr: float
-    guarantee: Kind
-    confidence: float
-    skip_unreadable: bool
-    batch_size: int
-    device: str
+    detector: str = "knn"
+    target_fpr: float = Field(default=0.05, gt=0, lt=1)
+    guarantee: Kind = "conformal"
+    confidence: float = Field(default=0.95, gt=0, lt=1)
+    include_weights: bool = False
 
-    @classmethod
-    def read(cls, declared: dict[str, Any]) -> "Deployment":
-        """From the options; a transform is YAML."""
-        if declared["transform"] is not None:
-            try:
-                declared = declared | {"transform": yaml.safe_load(declared["transform"])}
-            except yaml.YAMLError as error:
-                raise OodscopeError("fit: --transform is not valid YAML; for example '{size: 32}'") from error
-        return parse(cls, declared, "fit")
 
-    def fit(self, progress: Progress) -> Scorer:
-        """The calibrated scorer."""
-        detector = create_detector(self.detector)
-        train, calibration, transform = self._images(progress)
-        classes = next((len(each.class_names) for each in (train, calibration) if each and _labelled(each)), None)
-        origin = ModelOrigin(
-            architecture=self.model.architecture,
-            pretrained=self.model.files == [PRETRAINED],
-            members=max(1, len(self.model.files)),
-        )
-        network, own = origin.build(classes, self.model.files)
-        classifier = Classifier(network, self.transform or own, device=self.device, name=name_of(self.model))
-        if self.transform is not None and origin.pretrained:
-            raise OodscopeError("fit: pretrained weights bring their own preprocessing; leave --transform away")
-        return fit_scorer(
-            classifier.with_default_transform(transform),
-            detector,
-            calibration,
-            train,
-            target=self.target_fpr,
-            guarantee=self.guarantee,
-            confidence=self.confidence,
-            origin=origin,
-            batch_size=self.batch_size,
+class FitJob(Task):
+    """One detector to deploy: the keys of an evaluation that say for what, and how under ``fit``.
+
+    Parameters
+    ----------
+    benchmark : its ``id_train`` fits, its ``id_val`` calibrates; or the places of images that do.
+    output : the ``.oodscope`` file to write.
+    """
+
+    benchmark: str | CalibrationSets  # type: ignore[assignment]  # calibration images in the place of test images
+    fit: FitSettings = FitSettings()
+    output: str = "detector.oodscope"
+
+    def check(self) -> None:
+        super().check()
+        create_detector(self.fit.detector)
+        if self.model.train is not None and not self.fit.include_weights:
+            raise OodscopeError("fit: a network trained here has no weights file; keep its weights: --include-weights")
+
+    def _check_output(self) -> None:
+        check_writable(Path(self.output).parent)
+        if Path(self.output).is_dir():
+            raise OodscopeError(f"{self.output} is a folder; name the file to write, such as knn.oodscope")
+
+
+def execute_fit(job: FitJob, progress: Progress) -> tuple[Scorer, Path]:
+    """The calibrated scorer, and the file it was saved to."""
+    job.check()
+    train, calibration, transform = _images(job, progress)
+    labelled = [each for each in (train, calibration) if each is not None and (each.labels != UNLABELLED).all()]
+    # calibration images choose no weights of a network, or the promise would not hold: no id_val here
+    data = ModelData(labelled[0].class_names if labelled else (), train, transform=transform)
+    built = build_classifier(job.model, data, device=job.device, progress=progress)
+    given = job.benchmark.transform if isinstance(job.benchmark, CalibrationSets) else None
+    if given is not None and built.classifier.transform not in (None, given):
+        raise OodscopeError(f"fit: {built.classifier.name} brings its own preprocessing; remove --transform")
+    scorer = fit_scorer(
+        built.classifier.with_default_transform(transform),
+        job.fit.detector,
+        calibration,
+        train,
+        target=job.fit.target_fpr,
+        guarantee=job.fit.guarantee,
+        confidence=job.fit.confidence,
+        origin=built.origin,
+        batch_size=job.batch_size,
+        progress=progress,
+    )
+    path = Path(job.output)
+    scorer.save(path, include_weights=job.fit.include_weights)
+    return scorer, path
+
+
+def load_fitted(path: Path, model: str, weights: Sequence[str], device: str) -> Scorer:
+    """The scorer in a file.
+
+    Parameters
+    ----------
+    model : the function that makes its network, where that is the user's own (``python:MODULE:FUNCTION``); any other
+        network the file names itself. Code is never run because a file says so.
+    weights : of its network, where the file does not hold them.
+    """
+    if not model:
+        return load(path, weights=weights, device=device)
+    spec = ModelSpec(architecture=model)
+    if not spec.own_code:
+        raise OodscopeError(f"{path} names its network itself; --model is for your own: python:MODULE:FUNCTION")
+    return load(path, model=build_classifier(spec, ModelData(), device=device).classifier, device=device)
+
+
+def _images(job: FitJob, progress: Progress) -> tuple[ImageSet | None, ImageSet, Preprocess | None]:
+    """Training images, calibration images, and the preprocessing for networks that bring none."""
+    if isinstance(job.benchmark, CalibrationSets):
+        sets: dict[str, ImageSet | None] = {
+            role: None if place is None else _open(job, role, place, progress)
+            for role, place in (("id_train", job.benchmark.id_train), ("id_cal", job.benchmark.id_cal))
+        }
+        train, calibration, transform = sets["id_train"], sets["id_cal"], job.benchmark.transform
+    else:
+        opened = load_benchmark(
+            job.benchmark,
+            root=job.root,
+            images_per_class=job.images_per_class,
+            skip_unreadable=job.skip_unreadable,
             progress=progress,
         )
-
-    def _images(self, progress: Progress) -> tuple[ImageSet | None, ImageSet, Preprocess | None]:
-        """Training images, calibration images, and the preprocessing that a benchmark offers."""
-        if (self.benchmark is None) == (self.id_cal is None):
-            raise OodscopeError("fit: give --id-cal (and --id-train) or --benchmark, and not both")
-        if self.benchmark is None:
-            train = None if self.id_train is None else self._open("id_train", self.id_train)
-            return train, self._open("id_cal", str(self.id_cal)), None
-        if self.id_train is not None:
-            raise OodscopeError("fit: --benchmark brings its own id_train; leave --id-train away")
-        opened = load_benchmark(self.benchmark, skip_unreadable=self.skip_unreadable, progress=progress)
         if opened.id_val is None:
             raise OodscopeError(f"benchmark {opened.name!r} has no id_val to calibrate on")
-        return opened.id_train, opened.id_val, opened.transform
+        train, calibration, transform = opened.id_train, opened.id_val, opened.transform
+    assert calibration is not None, "its place is required"
+    names = (train or calibration).class_names
+    order = class_order(names, job.model, job.classes)
+    if order is not None:
+        train = None if train is None else train.in_classes(order)
+        calibration = calibration.in_classes(order)
+    return train, calibration, transform
 
-    def _open(self, name: str, folder: str) -> ImageSet:
-        return usable(open_folder(name, folder), skip_unreadable=self.skip_unreadable)
 
-
-def _labelled(images: ImageSet) -> bool:
-    return bool((images.labels != UNLABELLED).all())
+def _open(job: FitJob, role: str, place: str, progress: Progress) -> ImageSet:
+    root = None if job.root is None else Path(job.root)
+    return open_one(place, root, progress, name=role, skip_unreadable=job.skip_unreadable)

@@ -1,81 +1,45 @@
-"""ModelSpec: which network to judge, or which ensemble of networks, and where the weights come from."""
+"""ModelSpec and build_classifier: the one place where the name of a model becomes a classifier."""
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import nn
 
 from oodscope.activations.activations import Activations
 from oodscope.activations.store.store import ActivationStore
 from oodscope.base.config import StrictModel
-from oodscope.base.errors import OodscopeError
+from oodscope.base.errors import ModelError, OodscopeError
 from oodscope.base.files import cache_root
 from oodscope.base.hashing import fingerprint
 from oodscope.data.benchmark import Benchmark
+from oodscope.data.corpora import get_corpus
 from oodscope.data.images.labels import read_class_names
 from oodscope.data.imageset import ImageSet
-from oodscope.execution.progress import Progress
+from oodscope.data.preprocess import Preprocess
+from oodscope.execution.progress import SILENT, Progress
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.classifier.head import Head
-from oodscope.models.zoo.backbones import create_backbone, read_head
-from oodscope.models.zoo.origin import vote
+from oodscope.models.zoo.backbones import check_backbone, read_head
+from oodscope.models.zoo.origin import ModelOrigin, vote
 from oodscope.models.zoo.published import published_classes
-from oodscope.models.zoo.python_object import PREFIX, call_python
+from oodscope.models.zoo.python_object import PREFIX, call_python, find_python
 from oodscope.models.zoo.zero_shot import TextHead
-from oodscope.models.zoo.zoo import create_model
+from oodscope.models.zoo.zoo import check_architecture, create_model
 from oodscope.training.heads.linear_probe import LinearProbe
 from oodscope.training.methods.cross_entropy import CrossEntropy
 from oodscope.training.train import train
 
-
-def classifier_with_head(
-    architecture: str,
-    weights: str,
-    head: str | None,
-    probe: LinearProbe | None,
-    benchmark: Benchmark,
-    *,
-    device: str,
-    progress: Progress,
-) -> tuple[Classifier, str]:
-    """The classifier, and how its head was fitted (empty if it came from the file ``head``)."""
-    given = None if head is None else read_head(head)
-    network, transform = create_backbone(architecture, weights=weights, width=None if given is None else given.dim)
-    transform = transform or benchmark.transform
-    if given is not None:
-        return Classifier(network, transform, head=given, device=device, name=architecture), ""
-    if benchmark.id_train is None or probe is None:
-        raise OodscopeError(f"benchmark {benchmark.name!r} has no id_train: nothing to fit a probe to")
-    bare = _bare(Classifier(network, transform, device=device, name=architecture))
-
-    def extract(images: ImageSet) -> Activations:
-        return ActivationStore().extract(bare, images, progress=progress)
-
-    val = None if benchmark.id_val is None else extract(benchmark.id_val)
-    fitted = probe.fit(extract(benchmark.id_train), val, len(benchmark.class_names), bare.device)
-    classifier = Classifier(network, transform, head=fitted.head, device=device, name=architecture)
-    return classifier, f"linear probe (penalty {fitted.penalty:g})"
-
-
-def _bare(ending_in_features: Classifier) -> Classifier:
-    """The same with the identity for a head: what it calls logits are the features themselves."""
-    width = ending_in_features.num_classes
-    return Classifier(
-        ending_in_features.model,
-        ending_in_features.transform,
-        head=Head(torch.eye(width)),
-        device=ending_in_features.device,
-        name=ending_in_features.name,
-    )
-
-
 PRETRAINED = "pretrained"
+FEATURES_ONLY = ("dinov2:", "open_clip:")
+"""Networks that have no head of their own: one is given, fitted, or made of words."""
 
 
 class ModelSpec(StrictModel):
-    """Which network, and where its weights come from.
+    """Which network, and where its weights come from. A name alone stands for ``{architecture: NAME}``.
 
     Parameters
     ----------
@@ -85,8 +49,8 @@ class ModelSpec(StrictModel):
     weights : a ``.safetensors`` file, or ``pretrained``; a list of files makes an ensemble.
     train : train it here on ``id_train`` instead, with this cross-entropy recipe.
     members : how many networks to train, each with the next seed; more than one make an ensemble.
-    head : a file with the linear head of a network that ends in features (``dinov2``; ``timm`` and ``open_clip`` do
-        when asked for a head).
+    head : a file with the linear head of a network that ends in features (``dinov2``, a function of your own; ``timm``
+        and ``open_clip`` do when asked for a head).
     probe : fit such a head to the features of ``id_train`` here.
     text_head : sentences and negative labels for networks that classify by words (``open_clip``).
     trained_on : sets or roles of the benchmark that the weights were trained on; ``id_train`` for a training here.
@@ -102,6 +66,11 @@ class ModelSpec(StrictModel):
     text_head: TextHead | None = None
     trained_on: list[str] = []
     pretrained_on: list[str] = []
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, declared: Any) -> Any:
+        return {"architecture": declared} if isinstance(declared, str) else declared
 
     def found_from(self, folder: Path) -> "ModelSpec":
         """The same with files relative to ``folder``."""
@@ -123,6 +92,23 @@ class ModelSpec(StrictModel):
         """The weights, one entry per network."""
         return [self.weights] if isinstance(self.weights, str) else list(self.weights or ())
 
+    @property
+    def name(self) -> str:
+        """What tables call the network."""
+        count = max(self.members, len(self.files))
+        return self.architecture if count == 1 else f"{count} x {self.architecture}"
+
+    @property
+    def own_code(self) -> bool:
+        """Whether a function of the user's makes it."""
+        return self.architecture.startswith(PREFIX)
+
+    @property
+    def history(self) -> dict[str, list[str]]:
+        """What the network has seen: as declared, and what it was trained on here."""
+        here = ["id_train"] if self.train is not None or self.probe is not None else []
+        return {"trained_on": [*here, *self.trained_on], "pretrained_on": self.pretrained_on}
+
     def each_network(self) -> list["ModelSpec"]:
         """The same for every single network: one weights file, or one training with the next seed."""
         if self.train is None:
@@ -130,79 +116,201 @@ class ModelSpec(StrictModel):
         recipes = [self.train.model_copy(update={"seed": self.train.seed + number}) for number in range(self.members)]
         return [self.model_copy(update={"train": recipe, "members": 1}) for recipe in recipes]
 
+    def check(self, *, untrained: bool = False) -> None:
+        """Refuse options that contradict each other, unknown names, and files that are not there; builds nothing.
 
-def make_classifier(spec: ModelSpec, benchmark: Benchmark, device: str, progress: Progress) -> tuple[Classifier, str]:
-    """The classifier that a spec describes, and the recipe it was trained with here (empty if it was not)."""
-    _check(spec)
-    if spec.architecture.startswith(PREFIX):
+        Parameters
+        ----------
+        untrained : whether weights are drawn later, by who trains it: then it must bring none.
+        """
+        if untrained:
+            self._check_absent("is trained from random weights", "weights", "train", "head", "probe", "text_head")
+        elif self.own_code:
+            self._check_absent("the function brings its own", "weights", "text_head")
+            self._check_head()
+        else:
+            self._check_weights()
+            self._check_head()
+        for name in self.pretrained_on:
+            get_corpus(name)
+        if self.own_code:
+            find_python(self.architecture)
+        else:
+            check_architecture(self.architecture)
+        for file in [*self.files, *([] if self.head is None else [self.head])]:
+            if file != PRETRAINED and not Path(file).is_file():
+                raise ModelError(f"{self.architecture}: {file}: no such file of weights")
+
+    def _check_absent(self, why: str, *keys: str) -> None:
+        if given := [key for key in keys if getattr(self, key) is not None]:
+            raise OodscopeError(f"{self.architecture}: {why}; leave out {', '.join(given)}")
+
+    def _check_weights(self) -> None:
+        if (not self.files) == (self.train is None):
+            raise OodscopeError("a model needs either weights (a file, or 'pretrained') or a train section, not both")
+        if self.text_head is not None and not self.architecture.startswith("open_clip:"):
+            raise OodscopeError(f"{self.architecture}: text_head is for networks that classify by words (open_clip)")
+
+    def _check_head(self) -> None:
+        if self.train is None and self.members > 1:
+            raise OodscopeError("members belongs to a train section; name several weights files to judge an ensemble")
+        if self.head is not None and self.probe is not None:
+            raise OodscopeError("a model gets its head from a file (head) or from a fit (probe), not both")
+        if self.head is None and self.probe is None:
+            return
+        if self.train is not None or len(self.files) > 1:
+            raise OodscopeError("head and probe belong to one network with weights (a file, or 'pretrained')")
+        if not self.own_code:
+            check_backbone(self.architecture)
+
+
+@dataclass(frozen=True)
+class ModelData:
+    """What a model is built for.
+
+    Parameters
+    ----------
+    class_names : the classes of the data; without them a network keeps those of its weights.
+    id_train, id_val, ood_train : what a network or a head that is fitted here learns from.
+    transform : preprocessing for networks that bring none.
+    """
+
+    class_names: Sequence[str] = ()
+    id_train: ImageSet | None = None
+    id_val: ImageSet | None = None
+    ood_train: ImageSet | None = None
+    transform: Preprocess | None = None
+
+    @classmethod
+    def of(cls, benchmark: Benchmark) -> "ModelData":
+        """Of a benchmark."""
+        sets = (benchmark.id_train, benchmark.id_val, benchmark.ood_train)
+        return cls(benchmark.class_names, *sets, benchmark.transform)
+
+
+class BuiltModel(NamedTuple):
+    """A classifier; how it was trained here (empty if it was not); which network of the zoo it is, if one."""
+
+    classifier: Classifier
+    recipe: str
+    origin: ModelOrigin | None
+
+
+def build_classifier(
+    spec: ModelSpec,
+    data: ModelData,
+    *,
+    device: str = "auto",
+    features_only: bool = False,
+    progress: Progress = SILENT,
+) -> BuiltModel:
+    """The classifier that a spec describes: every command and every job gets its model here.
+
+    Parameters
+    ----------
+    features_only : take a network that has no head of its own as it is, for who reads features and no classes.
+    """
+    spec.check()
+    head = None if spec.head is None else read_head(spec.head)
+    headless = spec.head is not None or spec.probe is not None
+    if features_only and spec.architecture.startswith(FEATURES_ONLY):
+        headless = True
+    origin = None if spec.own_code else _origin(spec, headless, head)
+    recipe = ""
+    transform: Any
+    if spec.train is not None:
+        network, transform = _train_members(spec, data, device, progress), data.transform
+        recipe = str(spec.train.describe()["method"])
+    elif origin is not None:
+        classes = len(data.class_names) or None
+        network, transform = origin.build(classes, spec.files, class_names=data.class_names, device=device)
+    else:
         made = call_python(spec.architecture)
-        named = made if isinstance(made, Classifier) else Classifier(made, device=device, name=spec.architecture)
-        return named, ""
-    if spec.head is not None or spec.probe is not None:
-        return classifier_with_head(
-            spec.architecture, spec.files[0], spec.head, spec.probe, benchmark, device=device, progress=progress
-        )
-    if spec.train is None:
-        options: dict[str, Any] = {"class_names": benchmark.class_names, "text_head": spec.text_head, "device": device}
-        options["num_classes"] = len(benchmark.class_names)
-        made_here = [create_model(spec.architecture, weights=file, **options) for file in spec.files]
-        network = vote([model for model, _ in made_here])
-        return Classifier(network, made_here[0][1], device=device, name=name_of(spec), **_history(spec)), ""
+        if isinstance(made, Classifier) and not headless:
+            return BuiltModel(made.with_history(**spec.history), recipe, None)
+        network, transform = (made.model, made.transform) if isinstance(made, Classifier) else (made, None)
+    if headless and not features_only:
+        transform = transform or data.transform
+    options: dict[str, Any] = {"device": device, "name": spec.name, **spec.history}
+    if spec.probe is not None:
+        ending_in_features = Classifier(network, transform, device=device, name=spec.name)
+        head, penalty = _fit_probe(spec.probe, ending_in_features, data, progress)
+        recipe = ", ".join(filter(None, [recipe, f"linear probe (penalty {penalty:g})"]))
+    return BuiltModel(Classifier(network, transform, head=head, **options), recipe, origin)
+
+
+def network_factory(spec: ModelSpec) -> Callable[[int], nn.Module]:
+    """Makes untrained networks for a number of classes, for who trains them; the user's own function has its number."""
+
+    def build(num_classes: int) -> nn.Module:
+        if not spec.own_code:
+            return create_model(spec.architecture, num_classes=num_classes).model
+        made = call_python(spec.architecture)
+        return made.model if isinstance(made, Classifier) else made
+
+    return build
+
+
+def with_identity_head(ending_in_features: Classifier) -> Classifier:
+    """The same with the identity for a head: what it calls logits are the features themselves."""
+    width = ending_in_features.num_classes
+    return Classifier(
+        ending_in_features.model,
+        ending_in_features.transform,
+        head=Head(torch.eye(width)),
+        device=ending_in_features.device,
+        name=ending_in_features.name,
+    )
+
+
+def _origin(spec: ModelSpec, headless: bool, head: Head | None) -> ModelOrigin:
+    return ModelOrigin(
+        architecture=spec.architecture,
+        pretrained=spec.files == [PRETRAINED],
+        members=max(spec.members, len(spec.files)),
+        headless=headless,
+        width=None if head is None else head.dim,
+        text_head=spec.text_head,
+    )
+
+
+def _fit_probe(probe: LinearProbe, network: Classifier, data: ModelData, progress: Progress) -> tuple[Head, float]:
+    if data.id_train is None:
+        raise OodscopeError("there is no id_train: nothing to fit a probe to")
+    bare = with_identity_head(network)
+
+    def extract(images: ImageSet) -> Activations:
+        return ActivationStore().extract(bare, images, progress=progress)
+
+    val = None if data.id_val is None else extract(data.id_val)
+    fitted = probe.fit(extract(data.id_train), val, len(data.class_names), bare.device)
+    return fitted.head, fitted.penalty
+
+
+def _train_members(spec: ModelSpec, data: ModelData, device: str, progress: Progress) -> nn.Module:
     recipes = [each.train for each in spec.each_network() if each.train is not None]
-    models = [_train(spec.architecture, recipe, benchmark, device, progress) for recipe in recipes]
-    classifier = Classifier(vote(models), benchmark.transform, device=device, name=name_of(spec), **_history(spec))
-    return classifier, str(spec.train.describe()["method"])
+    return vote([_train(spec, recipe, data, device, progress) for recipe in recipes])
 
 
-def _check(spec: ModelSpec) -> None:
-    """Options that contradict each other."""
-    if spec.architecture.startswith(PREFIX):
-        given = [name for name in ("weights", "train", "head", "probe", "text_head") if getattr(spec, name) is not None]
-        if given:
-            raise OodscopeError(f"{spec.architecture}: the function brings its own; leave out {', '.join(given)}")
-        return
-    if (not spec.files) == (spec.train is None):
-        raise OodscopeError("a model needs either weights (a file, or 'pretrained') or a train section, not both")
-    if spec.files and spec.members > 1:
-        raise OodscopeError("members belongs to a train section; name several weights files to judge an ensemble")
-    if spec.text_head is not None and not spec.architecture.startswith("open_clip:"):
-        raise OodscopeError(f"{spec.architecture}: text_head is for networks that classify by words (open_clip)")
-    if spec.head is not None and spec.probe is not None:
-        raise OodscopeError("a model gets its head from a file (head) or from a fit (probe), not both")
-    if (spec.head is not None or spec.probe is not None) and len(spec.files) != 1:
-        raise OodscopeError("head and probe belong to one network with weights (a file, or 'pretrained')")
-
-
-def _history(spec: ModelSpec) -> dict[str, Any]:
-    """What the network has seen: as declared, and what it was trained on here."""
-    here = ["id_train"] if spec.train is not None or spec.probe is not None else []
-    return {"trained_on": [*here, *spec.trained_on], "pretrained_on": spec.pretrained_on}
-
-
-def name_of(spec: ModelSpec) -> str:
-    """What tables call the network."""
-    count = max(spec.members, len(spec.files))
-    return spec.architecture if count == 1 else f"{count} x {spec.architecture}"
-
-
-def _train(architecture: str, recipe: CrossEntropy, benchmark: Benchmark, device: str, progress: Progress) -> nn.Module:
-    if benchmark.id_train is None or benchmark.transform is None:
-        raise OodscopeError(f"benchmark {benchmark.name!r} has no id_train and transform: nothing to train on")
+def _train(spec: ModelSpec, recipe: CrossEntropy, data: ModelData, device: str, progress: Progress) -> nn.Module:
+    if data.id_train is None or data.transform is None:
+        raise OodscopeError("there is no id_train, or no transform: nothing to train on")
+    make = network_factory(spec)
 
     def build() -> Any:
-        return create_model(architecture, num_classes=len(benchmark.class_names))[0]
+        return make(len(data.class_names))
 
-    build.__name__ = architecture
-    val = benchmark.id_val if recipe.patience else None  # otherwise it decides nothing, and costs a pass per epoch
-    sets = [images.fingerprint for images in (benchmark.id_train, val) if images is not None]
-    address = fingerprint(recipe.describe(), architecture, benchmark.transform.key, *sets)[:24]
+    build.__name__ = spec.architecture
+    val = data.id_val if recipe.patience else None  # otherwise it decides nothing, and costs a pass per epoch
+    sets = [images.fingerprint for images in (data.id_train, val) if images is not None]
+    address = fingerprint(recipe.describe(), spec.architecture, data.transform.key, *sets)[:24]
     trained = train(
         build,
         recipe,
-        benchmark.id_train,
-        benchmark.transform,
+        data.id_train,
+        data.transform,
         val=val,
-        folder=cache_root() / "training" / f"{architecture}-{address}",
+        folder=cache_root() / "training" / f"{spec.architecture}-{address}",
         device=device,
         progress=progress,
     )
@@ -210,17 +318,22 @@ def _train(architecture: str, recipe: CrossEntropy, benchmark: Benchmark, device
 
 
 def matched(benchmark: Benchmark, model: ModelSpec, classes: str | None) -> Benchmark:
-    """The benchmark with labels in the classifier's classes, as far as their names are known.
+    """The benchmark with labels in the classifier's classes, as far as their names are known (``class_order``)."""
+    order = class_order(benchmark.class_names, model, classes)
+    return benchmark if order is None else benchmark.in_classes(order)
 
-    They are if ``classes`` names a file of them, or if published weights say what they were trained with and
-    the benchmark speaks of the same classes. Otherwise the benchmark stays as it is, and the number of classes
-    must agree.
+
+def class_order(names: Sequence[str], model: ModelSpec, classes: str | None) -> Sequence[str] | None:
+    """The classifier's classes in the order of its logits, if they are known.
+
+    They are if ``classes`` names a file of them, or if published weights say what they were trained with and ``names``,
+    those of the data, are among them. Otherwise the data stay as they are, and the number of classes must agree.
     """
     if classes is not None:
-        return benchmark.in_classes(read_class_names(Path(classes)))
+        return read_class_names(Path(classes))
     if model.files != [PRETRAINED]:
-        return benchmark
-    own = set(benchmark.class_names)
-    known = max(published_classes(model.architecture), key=lambda names: len(own & set(names)), default=())
-    # some shared names and one foreign is a mistake, which in_classes names
-    return benchmark.in_classes(known) if own & set(known) else benchmark
+        return None
+    own = set(names)
+    order = max(published_classes(model.architecture), key=lambda known: len(own & set(known)), default=())
+    # some shared names and an unknown one is a mistake, which the matching names
+    return order if own & set(order) else None

@@ -1,92 +1,70 @@
 """OwnSets: a benchmark given as places instead of a name."""
 
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import torch
+from typing import TYPE_CHECKING, Any, Self
 
 from oodscope.base.catalog import catalog
 from oodscope.base.config import StrictModel
-from oodscope.base.errors import DataError, OodscopeError, UnknownNameError
-from oodscope.data.benchmark import Benchmark
-from oodscope.data.images.locating import locate, stem_of
-from oodscope.data.images.readability import usable
-from oodscope.data.imageset import ImageSet
-from oodscope.data.loading import load_benchmark
-from oodscope.data.own import own_benchmark
+from oodscope.base.errors import OodscopeError
 from oodscope.data.preprocess import Preprocess
 from oodscope.execution.progress import Progress
-from oodscope.training.loop.randomness import generator as random_numbers
 
-
-def open_one(text: str, root: Path | None, progress: Progress) -> ImageSet:
-    """The set that ``text`` names: a place of one's own, or ``BENCHMARK:SET``.
-
-    Parameters
-    ----------
-    text : what ``locate`` reads, or a benchmark (a name of ``oodscope list benchmarks``, or a YAML file), a colon, and
-        the name of one of its sets.
-    root : folder of public datasets.
-    """
-    benchmark, colon, name = text.rpartition(":")
-    if colon and (benchmark in catalog("benchmarks") or Path(benchmark).suffix in (".yaml", ".yml")):
-        sets = {images.name: images for _, images in load_benchmark(benchmark, root=root, progress=progress).members()}
-        if name not in sets:
-            raise UnknownNameError(f"set of {benchmark}", name, sets, f"It has: {', '.join(sets)}")
-        return sets[name]
-    return usable(locate(text).open(stem_of(text), Path(), progress), skip_unreadable=False)
-
-
-HELD_OUT = 5
-"""Without a validation set, one image of so many is held out for it."""
-
-
-class IdSets(NamedTuple):
-    """Images to learn from, images to compare with, and those that a set stands beside in a test."""
-
-    train: ImageSet
-    val: ImageSet
-    test: ImageSet
-
-
-def open_id(text: str, val: str | None, root: Path | None, seed: int, progress: Progress) -> IdSets:
-    """The images that ``text`` names.
-
-    Parameters
-    ----------
-    text : a benchmark (a name of ``oodscope list benchmarks``, or a YAML file), which brings ``id_train``, ``id_val``
-        and ``id_test``; or one set, as ``open_one`` reads it.
-    val : the validation images of one set; without them, a random fifth of its images. They stand for the test images.
-    root : folder of public datasets.
-    seed : of the images held out.
-    """
-    if text in catalog("benchmarks") or Path(text).suffix in (".yaml", ".yml"):
-        benchmark = load_benchmark(text, root=root, progress=progress)
-        held = open_one(val, root, progress) if val else benchmark.id_val
-        if benchmark.id_train is None or held is None:
-            missing = "id_train" if benchmark.id_train is None else "id_val"
-            raise DataError(f"benchmark {benchmark.name!r} has no {missing}; name one set with --id and one with --val")
-        return IdSets(benchmark.id_train, held, benchmark.id_test)
-    images = open_one(text, root, progress)
-    if val:
-        held = open_one(val, root, progress)
-        return IdSets(images, held, held)
-    order = torch.randperm(len(images), generator=random_numbers("held out", seed)).numpy()
-    cut = len(images) // HELD_OUT
-    if not cut:
-        raise DataError(f"set {images.name!r}: {len(images)} images are too few to hold some out; name others by --val")
-    held = images.take(sorted(order[:cut]))
-    return IdSets(images.take(sorted(order[cut:])), held, held)
-
+if TYPE_CHECKING:
+    from oodscope.data.benchmark import Benchmark
 
 Places = list[str] | dict[str, str]
 
 
-class OwnSets(StrictModel):
-    """Where the sets lie, by role: paths, ``hf:NAME[:SPLIT]`` or ``torchvision:CLASS[:SPLIT]``.
+def moved(place: Any, folder: Path) -> Any:
+    """A place, a list or a mapping of them, with paths relative to ``folder``."""
+    if isinstance(place, dict):
+        return {name: moved(each, folder) for name, each in place.items()}
+    if isinstance(place, list):
+        return [moved(each, folder) for each in place]
+    named = place.startswith(("hf:", "torchvision:")) or (set_of_benchmark(place) or ("",))[0] in catalog("benchmarks")
+    return place if named else str(folder / place)
 
-    ``near``, ``far`` and ``csid`` hold several, as a list or by name.
-    """
+
+def check_places(place: str | Places) -> None:
+    """Refuse a place where no images can be; nothing is opened."""
+    # locating knows every kind of source, some of which need torch
+    from oodscope.data.images.locating import locate
+
+    for each in [place] if isinstance(place, str) else place.values() if isinstance(place, dict) else place:
+        if set_of_benchmark(each) is None:
+            locate(each)
+
+
+def set_of_benchmark(text: str) -> tuple[str, str] | None:
+    """Benchmark and set of ``BENCHMARK:SET``; a benchmark is a name of ``oodscope list benchmarks`` or a YAML file."""
+    benchmark, colon, name = text.rpartition(":")
+    if colon and (benchmark in catalog("benchmarks") or Path(benchmark).suffix in (".yaml", ".yml")):
+        return benchmark, name
+    return None
+
+
+class PlacedSets(StrictModel):
+    """Places by role: paths, ``hf:NAME[:SPLIT]`` or ``torchvision:CLASS[:SPLIT]``."""
+
+    transform: Preprocess | None = None
+
+    def places(self) -> dict[str, str | Places]:
+        """What is given, by role."""
+        given = {role: getattr(self, role) for role in type(self).model_fields if role != "transform"}
+        return {role: place for role, place in given.items() if place}
+
+    def found_from(self, folder: Path) -> Self:
+        """The same with paths relative to ``folder``."""
+        return self.model_copy(update={role: moved(place, folder) for role, place in self.places().items()})
+
+    def check(self) -> None:
+        """Refuse a place where no images can be, before any is opened."""
+        for place in self.places().values():
+            check_places(place)
+
+
+class OwnSets(PlacedSets):
+    """Where the sets of an evaluation lie; ``near``, ``far`` and ``csid`` hold several, as a list or by name."""
 
     id_test: str
     id_train: str | None = None
@@ -95,25 +73,20 @@ class OwnSets(StrictModel):
     far: Places = []
     csid: Places = []
     ood_val: str | None = None
-    transform: Preprocess | None = None
 
-    def found_from(self, folder: Path) -> "OwnSets":
-        """The same with paths relative to ``folder``."""
-
-        def moved(place: Any) -> Any:
-            if isinstance(place, dict):
-                return {name: moved(each) for name, each in place.items()}
-            if isinstance(place, list):
-                return [moved(each) for each in place]
-            named = not isinstance(place, str) or place.startswith(("hf:", "torchvision:"))
-            return place if named else str(folder / place)
-
-        return self.model_copy(update={role: moved(getattr(self, role)) for role in type(self).model_fields})
-
-    def open(self, *, skip_unreadable: bool, progress: Progress) -> Benchmark:
+    def open(self, *, skip_unreadable: bool, progress: Progress) -> "Benchmark":
         """The benchmark itself."""
-        places = {role: getattr(self, role) for role in type(self).model_fields}
-        return own_benchmark(**places, skip_unreadable=skip_unreadable, progress=progress)
+        from oodscope.data.own import own_benchmark
+
+        places: dict[str, Any] = self.places()
+        return own_benchmark(**places, transform=self.transform, skip_unreadable=skip_unreadable, progress=progress)
+
+
+class CalibrationSets(PlacedSets):
+    """Where a detector to deploy is fitted (``id_train``) and its threshold chosen (``id_cal``)."""
+
+    id_cal: str
+    id_train: str | None = None
 
 
 def named_places(option: str, given: list[str]) -> Places:

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from oodscope import __version__
-from oodscope.base.config import parse, read_yaml
+from oodscope.base.config import parse
 from oodscope.base.errors import OodscopeError
 from oodscope.base.files import atomic_path, file_sha256, write_text
 from oodscope.base.hashing import fingerprint
 from oodscope.execution.progress import Progress
-from oodscope.jobs.job import Job, execute, job_from
+from oodscope.jobs.job import Job, execute
 from oodscope.results.measurement import Measurements
 from oodscope.runs.evaluation.run import Result
 from oodscope.runs.models.run import STUDIED, Study, StudyMember, StudyModel
@@ -40,27 +40,28 @@ class StudyJob:
         return self.model.model_dump(exclude_defaults=True)
 
 
-def is_study(declared: Any) -> bool:
-    """Whether a declaration has ``models`` and thus describes a study."""
-    return isinstance(declared, Mapping) and "models" in declared
+def read_study(declared: Mapping[str, Any], where: str, folder: Path = Path()) -> list[StudyJob]:
+    """The keys of a job, with a list ``models`` in the place of ``model``; each may add its name and labels.
 
-
-def read_study(path: Path) -> list[StudyJob]:
-    """The keys of a job, with a list ``models`` in the place of ``model``; each may add its name and labels."""
-    declared = dict(read_yaml(path))
+    Parameters
+    ----------
+    where : what messages begin with.
+    folder : what paths are relative to.
+    """
+    declared = dict(declared)
     models = declared.pop("models")
     if not isinstance(models, list) or not all(isinstance(entry, Mapping) for entry in models):
-        raise OodscopeError(f"{path}: models must be a list of models, each with an architecture")
+        raise OodscopeError(f"{where}: models must be a list of models, each with an architecture")
     declared.setdefault("protocols", [STUDIED])
     if STUDIED not in [name for each in declared["protocols"] for name in ([each] if isinstance(each, str) else each)]:
-        raise OodscopeError(f"{path}: a study shows the numbers of {STUDIED}; add it to protocols")
+        raise OodscopeError(f"{where}: a study shows the numbers of {STUDIED}; add it to protocols")
     jobs = []
     for number, entry in enumerate(models):
         labels = {key: entry[key] for key in entry if key in StudyModel.model_fields}
         labels.setdefault("name", str(entry.get("architecture", "")))
         spec = {key: entry[key] for key in entry if key not in StudyModel.model_fields}
-        where = f"{path}: models.{number}"
-        jobs.append(StudyJob(parse(StudyModel, labels, where), job_from({**declared, "model": spec}, path)))
+        model = parse(StudyModel, labels, f"{where}: models.{number}")
+        jobs.append(StudyJob(model, Job.read({**declared, "model": spec}, where, folder)))
     # names and pairs first: a study should not fail after its last model
     Study([StudyMember(each.model, Measurements()) for each in jobs])
     return jobs
@@ -70,6 +71,8 @@ def execute_study(jobs: list[StudyJob], output: Path, progress: Progress) -> tup
     """Evaluate every model that is not done yet; the study, and the files that tell of it."""
     from oodscope.report.paper.study import write_study_figures
 
+    for each in jobs:
+        each.job.check()
     done = _read_done(output / "study.json")
     members = []
     for each in jobs:

@@ -109,8 +109,10 @@ def test_unknown_names_suggest_the_nearest(run, command):
 
 
 def test_evaluate_takes_the_root(run, tmp_path):
+    weights = tmp_path / "x.safetensors"
+    weights.write_bytes(b"read after the images are found")
     outcome = run(
-        "evaluate", "--model", "cnn_small", "--weights", "x.safetensors", "--benchmark", "cifar10", "--root", tmp_path,
+        "evaluate", "--model", "small_cnn", "--weights", weights, "--benchmark", "cifar10", "--root", tmp_path,
         "--detectors", "msp",
     )  # fmt: skip
     assert outcome.status == 1

@@ -19,6 +19,7 @@ from oodscope.data.folds.sets import FoldPlan, fold_sets
 from oodscope.data.imageset import ImageSet
 from oodscope.detectors.registry import create_detector
 from oodscope.models.classifier.classifier import Classifier
+from oodscope.models.zoo.zoo import create_model
 from oodscope.runs.crossval.draws import Draw, Pair
 from oodscope.runs.crossval.engine import cross_validate
 from oodscope.runs.crossval.frozen import FrozenEmbeddings
@@ -297,7 +298,11 @@ def test_killed_at_random_moments_it_ends_with_the_same_numbers(tmp_path):
 def test_whole_networks_are_trained_per_fold(tmp_path):
     plan = CrossValidationPlan(folds=2, repetitions=1, hold_outs=0, detectors=("ebo", "mds"))
     recipe = CrossEntropy(epochs=1, batch_size=20, learning_rate=0.05, patience=1)
-    trainer = FullTraining("small_cnn", recipe, TRANSFORM, device="cpu")
+
+    def build(classes):
+        return create_model("small_cnn", num_classes=classes).model
+
+    trainer = FullTraining(build, recipe, TRANSFORM, name="small_cnn", device="cpu")
     outcome = cross_validate(plan, [Pair(known(count=40), strange(count=24, classes=4))], trainer, folder=tmp_path)
     assert outcome.table.folds("auroc").shape == (1, 2, 2, 2)
     assert outcome.record.model == "small_cnn"

@@ -1,49 +1,63 @@
 """``oodscope data audit``: images and classes of a benchmark that are where they should not be."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from oodscope.cli import options
 from oodscope.cli.data.options import AsJson, Root
+from oodscope.cli.options import declared_benchmark, declared_model, text_or_none
 
 
 def audit(
-    benchmark: Annotated[str, typer.Argument(help="A name of 'list benchmarks', or a YAML file.")],
+    benchmark: Annotated[
+        str | None, typer.Argument(help="A name of 'list benchmarks', or a YAML file; or say where your sets lie.")
+    ] = None,
     root: Root = None,
+    id_test: options.IdTest = None,
+    id_train: options.IdTrain = None,
+    id_val: options.IdVal = None,
+    near: options.Near = None,
+    far: options.Far = None,
+    csid: options.Csid = None,
+    ood_val: options.OodVal = None,
+    transform: options.Transform = None,
     output: Annotated[Path, typer.Option(help="Folder for the page and the tables of findings.")] = Path("audit"),
     model: Annotated[str, typer.Option(help="Network whose features find more near duplicates; see 'evaluate'.")] = "",
-    weights: Annotated[str, typer.Option(help="Its weights: a .safetensors file, or 'pretrained'.")] = "",
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps.")] = "auto",
-    batch_size: Annotated[int, typer.Option(help="Images per forward pass.", min=1)] = 256,
-    images_per_class: Annotated[
-        int | None, typer.Option(help="Training images per class of a generated benchmark.", min=1)
-    ] = None,
+    weights: options.Weights = "",
+    device: options.Device = "auto",
+    batch_size: options.BatchSize = 256,
+    images_per_class: options.ImagesPerClass = None,
+    skip_unreadable: options.SkipUnreadable = False,
     as_json: AsJson = False,
 ) -> None:
     """Look for pictures that sets share, and for outlier classes that are ID classes.
 
     Ends with status 1 if something tuned on is judged on.
     """
-
-    from oodscope.base.config import parse
     from oodscope.base.errors import OodscopeError
-    from oodscope.data.loading import load_benchmark
     from oodscope.execution.console import ConsoleProgress
-    from oodscope.jobs.model import ModelSpec, make_classifier
-    from oodscope.report.page.audit import write_audit
-    from oodscope.runs.audit.audit import audit as look
+    from oodscope.jobs.checking import check_declared
 
-    if bool(model) != bool(weights):
-        raise OodscopeError("--model and --weights belong together")
-    progress = ConsoleProgress()
-    opened = load_benchmark(benchmark, root=root, images_per_class=images_per_class, progress=progress)
-    classifier = None
-    if model:
-        spec = parse(ModelSpec, {"architecture": model, "weights": weights}, "data audit")
-        classifier, _ = make_classifier(spec, opened, device, progress)
-    found = look(opened, classifier, batch_size=batch_size, progress=progress)
-    page = write_audit(found, opened, output)
+    if weights and not model:
+        raise OodscopeError("--weights belongs to a --model")
+    places = {"id_test": id_test, "id_train": id_train, "id_val": id_val, "ood_val": ood_val}
+    declared: dict[str, Any] = {
+        "benchmark": declared_benchmark(benchmark, places, {"near": near, "far": far, "csid": csid}, transform),
+        "root": text_or_none(root),
+        "images_per_class": images_per_class,
+        "model": declared_model(model, weights) if model else None,
+        "skip_unreadable": skip_unreadable,
+        "batch_size": batch_size,
+        "device": device,
+        "output": str(output),
+    }
+    check_declared(declared, "data audit")
+
+    from oodscope.jobs.audit import AuditJob, execute_audit
+
+    found, page = execute_audit(AuditJob.read(declared, "data audit"), ConsoleProgress())
     if as_json:
         typer.echo((output / "audit.json").read_text(encoding="utf-8"), nl=False)
     else:

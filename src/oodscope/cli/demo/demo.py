@@ -30,19 +30,19 @@ def demo(
     first one cached.
     """
     from dataclasses import replace
-    from importlib.resources import as_file, files
 
     from oodscope.base.errors import DataError
     from oodscope.cli.demo.generated import judge_recombined
     from oodscope.cli.output import show
     from oodscope.execution.console import ConsoleProgress
-    from oodscope.jobs.attack import AttackSettings, execute_attack
+    from oodscope.jobs.attack import AttackJob, execute_attack
     from oodscope.jobs.job import execute, read_job
+    from oodscope.jobs.run import find_job
+    from oodscope.jobs.task import Task
     from oodscope.report.page.page import write_report
     from oodscope.runs.opened import OpenedRuns
 
-    with as_file(files("oodscope.cli.demo") / "demo.yaml") as packaged:
-        job = read_job(packaged)
+    job = read_job(find_job("demo"))
     update: dict[str, object] = {"output": str(output), "images_per_class": images_per_class}
     if epochs is not None and job.model.train is not None:
         recipe = job.model.train.model_copy(update={"epochs": epochs})
@@ -51,8 +51,9 @@ def demo(
     result, folder = execute(job, ConsoleProgress())
     shown, runs, links = [(result, folder)], OpenedRuns(results=(result,)), {}
     if with_attack:
-        few = job.model_copy(update={"detectors": ATTACKED})
-        found, place = execute_attack(few, AttackSettings.model_validate(ATTACK), ConsoleProgress())
+        shared = {key: getattr(job, key) for key in Task.model_fields}
+        few = AttackJob.model_validate({**shared, "detectors": ATTACKED, "attack": ATTACK})
+        found, place = execute_attack(few, ConsoleProgress())
         shown.append((found.result, place))
         runs = replace(runs, attacks=(found,))
         links["All worst outliers"] = (place.relative_to(output) / "report.html").as_posix()

@@ -17,8 +17,8 @@ from oodscope.generation.sets.ensemble import train_ensemble
 from oodscope.generation.sets.making import make_set
 from oodscope.generation.sets.plan import SetPlan
 from oodscope.generation.sets.pool import frame_of
-from oodscope.jobs.job import Job, asked_detectors, open_benchmark
-from oodscope.jobs.model import make_classifier
+from oodscope.jobs.job import Job
+from oodscope.jobs.task import make_detectors
 from oodscope.metrics.generated.information import Window
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.report.page.generated import write_generated_study
@@ -50,7 +50,7 @@ def judge_recombined(job: Job, progress: Progress) -> tuple[GeneratedStudy, Path
 
     Patches of ID images of two classes, kept where an ensemble disagrees; another ensemble says what they are.
     """
-    benchmark = open_benchmark(job, progress)
+    benchmark = job.open_benchmark(progress)
     assert benchmark.id_train is not None and benchmark.id_val is not None
     step = max(1, len(benchmark.id_train) // LEARNT)
     learnt = benchmark.id_train.take(np.arange(0, len(benchmark.id_train), step))
@@ -59,8 +59,8 @@ def judge_recombined(job: Job, progress: Progress) -> tuple[GeneratedStudy, Path
     _make(made, learnt, benchmark.id_val, job.device, progress)
     images = open_generated(made, NAME)
     wider = _with_near(benchmark, images)
-    classifier, recipe = make_classifier(job.model, benchmark, job.device, progress)
-    detectors = asked_detectors(job)
+    classifier, recipe, _ = job.build(benchmark, progress)
+    detectors = make_detectors(job.detectors)
     names = detectors if isinstance(detectors, str) else [each.id for each in detectors]
     identity = fingerprint(wider.version, classifier.fingerprint, names, job.seed)
     folder = home / f"judged-{identity[:12]}"

@@ -26,7 +26,7 @@ def again(
     from oodscope.data.generated.files import check_free
     from oodscope.execution.console import ConsoleProgress
     from oodscope.generation.sets.making import plan_of, remake_set
-    from oodscope.jobs.sets import open_id
+    from oodscope.jobs.opening import open_id
     from oodscope.report.page.generated_set import write_set_page
 
     check_free(output)

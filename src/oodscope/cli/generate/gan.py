@@ -37,7 +37,7 @@ def gan(
     from oodscope.execution.console import ConsoleProgress
     from oodscope.generation.gan.recipe import GanRecipe
     from oodscope.generation.gan.trained import train_gan
-    from oodscope.jobs.sets import open_one
+    from oodscope.jobs.opening import open_one
     from oodscope.models.classifier.network import choose_device
 
     declared = {

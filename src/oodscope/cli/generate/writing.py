@@ -15,7 +15,7 @@ from oodscope.execution.console import ConsoleProgress
 from oodscope.generation.sets.making import make_set
 from oodscope.generation.sets.plan import SetPlan
 from oodscope.generation.sets.pool import frame_of
-from oodscope.jobs.sets import open_id
+from oodscope.jobs.opening import open_id
 from oodscope.models.classifier.network import choose_device
 from oodscope.report.page.generated_set import write_set_page
 from oodscope.runs.generated.claims import RECOGNISED_NEAR

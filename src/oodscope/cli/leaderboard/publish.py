@@ -15,13 +15,13 @@ def publish(
     Detectors of entries are run again on them ('leaderboard rerun').
     """
     from oodscope.execution.console import ConsoleProgress
-    from oodscope.jobs.job import open_benchmark, read_job
-    from oodscope.jobs.model import make_classifier, matched
+    from oodscope.jobs.job import read_job
     from oodscope.leaderboard.verify.publishing import publish_activations
 
-    job, progress = read_job(config), ConsoleProgress()
-    benchmark = matched(open_benchmark(job, progress), job.model, job.classes)
-    classifier, _ = make_classifier(job.model, benchmark, job.device, progress)
+    job, progress = read_job(config).model_copy(update={"output": str(output)}), ConsoleProgress()
+    job.check()
+    benchmark = job.open_benchmark(progress)
+    classifier = job.build(benchmark, progress).classifier
     folder = publish_activations(classifier, benchmark, output, batch_size=job.batch_size, progress=progress)
     size = sum(path.stat().st_size for path in folder.iterdir())
     typer.echo(f"published: {folder} ({size / 2**20:.1f} MiB)")

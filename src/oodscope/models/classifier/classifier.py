@@ -149,6 +149,14 @@ class Classifier:
         twin._prepared_by = PreparedBy(transform)
         return twin
 
+    def with_history(self, trained_on: Iterable[ImageSet | str], pretrained_on: Iterable[str]) -> "Classifier":
+        """Another over the same network that has also seen these; see the parameters of the class."""
+        twin = copy.copy(self)
+        twin.trained_on = (*self.trained_on, *(each for each in trained_on if each not in self.trained_on))
+        corpora = (get_corpus(each).name for each in pretrained_on)
+        twin.pretrained_on = (*self.pretrained_on, *(each for each in corpora if each not in self.pretrained_on))
+        return twin
+
     def prepare(self, images: Sequence[Picture]) -> Tensor:
         """A batch on the CPU from Pillow images or uint8 arrays ``[H, W]`` or ``[H, W, C]``."""
         return self._preparation()(images)

@@ -24,14 +24,13 @@ def create_backbone(spec: str, *, weights: str | Path | None = None, width: int 
     weights : ``"pretrained"``, or the path of a file; ``None`` leaves it untrained.
     width : of the features, where the network offers several (``dinov2``).
     """
+    check_backbone(spec)
     library, _, name = spec.partition(":")
     if library == "dinov2":
         return ZooModel(build_dinov2(name, weights, width), TRANSFORM)
     if library == "open_clip":
         towers = open_towers(name, weights)
         return ZooModel(towers.image, towers.transform)
-    if library != "timm":
-        raise ModelError(f"{spec} has a head of its own; features without one come from {', '.join(LIBRARIES)}")
     if weights == "pretrained":
         model, transform = build_timm(name, None, pretrained=True)
         model.reset_classifier(0)  # type: ignore[operator]  # every network of timm has it
@@ -40,6 +39,12 @@ def create_backbone(spec: str, *, weights: str | Path | None = None, width: int 
     if weights is not None:
         load_weights(model, read_checkpoint(weights), str(weights))
     return ZooModel(model, None)
+
+
+def check_backbone(spec: str) -> None:
+    """Refuse a network that always has a head."""
+    if spec.partition(":")[0] not in LIBRARIES:
+        raise ModelError(f"{spec} has a head of its own; features without one come from {', '.join(LIBRARIES)}")
 
 
 def read_head(path: str | Path) -> Head:

@@ -80,9 +80,8 @@ def create_model(
         return _zero_shot(name, weights, class_names or (), text_head or TextHead(), device)
     if library == "dinov2":
         raise ModelError(f"{spec} ends in features: give it a linear head (head: FILE) or fit one (probe: {{}})")
+    check_architecture(spec)
     build = _BUILDERS.get(library)
-    if build is None and spec not in MODELS:
-        raise UnknownNameError("model", spec, [*MODELS, *library_names()], _ALSO)
     if weights == "pretrained":
         if build is None:
             raise ModelError(f"{spec}: there are no published weights; train it, or pass weights=PATH")
@@ -104,6 +103,12 @@ def create_model(
             model = make(found)
         load_weights(model, state, "the state dict" if isinstance(weights, dict) else str(weights))
     return ZooModel(model, transform)
+
+
+def check_architecture(spec: str) -> None:
+    """Refuse a name that neither is one of ours nor begins with a library; the library's own names are not checked."""
+    if spec.partition(":")[0] not in (*_BUILDERS, "open_clip", "dinov2") and spec not in MODELS:
+        raise UnknownNameError("model", spec, [*MODELS, *library_names()], _ALSO)
 
 
 def _zero_shot(

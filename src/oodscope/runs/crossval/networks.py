@@ -17,7 +17,6 @@ from oodscope.data.preprocess import Preprocess
 from oodscope.execution.progress import SILENT, Progress
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.classifier.network import choose_device
-from oodscope.models.zoo.zoo import create_model
 from oodscope.runs.crossval.draws import Rows, TrainingRows
 from oodscope.runs.crossval.trainer import FoldModel
 from oodscope.training.methods.fine_tune import FineTune
@@ -138,21 +137,25 @@ class FullTraining(NetworkTrainer):
 
     Parameters
     ----------
-    architecture : a name of the zoo.
+    build : makes an untrained network for so many classes, such as
+        ``lambda classes: oods.create_model("small_cnn", num_classes=classes).model``.
     recipe, preprocess, exposure : see ``NetworkTrainer``.
+    name : how tables call the network; it is part of the identity of a study.
     """
 
     def __init__(
         self,
-        architecture: str,
+        build: Callable[[int], nn.Module],
         recipe: Recipe,
         preprocess: Preprocess,
         *,
+        name: str,
         exposure: OutlierExposure | None = None,
         device: str | torch.device = "auto",
         batch_size: int = 256,
     ) -> None:
-        super().__init__(architecture, recipe, preprocess, exposure, choose_device(device), batch_size)
+        super().__init__(name, recipe, preprocess, exposure, choose_device(device), batch_size)
+        self._build = build
 
     def describe(self) -> dict[str, Any]:
         return {"backbone": "full", **super().describe()}
@@ -161,7 +164,7 @@ class FullTraining(NetworkTrainer):
         return None
 
     def _start(self, num_classes: int) -> Callable[[], nn.Module]:
-        return partial(_build, self.name, num_classes)
+        return partial(self._build, num_classes)
 
 
 class FineTuning(NetworkTrainer):
@@ -199,7 +202,3 @@ class FineTuning(NetworkTrainer):
 
     def _start(self, num_classes: int) -> nn.Module:
         return self.classifier.model
-
-
-def _build(architecture: str, num_classes: int) -> nn.Module:
-    return create_model(architecture, num_classes=num_classes).model

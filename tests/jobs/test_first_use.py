@@ -1,0 +1,25 @@
+"""The first use costs little: nothing is imported that is not needed."""
+
+from tests.jobs.costs import cheapest, script
+
+
+def test_help_and_import_are_instant():
+    assert cheapest("-c", "import oodscope") <= 0.1
+    assert cheapest("-m", "oodscope", "--help") <= 0.3
+
+
+def test_evaluate_costs_at_most_as_much_again_as_torch():
+    assert cheapest("-c", "import oodscope; oodscope.evaluate") <= 2 * cheapest("-c", "import torch")
+
+
+def test_evaluate_imports_no_generator_compiler_or_model_library():
+    done = script(
+        """
+        import sys
+        import oodscope
+        oodscope.evaluate
+        heavy = ("oodscope.generation", "torch._dynamo", "torchvision", "timm", "matplotlib", "plotly")
+        print([name for name in heavy if name in sys.modules])
+        """
+    )
+    assert done.stdout.strip() == "[]"
