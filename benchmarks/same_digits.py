@@ -137,8 +137,7 @@ benchmark: glyphs
 images_per_class: 40
 model: {{architecture: small_cnn, weights: {weights}}}
 detectors: all
-protocols: [standard, full_spectrum, human_centric]
-human_centric: {{threshold_split: true, costs: {{false_rejection: 1.0, false_acceptance: 3.0}}}}
+{protocols}
 device: cpu
 """,
     "tuned.yaml": """\
@@ -151,6 +150,16 @@ device: cpu
 """,
 }
 """Job files, written before the command that names them."""
+
+OPTIONS = "{threshold_split: true, costs: {false_rejection: 1.0, false_acceptance: 3.0}}"
+PROTOCOLS = {
+    "src/oodscope/protocols/registry.py": f"protocols: [standard, full_spectrum, {{human_centric: {OPTIONS}}}]",
+    "src/oodscope": f"protocols: [standard, full_spectrum, human_centric]\nhuman_centric: {OPTIONS}",
+}
+"""How a job names the options of a protocol, by a file that tells the versions apart; the first that is there counts."""
+
+RENAMED = {f"tpr5_{side}_positive": f"tpr5_{side}_positive_interpolated" for side in ("id", "ood")}
+"""Metrics of cross-validation that 0.1 called as those of evaluations, which are others."""
 
 
 def _run_of(name: str, *folders: str) -> tuple[Artefact, ...]:
@@ -270,11 +279,12 @@ def filled(text: str, room: Path) -> str:
     return text.format(**places)
 
 
-def execute(step: Step, room: Path, environment: Mapping[str, str]) -> float:
+def execute(step: Step, room: Path, environment: Mapping[str, str], protocols: str) -> float:
     """Run one command; the seconds that it took."""
     for name, content in JOBS.items():
         if name in step.command:
-            (room / name).write_text(filled(content, room), encoding="utf-8")
+            text = content.replace("{protocols}", protocols.replace("{", "{{").replace("}", "}}"))
+            (room / name).write_text(filled(text, room), encoding="utf-8")
     for folder in ("fit", Path(step.printed).parent):
         (room / folder).mkdir(exist_ok=True)
     command = [sys.executable, "-m", "oodscope", *filled(step.command, room).split()]
@@ -433,8 +443,9 @@ def record(checkout: Path, out: Path) -> None:
     try:
         environment = environment_of(checkout, room)
         check_import(checkout, room, environment)
+        protocols = next(text for file, text in PROTOCOLS.items() if (checkout / file).exists())
         for step in STEPS:
-            taken[step.name] = execute(step, room, environment)
+            taken[step.name] = execute(step, room, environment, protocols)
             print(f"{step.name:20} {taken[step.name]:6.1f} s", flush=True)
         for artefact in ARTEFACTS:
             values = read_artefact(artefact, room)
@@ -468,6 +479,19 @@ def machine() -> str:
     named = model[1].strip() if model else platform.machine()
     libraries = ", ".join(f"{name} {version(name)}" for name in ("torch", "numpy", "pillow"))
     return f"{os.cpu_count()} cores, {named}, one thread; Python {platform.python_version()}, {libraries}"
+
+
+def renamed(values: Values) -> Values:
+    """The same with metrics of cross-validation under the names that they have now, in names and in texts."""
+    pattern = re.compile(rf"({'|'.join(RENAMED)})(?!_)")
+
+    def now(text: str) -> str:
+        return pattern.sub(lambda found: RENAMED[found[1]], text)
+
+    def texts(array: NDArray[Any]) -> NDArray[Any]:
+        return np.array([now(text) for text in array.ravel()], dtype=str).reshape(array.shape)
+
+    return {now(name): texts(array) if array.dtype.kind == "U" else array for name, array in values.items()}
 
 
 @dataclass(frozen=True)
@@ -571,6 +595,8 @@ def compare(first: Path, second: Path) -> list[Verdict]:
         for folder, values, told in zip((first, second), read, listed):
             if digest(values) != told[name]["sha256"]:
                 raise SystemExit(f"{folder}: artefact {name} is not what was recorded (digest differs)")
+        if name.startswith("crossval"):
+            read = [renamed(values) for values in read]
         verdicts.append(compare_values(name, kind, *read))
     return verdicts
 
