@@ -156,7 +156,7 @@ PROTOCOLS = {
     "src/oodscope/protocols/registry.py": f"protocols: [standard, full_spectrum, {{human_centric: {OPTIONS}}}]",
     "src/oodscope": f"protocols: [standard, full_spectrum, human_centric]\nhuman_centric: {OPTIONS}",
 }
-"""How a job names the options of a protocol, by a file that tells the versions apart; the first that is there counts."""
+"""How a job names the options of a protocol, by a file that only some versions have; the first found counts."""
 
 RENAMED = {f"tpr5_{side}_positive": f"tpr5_{side}_positive_interpolated" for side in ("id", "ood")}
 """Metrics of cross-validation that 0.1 called as those of evaluations, which are others."""
