@@ -9,8 +9,9 @@ from sklearn.base import clone
 
 from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError, UnknownNameError
+from oodscope.base.paper import Paper
 from oodscope.data.benchmark import Validation
-from oodscope.detectors.base import Detector, Needs, Paper
+from oodscope.detectors.base import Detector, Needs
 from oodscope.detectors.registry import DETECTORS, create_detector
 from oodscope.detectors.saving import load_detector
 from oodscope.detectors.tuning import tune

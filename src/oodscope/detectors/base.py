@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Flag, StrEnum, auto
 from itertools import product
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from sklearn.base import BaseEstimator, clone
@@ -17,6 +17,7 @@ from torch import Tensor
 from oodscope.activations.activations import Activations
 from oodscope.activations.probes.probe import Probe
 from oodscope.base.errors import DetectorError
+from oodscope.base.paper import Paper
 from oodscope.detectors.math.numbers import precise
 
 
@@ -79,14 +80,6 @@ class Cost(StrEnum):
     BANK = "bank"
     TRAINING = "training"
     PASSES = "passes"
-
-
-class Paper(NamedTuple):
-    """Where a detector comes from."""
-
-    title: str
-    authors: str
-    venue: str
 
 
 class Detector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyped
