@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import oodscope.detectors.methods
 import oodscope.generation.variations
+import oodscope.training.methods
 from oodscope.base.config import read_yaml
 from oodscope.base.files import write_text
 from oodscope.data.corruptions.catalog import CORRUPTIONS
@@ -20,6 +21,7 @@ from oodscope.detectors.rectifier import Rectifier
 from oodscope.generation.variations.base import Variation
 from oodscope.models.zoo.zoo import MODELS
 from oodscope.report.paper.figure import FIGURES
+from oodscope.training.recipe import Recipe
 
 T = TypeVar("T")
 
@@ -27,11 +29,12 @@ _ROOT = Path(oodscope.__file__).parent
 
 
 def build_catalog() -> dict[str, dict[str, dict[str, Any]]]:
-    """Every detector, benchmark, model, corruption, variation and figure of the package, described by themselves."""
+    """All that the package has by name, section by section, described by the classes themselves."""
     return {
         "detectors": _detectors(),
         "benchmarks": _benchmarks(),
         "models": _models(),
+        "recipes": _recipes(),
         "corruptions": _corruptions(),
         "variations": _variations(),
         "figures": _figures(),
@@ -93,6 +96,24 @@ def _models() -> dict[str, dict[str, Any]]:
     return {
         name: {"summary": info.summary, "input_size": info.input_size, "target": info.target}
         for name, info in MODELS.items()
+    }
+
+
+def _recipes() -> dict[str, dict[str, Any]]:
+    return {cls.name: _recipe(cls) for cls in _named(oodscope.training.methods, Recipe)}  # type: ignore[type-abstract]
+
+
+def _recipe(cls: type[Recipe]) -> dict[str, Any]:
+    settings = cls().model_dump(mode="json")
+    return {
+        "summary": (inspect.getdoc(cls) or "").partition("\n")[0],
+        "paper": f"{cls.paper.authors}, {cls.paper.venue}" if cls.paper else "",
+        "title": cls.paper.title if cls.paper else "",
+        "cost": cls.cost,
+        "extra_data": "outliers" if settings["ood_batch_size"] else "",
+        "detectors": list(cls.detectors),
+        "parameters": settings,
+        "target": f"{cls.__module__}:{cls.__name__}",
     }
 
 

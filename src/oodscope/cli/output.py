@@ -13,6 +13,7 @@ from rich.table import Table
 from oodscope.document.wording import heading, headline_metrics, percent
 from oodscope.execution.progress import Progress
 from oodscope.jobs.job import Job, execute
+from oodscope.jobs.train import TrainedSeed
 from oodscope.runs.crossval.outcome import CrossValidation
 from oodscope.runs.crossval.study import MetricStudy, study_metric
 from oodscope.runs.evaluation.run import Result
@@ -136,3 +137,29 @@ def show_study(study: Study, files: Sequence[Path], as_json: bool) -> None:
     console.print(table)
     for path in files:
         console.print(str(path), markup=False, highlight=False, soft_wrap=True)
+
+
+def show_training(done: Sequence[TrainedSeed], as_json: bool) -> None:
+    """The last epoch and the test accuracy of each network, and where its weights are."""
+    if as_json:
+        rows = [
+            {
+                "seed": each.seed,
+                "history": [epoch.model_dump() for epoch in each.trained.history],
+                "test_accuracy": each.test_accuracy,
+                "folder": str(each.folder),
+            }
+            for each in done
+        ]
+        sys.stdout.write(json.dumps({"recipe": done[0].trained.recipe.describe(), "networks": rows}) + "\n")
+        return
+    console = Console()
+    table = Table("seed", "epochs", "loss", "test accuracy", "seconds", box=None, pad_edge=False, header_style="bold")
+    for each in done:
+        history = each.trained.history
+        seconds = sum(epoch.seconds for epoch in history)
+        cells = (f"{history[-1].loss:.4f}", percent(each.test_accuracy), f"{seconds:.1f}")
+        table.add_row(str(each.seed), str(len(history)), *cells)
+    console.print(table)
+    for each in done:
+        console.print(f"saved: {each.folder}", markup=False, highlight=False, soft_wrap=True)

@@ -12,11 +12,11 @@ from oodscope.activations.store.store import ActivationStore
 from oodscope.base.config import StrictModel
 from oodscope.base.errors import OodscopeError
 from oodscope.base.files import cache_root
-from oodscope.base.hashing import fingerprint
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.images.labels import read_class_names
 from oodscope.data.imageset import ImageSet
 from oodscope.execution.progress import Progress
+from oodscope.jobs.train import addresses, check_training, train_stages
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.classifier.head import Head
 from oodscope.models.zoo.backbones import create_backbone, read_head
@@ -26,8 +26,7 @@ from oodscope.models.zoo.python_object import PREFIX, call_python
 from oodscope.models.zoo.zero_shot import TextHead
 from oodscope.models.zoo.zoo import create_model
 from oodscope.training.heads.linear_probe import LinearProbe
-from oodscope.training.methods.cross_entropy import CrossEntropy
-from oodscope.training.train import train
+from oodscope.training.registry import Stages
 
 
 def classifier_with_head(
@@ -83,7 +82,8 @@ class ModelSpec(StrictModel):
         ``open_clip:NAME/TAG``, ``dinov2:NAME``, or ``python:PACKAGE.MODULE:FUNCTION``, which is called and brings its
         own weights.
     weights : a ``.safetensors`` file, or ``pretrained``; a list of files makes an ensemble.
-    train : train it here on ``id_train`` instead, with this cross-entropy recipe.
+    train : train it here on ``id_train``: ``{recipe: NAME, ...}`` (``oodscope list recipes``), cross-entropy if none is
+        named; a list is a chain of stages. With ``weights`` the first stage starts from them.
     members : how many networks to train, each with the next seed; more than one make an ensemble.
     head : a file with the linear head of a network that ends in features (``dinov2``; ``timm`` and ``open_clip`` do
         when asked for a head).
@@ -95,7 +95,7 @@ class ModelSpec(StrictModel):
 
     architecture: str
     weights: str | list[str] | None = None
-    train: CrossEntropy | None = None
+    train: Stages | None = None
     members: int = Field(default=1, gt=0)
     head: str | None = None
     probe: LinearProbe | None = None
@@ -127,8 +127,14 @@ class ModelSpec(StrictModel):
         """The same for every single network: one weights file, or one training with the next seed."""
         if self.train is None:
             return [self.model_copy(update={"weights": file}) for file in self.files]
-        recipes = [self.train.model_copy(update={"seed": self.train.seed + number}) for number in range(self.members)]
-        return [self.model_copy(update={"train": recipe, "members": 1}) for recipe in recipes]
+        return [
+            self.model_copy(update={"train": _with_next_seed(self.train, number), "members": 1})
+            for number in range(self.members)
+        ]
+
+
+def _with_next_seed(stages: Stages, number: int) -> Stages:
+    return tuple(stage.model_copy(update={"seed": stage.seed + number}) for stage in stages)
 
 
 def make_classifier(spec: ModelSpec, benchmark: Benchmark, device: str, progress: Progress) -> tuple[Classifier, str]:
@@ -148,10 +154,10 @@ def make_classifier(spec: ModelSpec, benchmark: Benchmark, device: str, progress
         made_here = [create_model(spec.architecture, weights=file, **options) for file in spec.files]
         network = vote([model for model, _ in made_here])
         return Classifier(network, made_here[0][1], device=device, name=name_of(spec), **_history(spec)), ""
-    recipes = [each.train for each in spec.each_network() if each.train is not None]
-    models = [_train(spec.architecture, recipe, benchmark, device, progress) for recipe in recipes]
+    check_training(spec.train, benchmark)
+    models = [_train(each, benchmark, device, progress) for each in spec.each_network()]
     classifier = Classifier(vote(models), benchmark.transform, device=device, name=name_of(spec), **_history(spec))
-    return classifier, str(spec.train.describe()["method"])
+    return classifier, " + ".join(str(stage.describe()["method"]) for stage in spec.train)
 
 
 def _check(spec: ModelSpec) -> None:
@@ -161,9 +167,11 @@ def _check(spec: ModelSpec) -> None:
         if given:
             raise OodscopeError(f"{spec.architecture}: the function brings its own; leave out {', '.join(given)}")
         return
-    if (not spec.files) == (spec.train is None):
-        raise OodscopeError("a model needs either weights (a file, or 'pretrained') or a train section, not both")
-    if spec.files and spec.members > 1:
+    if not spec.files and spec.train is None:
+        raise OodscopeError("a model needs weights (a file, or 'pretrained'), a train section, or both")
+    if spec.train is not None and len(spec.files) > 1:
+        raise OodscopeError("a training starts from one weights file; an ensemble of them cannot be trained on")
+    if spec.train is None and spec.members > 1:
         raise OodscopeError("members belongs to a train section; name several weights files to judge an ensemble")
     if spec.text_head is not None and not spec.architecture.startswith("open_clip:"):
         raise OodscopeError(f"{spec.architecture}: text_head is for networks that classify by words (open_clip)")
@@ -176,6 +184,7 @@ def _check(spec: ModelSpec) -> None:
 def _history(spec: ModelSpec) -> dict[str, Any]:
     """What the network has seen: as declared, and what it was trained on here."""
     here = ["id_train"] if spec.train is not None or spec.probe is not None else []
+    here += ["ood_train"] if any(stage.ood_batch_size for stage in spec.train or ()) else []
     return {"trained_on": [*here, *spec.trained_on], "pretrained_on": spec.pretrained_on}
 
 
@@ -185,27 +194,12 @@ def name_of(spec: ModelSpec) -> str:
     return spec.architecture if count == 1 else f"{count} x {spec.architecture}"
 
 
-def _train(architecture: str, recipe: CrossEntropy, benchmark: Benchmark, device: str, progress: Progress) -> nn.Module:
-    if benchmark.id_train is None or benchmark.transform is None:
-        raise OodscopeError(f"benchmark {benchmark.name!r} has no id_train and transform: nothing to train on")
-
-    def build() -> Any:
-        return create_model(architecture, num_classes=len(benchmark.class_names))[0]
-
-    build.__name__ = architecture
-    val = benchmark.id_val if recipe.patience else None  # otherwise it decides nothing, and costs a pass per epoch
-    sets = [images.fingerprint for images in (benchmark.id_train, val) if images is not None]
-    address = fingerprint(recipe.describe(), architecture, benchmark.transform.key, *sets)[:24]
-    trained = train(
-        build,
-        recipe,
-        benchmark.id_train,
-        benchmark.transform,
-        val=val,
-        folder=cache_root() / "training" / f"{architecture}-{address}",
-        device=device,
-        progress=progress,
-    )
+def _train(spec: ModelSpec, benchmark: Benchmark, device: str, progress: Progress) -> nn.Module:
+    assert spec.train is not None, "asked for by make_classifier"
+    weights = spec.files[0] if spec.files else None
+    names = addresses(spec.architecture, spec.train, benchmark, weights)
+    folders = [cache_root() / "training" / f"{spec.architecture}-{name}" for name in names]
+    trained = train_stages(spec.architecture, spec.train, benchmark, folders, device, progress, weights=weights)
     return trained.model
 
 

@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import torch
 from pydantic import Field
@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.optim import SGD, Adam, Optimizer
 
 from oodscope.base.config import StrictModel
+from oodscope.base.paper import Paper
 from oodscope.training.augment.crop import Augment
 
 if TYPE_CHECKING:
@@ -55,6 +56,13 @@ class Recipe(StrictModel, ABC):
     lives in parameters and buffers of the prepared network, where checkpoints find it. Random draws come
     from torch's generators, which checkpoints save too.
 
+    Class attributes
+    ----------------
+    name : the registry name; ``create_recipe(name)`` makes one.
+    paper : where the method comes from.
+    cost : images through the network, forward and backward, for each training image; ``None`` where it depends.
+    detectors : registry names of the scores that belong to the training, the paper's first.
+
     Parameters
     ----------
     epochs : passes over the training images.
@@ -71,6 +79,11 @@ class Recipe(StrictModel, ABC):
         0 makes all epochs and keeps the last.
     balanced : weight images by the inverse frequency of their class, for methods that look at ``batch.weights``.
     """
+
+    name: ClassVar[str] = ""
+    paper: ClassVar[Paper | None] = None
+    cost: ClassVar[float | None] = 1.0
+    detectors: ClassVar[tuple[str, ...]] = ()
 
     epochs: int = Field(default=100, gt=0)
     batch_size: int = Field(default=128, gt=0)

@@ -1,5 +1,6 @@
 """The image sets of one training, checked before anything expensive happens."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,3 +35,20 @@ def check_sets(recipe: Recipe, train: ImageSet, val: ImageSet | None, ood_train:
     if ood_train is None:
         raise DataError(f"{type(recipe).__name__} learns from outliers, but there is no ood_train set")
     return Sets(train, val, ood_train)
+
+
+def check_apart(outliers: ImageSet, others: Iterable[tuple[str, ImageSet]]) -> None:
+    """Refuse outliers that are also images of another role: what is trained on cannot be a test.
+
+    Parameters
+    ----------
+    others : role and set, such as ``benchmark.members()`` without ``ood_train``.
+    """
+    learnt = set(outliers.digests())
+    for role, images in others:
+        shared = sum(digest in learnt for digest in images.digests())
+        if shared:
+            raise DataError(
+                f"{shared} of {len(images)} images of {role} set {images.name!r} are among the training outliers "
+                f"{outliers.name!r}: take them out of one of the two"
+            )

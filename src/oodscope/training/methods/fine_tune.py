@@ -1,6 +1,6 @@
 """Fine-tuning: a pretrained network learns other classes, all of it."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 from torch import nn
@@ -24,6 +24,8 @@ class FineTune(CrossEntropy):
     hidden : features between the two fresh layers.
     dropout : before both of them.
     """
+
+    name: ClassVar[str] = "fine_tune"
 
     epochs: int = Field(default=30, gt=0)
     batch_size: int = Field(default=64, gt=0)
