@@ -58,13 +58,9 @@ class TestByName:
         assert create_recipe("cross_entropy") == CrossEntropy()
 
     def test_misspelt_names_and_settings(self):
-        with pytest.raises(
-            UnknownNameError, match="unknown recipe 'outlier_exposur'. Did you mean"
-        ):
+        with pytest.raises(UnknownNameError, match="unknown recipe 'outlier_exposur'. Did you mean"):
             create_recipe("outlier_exposur")
-        with pytest.raises(
-            OodscopeError, match="'outlier_exposure': unknown key 'weigth'. Did you mean 'weight'"
-        ):
+        with pytest.raises(OodscopeError, match="'outlier_exposure': unknown key 'weigth'. Did you mean 'weight'"):
             create_recipe("outlier_exposure", weigth=1)
         with pytest.raises(OodscopeError, match="recipe 'cross_entropy': epochs: Input should be greater than 0"):
             create_recipe("cross_entropy", epochs=0)

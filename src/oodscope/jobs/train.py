@@ -171,8 +171,8 @@ def _material(benchmark: Benchmark) -> tuple[ImageSet, Preprocess]:
 
 
 def _val(stage: Recipe, benchmark: Benchmark) -> ImageSet | None:
-    """Validation images decide something only under patience, and cost a pass per epoch."""
-    return benchmark.id_val if stage.patience else None
+    """Validation images where they decide something: they cost a pass per epoch."""
+    return benchmark.id_val if stage.patience or stage.keep == "best" else None
 
 
 @torch.no_grad()

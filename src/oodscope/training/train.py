@@ -18,7 +18,7 @@ from oodscope.training.loop.finished import identify, read_finished, write_finis
 from oodscope.training.loop.history import Epoch
 from oodscope.training.loop.logits import check_logits
 from oodscope.training.loop.loop import Loop
-from oodscope.training.loop.sets import check_sets
+from oodscope.training.loop.sets import check_sets, facts_of
 from oodscope.training.recipe import Recipe
 
 
@@ -56,7 +56,7 @@ def train(
     train : labelled images of at least two classes.
     preprocess : from stored pixels to what the network expects.
     val : labelled images of the same classes, judged after every epoch; they influence the weights only where the
-        recipe has patience, and it needs them then.
+        recipe has patience or keeps the best epoch, and it needs them then.
     ood_train : outliers, for recipes that learn from them; other recipes never see them.
     folder : where checkpoints and the result are kept; without it nothing is written.
     device : ``auto``, ``cpu``, ``cuda``, ``cuda:1`` or ``mps``.
@@ -68,7 +68,7 @@ def train(
         torch.manual_seed(recipe.seed)
         network = copy.deepcopy(model).cpu() if isinstance(model, nn.Module) else model()
         identity = identify(network, recipe, sets, preprocess)
-        prepared = recipe.prepare(network, len(train.class_names))
+        prepared = recipe.prepare(network, facts_of(sets, preprocess))
         check_logits(prepared, preprocess, len(train.class_names))
         history = read_finished(folder, prepared, identity) if folder else None
         if history is None:

@@ -26,13 +26,13 @@ class Augment(StrictModel):
         if self.pad:
             pixels = _random_crop(pixels, self.pad, generator)
         if self.flip:
-            mirrored = torch.rand(len(pixels), generator=generator).to(pixels.device) < 0.5
+            mirrored = torch.rand(len(pixels), generator=generator, device=generator.device).to(pixels.device) < 0.5
             pixels = torch.where(mirrored[:, None, None, None], pixels.flip(3), pixels)
         return pixels
 
 
 def _random_crop(pixels: Tensor, pad: int, generator: torch.Generator) -> Tensor:
     count, _, height, width = pixels.shape
-    top, left = torch.randint(2 * pad + 1, (2, count), generator=generator).to(pixels.device)
+    top, left = torch.randint(2 * pad + 1, (2, count), generator=generator, device=generator.device).to(pixels.device)
     windows = pad_edges(pixels, (pad, pad, pad, pad)).unfold(2, height, 1).unfold(3, width, 1)
     return windows[torch.arange(count, device=pixels.device), :, top, left]

@@ -7,7 +7,8 @@ import numpy as np
 
 from oodscope.base.errors import DataError
 from oodscope.data.imageset import UNLABELLED, ImageSet
-from oodscope.training.recipe import Recipe
+from oodscope.data.preprocess import Preprocess
+from oodscope.training.recipe import Recipe, TrainingFacts
 
 
 @dataclass(frozen=True)
@@ -30,11 +31,25 @@ def check_sets(recipe: Recipe, train: ImageSet, val: ImageSet | None, ood_train:
         raise DataError(f"sets {train.name!r} and {val.name!r} have different classes")
     if recipe.patience and val is None:
         raise DataError(f"patience={recipe.patience} stops by validation accuracy: give a val set, or patience=0")
+    if recipe.keep == "best" and val is None:
+        raise DataError("keep='best' chooses by validation accuracy: give a val set, or keep='last'")
     if not recipe.ood_batch_size:
         return Sets(train, val, None)
     if ood_train is None:
         raise DataError(f"{type(recipe).__name__} learns from outliers, but there is no ood_train set")
     return Sets(train, val, ood_train)
+
+
+def facts_of(sets: Sets, preprocess: Preprocess) -> TrainingFacts:
+    """What a recipe may know of these sets."""
+    train = sets.train
+    return TrainingFacts(
+        class_names=train.class_names,
+        n_train=len(train),
+        size=preprocess.size,
+        n_ood=len(sets.ood) if sets.ood else 0,
+        hierarchy=train.hierarchy,
+    )
 
 
 def check_apart(outliers: ImageSet, others: Iterable[tuple[str, ImageSet]]) -> None:

@@ -8,6 +8,7 @@ from torch import nn
 from oodscope.models.classifier.new_head import replace_head
 from oodscope.training.augment.crop import Augment
 from oodscope.training.methods.cross_entropy import CrossEntropy
+from oodscope.training.recipe import TrainingFacts
 
 
 class FineTune(CrossEntropy):
@@ -38,8 +39,8 @@ class FineTune(CrossEntropy):
     hidden: int = Field(default=256, gt=0)
     dropout: float = Field(default=0.2, ge=0, lt=1)
 
-    def prepare(self, model: nn.Module, num_classes: int) -> nn.Module:
-        return replace_head(model, num_classes, hidden=self.hidden, dropout=self.dropout)
+    def prepare(self, model: nn.Module, facts: TrainingFacts) -> nn.Module:
+        return replace_head(model, facts.num_classes, hidden=self.hidden, dropout=self.dropout)
 
     def schedule(self, step: int, steps_per_epoch: int) -> float:
         """Constant after the warm-up: nobody knows beforehand when patience will end."""

@@ -28,6 +28,7 @@ class OutlierExposure(CrossEntropy):
     """
 
     name: ClassVar[str] = "outlier_exposure"
+    recordable: ClassVar[bool] = True
     paper: ClassVar[Paper | None] = Paper(
         "Deep Anomaly Detection with Outlier Exposure", "Hendrycks, Mazeika & Dietterich", "ICLR 2019"
     )
