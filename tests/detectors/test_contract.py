@@ -47,6 +47,8 @@ def test_noise_scores_above_data(name):
             "gram": np.stack([features**2, features**3], axis=1),
             "rank_reduced": np.stack([logits * 0.9, logits * 0.8], axis=1),
             "negative_sums": np.full((len(features), 3), 60.0),
+            "confidence": logits.max(axis=1, keepdims=True),
+            "turns": np.full((len(features), 4), 0.5),
             "members": logits[:, None] + rng.normal(size=(len(features), 4, 5)),
         }
 

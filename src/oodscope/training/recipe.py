@@ -15,6 +15,7 @@ from torch.optim import SGD, Adam, Optimizer
 from oodscope.base.config import StrictModel
 from oodscope.base.paper import Paper
 from oodscope.training.augment.crop import Augment
+from oodscope.training.augment.reading import AnyAugment
 
 if TYPE_CHECKING:
     from oodscope.training.loop.streams import Streams
@@ -108,7 +109,7 @@ class Recipe(StrictModel, ABC):
     seed : decides initial weights (where ``train`` builds the network), order, augmentation and dropout.
     precision : of the forward and backward pass; weights are always 32-bit. ``tf32`` lets a GPU round the factors of
         products to 10 bits, ``32-true`` forbids it; ``bf16-mixed`` and ``16-mixed`` are autocast, the latter for GPUs.
-    augment : how training images are varied.
+    augment : how training images are varied: crop and mirror, or any list such as ``["crop", {"kind": "cutout"}]``.
     ood_batch_size : outliers beside each batch, for methods that learn from them; 0 for all others.
     patience : stop after so many epochs without a better validation accuracy, and keep the weights of the best epoch;
         0 makes all epochs and keeps the last.
@@ -131,7 +132,7 @@ class Recipe(StrictModel, ABC):
     warmup_epochs: float = Field(default=0.0, ge=0)
     seed: int = Field(default=0, ge=0)
     precision: Precision = "32-true"
-    augment: Augment = Augment()
+    augment: AnyAugment = Augment()
     ood_batch_size: int = Field(default=0, ge=0)
     algorithm: Literal["sgd", "adam"] = "sgd"
     patience: int = Field(default=0, ge=0)
@@ -152,6 +153,10 @@ class Recipe(StrictModel, ABC):
     def view(self, pixels: Tensor, generator: torch.Generator, role: Role) -> Tensor:
         """What the network sees of uint8 images ``[B, C, H, W]``; several views are stacked along B."""
         return self.augment(pixels, generator)
+
+    def after_scaling(self, images: Tensor, generator: torch.Generator, role: Role) -> Tensor:
+        """What the network sees of the normalised images that ``view`` made."""
+        return self.augment.after_scaling(images, generator)
 
     def optimizer(self, model: nn.Module) -> Optimizer:
         """Over all parameters. Groups may have learning rates of their own; the schedule scales them."""
@@ -182,8 +187,10 @@ class Recipe(StrictModel, ABC):
 
     @classmethod
     def can_be_recorded(cls) -> bool:
-        """Whether the classes that define ``loss`` and ``view`` say so of themselves; heirs that override must too."""
-        owners = [next(each for each in cls.__mro__ if hook in vars(each)) for hook in ("loss", "view")]
+        """Whether the classes that define the loss and the views say so of themselves; heirs that override must too."""
+        owners = [
+            next(each for each in cls.__mro__ if hook in vars(each)) for hook in ("loss", "view", "after_scaling")
+        ]
         return all(owner is Recipe or vars(owner).get("recordable", False) for owner in owners)
 
     def describe(self) -> dict[str, Any]:

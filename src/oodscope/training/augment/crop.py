@@ -1,14 +1,16 @@
 """Random crop and mirror, for a whole batch at once."""
 
+from typing import ClassVar
+
 import torch
 from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import pad as pad_edges
 
-from oodscope.base.config import StrictModel
+from oodscope.training.augment.base import Augmentation
 
 
-class Augment(StrictModel):
+class Augment(Augmentation):
     """Pad with black, crop back to size at a random place, mirror every second image.
 
     Parameters
@@ -17,6 +19,8 @@ class Augment(StrictModel):
     flip : mirror left and right with probability one half. Turn it off where the mirror image means
         something else: letters, digits, road signs.
     """
+
+    kind: ClassVar[str] = "crop"
 
     pad: int = Field(default=4, ge=0)
     flip: bool = True

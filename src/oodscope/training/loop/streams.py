@@ -53,7 +53,8 @@ class Stream:
 
     def view(self, recipe: Recipe, raw: Raw, draws: torch.Generator, epoch: int, role: Role) -> Batch:
         """A batch seen through the recipe's random view."""
-        return Batch(self.normalise(recipe.view(raw.pixels, draws, role)), raw.labels, raw.rows, epoch)
+        images = self.normalise(recipe.view(raw.pixels, draws, role))
+        return Batch(recipe.after_scaling(images, draws, role), raw.labels, raw.rows, epoch)
 
     def normalise(self, pixels: Tensor) -> Tensor:
         """From bytes to what the network expects."""

@@ -7,6 +7,7 @@ from torch import nn
 
 from oodscope.models.classifier.new_head import replace_head
 from oodscope.training.augment.crop import Augment
+from oodscope.training.augment.reading import AnyAugment
 from oodscope.training.methods.cross_entropy import CrossEntropy
 from oodscope.training.recipe import TrainingFacts
 
@@ -33,7 +34,7 @@ class FineTune(CrossEntropy):
     learning_rate: float = Field(default=1e-4, gt=0)
     weight_decay: float = Field(default=0.0, ge=0)
     algorithm: Literal["sgd", "adam"] = "adam"
-    augment: Augment = Augment(pad=0, flip=False)
+    augment: AnyAugment = Augment(pad=0, flip=False)
     patience: int = Field(default=3, ge=0)
     balanced: bool = True
     hidden: int = Field(default=256, gt=0)
