@@ -10,6 +10,7 @@ from torch.nn.functional import cross_entropy
 
 import oodscope.training.loop.loop as loop
 from oodscope.base.errors import ModelError
+from oodscope.data.imageset import ImageSet
 from oodscope.training.methods.arpl import ARPL, ReciprocalPoints
 from oodscope.training.methods.augmix_jsd import AugMixJSD, divergence
 from oodscope.training.methods.conf_branch import ConfBranch, hinted_loss
@@ -322,18 +323,26 @@ def test_an_heir_with_a_loss_of_its_own_must_say_that_it_can_be_recorded():
     assert not Heir.can_be_recorded() and Sworn.can_be_recorded() and Renamed.can_be_recorded()
 
 
-def test_keep_best_takes_the_latest_of_the_best_epochs():
+def test_keep_best_takes_the_latest_of_the_best_epochs(tmp_path):
     marks = []
 
     class Marked(CrossEntropy):
         def start_epoch(self, model, epoch, streams):
             marks.append({name: value.clone() for name, value in model.state_dict().items()})
 
-    settings = {**FAST, "epochs": 6}
-    val = colours(9, seed=1)
-    kept = train(TinyNet, Marked(**settings, keep="best"), colours(), PREPROCESS, val=val, device="cpu")
+    settings = {**FAST, "epochs": 8, "learning_rate": 0.003}
+    clean = colours(60, seed=1)
+    val = ImageSet("wrong", clean.source, (clean.labels + 1) % 3, clean.class_names)  # what is learnt makes it worse
+    recipe = Marked(**settings, keep="best")
+    kept = train(TinyNet, recipe, colours(), PREPROCESS, val=val, device="cpu", folder=tmp_path)
     accuracies = [epoch.val_accuracy for epoch in kept.history]
     latest = len(accuracies) - 1 - accuracies[::-1].index(max(accuracies))
     last = train(TinyNet, CrossEntropy(**settings), colours(), PREPROCESS, val=val, device="cpu")
     expected = [*marks[1:], last.model.state_dict()][latest]
+    assert latest < 7, "a world in which the best epoch is not the last"
     assert all(torch.equal(kept.model.state_dict()[key], value) for key, value in expected.items())
+    assert last.last is None
+    assert all(torch.equal(kept.last[key], value) for key, value in last.model.state_dict().items())
+    again = train(TinyNet, recipe, colours(), PREPROCESS, val=val, device="cpu", folder=tmp_path)
+    assert same_weights(again.model, kept.model)
+    assert all(torch.equal(again.last[key], value) for key, value in kept.last.items())

@@ -112,6 +112,7 @@ class Loop:
         self.replay = Replay(self._learn, device, generators=3, record=self.rates is not None)
         self.epoch, self.step = 0, 0
         self.history: list[Epoch] = []
+        self.last: dict[str, Tensor] | None = None
         self.meter = Meter(epoch=0)
         self.patience = Patience(recipe.patience, model, recipe.keep == "best")
         self.next_save = time.perf_counter() + CHECKPOINT_SECONDS
@@ -127,6 +128,8 @@ class Loop:
                 if time.perf_counter() >= self.next_save:
                     self._save()
         advance((self.recipe.epochs - self.epoch) * self.streams.steps)
+        if self.recipe.keep == "best":
+            self.last = {name: value.detach().cpu().clone() for name, value in self.model.state_dict().items()}
         self.patience.restore()
         self.model.to("cpu").to(memory_format=torch.contiguous_format)
         return self.history

@@ -34,9 +34,9 @@ def open_pixels(images: ImageSet, preprocess: Preprocess, device: torch.device) 
 
 
 class Resident:
-    """Every image read once, before the first epoch, and kept where the network is."""
+    """Every image read once, before the first epoch, and kept in the memory of ``device``."""
 
-    def __init__(self, images: ImageSet, preprocess: Preprocess, device: torch.device) -> None:
+    def __init__(self, images: ImageSet, preprocess: Preprocess, device: torch.device | str = "cpu") -> None:
         shape = (len(preprocess.mean), preprocess.size, preprocess.size)
         self.pixels = torch.empty((len(images), *shape), dtype=torch.uint8)
         size = max(1, _CHUNK_BYTES // math.prod(shape))

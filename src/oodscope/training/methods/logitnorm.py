@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+import torch
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -48,4 +49,5 @@ class LogitNorm(CrossEntropy):
 
     def scaled(self, logits: Tensor) -> Tensor:
         r"""Logits of norm :math:`1/\tau`."""
-        return logits / ((logits.norm(dim=1, keepdim=True) + _TINY) * self.temperature)
+        length: Tensor = torch.linalg.vector_norm(logits, dim=1, keepdim=True)
+        return logits / ((length + _TINY) * self.temperature)
