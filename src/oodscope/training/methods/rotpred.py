@@ -51,5 +51,5 @@ class RotPred(CrossEntropy):
 
 def turn_loss(rotation: Tensor) -> Tensor:
     """The cross-entropy of each turn's logits, ``[4 B, 4]`` in four blocks, in float32."""
-    turns = torch.arange(TURNS, device=rotation.device).repeat_interleave(len(rotation) // TURNS)
-    return cross_entropy(rotation.float(), turns, reduction="none")
+    turns = torch.arange(TURNS, device=rotation.device).view(-1, 1).expand(-1, len(rotation) // TURNS)
+    return cross_entropy(rotation.float(), turns.reshape(-1), reduction="none")
