@@ -13,7 +13,9 @@ from oodscope.training.augment.augmix import AugMix
 from oodscope.training.augment.base import Chain
 from oodscope.training.augment.crop import Augment
 from oodscope.training.augment.cutout import Cutout
+from oodscope.training.augment.fractals import draw_fractals
 from oodscope.training.augment.operations import OPERATIONS, SIGNED, apply_operations
+from oodscope.training.augment.pixmix import PixMix, added, coefficients, multiplied
 from oodscope.training.augment.randaugment import RandAugment
 from oodscope.training.augment.reading import describe_augment, read_augment
 from oodscope.training.registry import create_recipe
@@ -169,6 +171,51 @@ class TestAugMix:
         pixels = images(300)
         weak, strong = (AugMix(severity=s)(pixels, torch.Generator().manual_seed(0)).float() for s in (1, 3))
         assert (weak - pixels.float()).abs().mean() < 0.8 * (strong - pixels.float()).abs().mean()
+
+
+class TestPixMix:
+    def test_adding_and_multiplying(self):
+        x, y, a, b = torch.tensor([0.2, 0.8]), torch.tensor([0.6, 0.1]), torch.tensor(0.7), torch.tensor(0.4)
+        assert added(x, y, a, b).tolist() == pytest.approx([0.33, 0.55], abs=1e-6)
+        assert multiplied(x, y, a, b).tolist() == pytest.approx([0.283194, 0.364977], abs=1e-6)
+
+    def test_coefficients_have_the_law_of_beta(self):
+        chance = torch.rand(2, 40_000, generator=torch.Generator().manual_seed(0))
+        for averaging, means in ((True, (0.75, 0.25)), (False, (1.25, -0.25))):
+            found = coefficients(chance, torch.full((40_000,), averaging), 3.0)
+            assert [each.mean().item() for each in found] == pytest.approx(means, abs=0.005)
+            assert [each.std().item() for each in found] == pytest.approx([0.19365, 0.19365], abs=0.005)
+
+    def test_without_rounds_half_of_the_images_are_as_they_were(self):
+        pixels = images(400)
+        found = PixMix(rounds=0, pictures=3)(pixels, torch.Generator().manual_seed(0))
+        same = (found == pixels).flatten(1).all(1).float().mean().item()
+        assert 0.45 < same < 0.62, "and a few operations change nothing"
+
+    def test_rounds_mix_and_the_generator_decides(self):
+        pixels = images(300)
+        one, again, other = (PixMix(pictures=20)(pixels, torch.Generator().manual_seed(seed)) for seed in (1, 1, 2))
+        assert torch.equal(one, again) and not torch.equal(one, other)
+        assert one.dtype == torch.uint8 and one.shape == pixels.shape
+        same = (one == pixels).flatten(1).all(1).float().mean().item()
+        assert 0.05 < same < 0.2, "one in ten draws no round and no copy"
+        assert 20 < (one.float() - pixels.float()).abs().mean() < 90
+
+    def test_mixing_pictures_are_windows_of_fractals(self):
+        recipe, pixels = PixMix(pictures=5), torch.zeros(50, 3, 8, 8, dtype=torch.uint8)
+        every = draw_fractals(5, 12, 0, "cpu")
+        windows = {
+            every[picture, :, top : top + 8, left : left + 8].numpy().tobytes()
+            for picture in range(5) for top in range(5) for left in range(5)
+        }  # fmt: skip
+        found = recipe._mixing(pixels, torch.rand(3, 50, generator=torch.Generator().manual_seed(0)))
+        assert {each.contiguous().numpy().tobytes() for each in found} <= windows
+
+    def test_fractals_are_drawn_from_their_seed(self):
+        one, again, other = (draw_fractals.__wrapped__(12, 36, seed, "cpu") for seed in (0, 0, 1))
+        assert torch.equal(one, again) and not torch.equal(one, other)
+        assert (one.float().flatten(1).std(dim=1) > 10).all(), "each shows something"
+        assert len({each.numpy().tobytes() for each in one}) == 12
 
 
 class TestCutout:

@@ -12,9 +12,10 @@ from oodscope.training.augment.augmix import AugMix
 from oodscope.training.augment.base import Augmentation, Chain
 from oodscope.training.augment.crop import Augment
 from oodscope.training.augment.cutout import Cutout
+from oodscope.training.augment.pixmix import PixMix
 from oodscope.training.augment.randaugment import RandAugment
 
-KINDS: dict[str, type[Augmentation]] = {cls.kind: cls for cls in (Augment, Cutout, RandAugment, AugMix)}
+KINDS: dict[str, type[Augmentation]] = {cls.kind: cls for cls in (Augment, Cutout, RandAugment, AugMix, PixMix)}
 
 
 def read_augment(declared: Any) -> Augmentation:
