@@ -7,10 +7,12 @@ import pytest
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import oodscope.training.loop.loop as loop
 from oodscope.base.errors import ModelError
 from oodscope.data.imageset import ImageSet
+from oodscope.training.augment.reading import KINDS, read_augment
 from oodscope.training.methods.arpl import ARPL, ReciprocalPoints
 from oodscope.training.methods.augmix_jsd import AugMixJSD, divergence
 from oodscope.training.methods.conf_branch import ConfBranch, hinted_loss
@@ -266,6 +268,55 @@ class TestEveryMethod:
         again = type(recipe).model_validate({key: value for key, value in recipe.describe().items() if key != "method"})
         assert again == recipe
         assert create_recipe(name, **recipe.model_dump(mode="json")) == recipe
+
+
+ASKING = {"_local_scalar_dense", "nonzero", "masked_select", "is_nonzero", "equal", "_unique2", "unique_dim"}
+"""Operations whose result decides what the host does next."""
+
+FETCHING = {"lift_fresh", "lift_fresh_copy"}
+"""Operations that bring numbers from the host to the device: in a recording they would be copied once, or forbid it."""
+
+
+class Listening(TorchDispatchMode):
+    """Notes every operation that would make a GPU wait for the host."""
+
+    def __init__(self):
+        super().__init__()
+        self.heard = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        name = func.overloadpacket.__name__
+        masked = name == "index" and any(each is not None and each.dtype == torch.bool for each in args[1])
+        if name in ASKING | FETCHING or masked:
+            self.heard.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+class TestRecordable:
+    """What a GPU records must ask the host for nothing; here a CPU listens."""
+
+    @pytest.mark.parametrize("name", MADE)
+    def test_a_step(self, name):
+        recipe, net, shown = prepared(name)
+        with Listening() as ear:
+            recipe.loss(net, shown).loss.backward()
+        assert not ear.heard
+
+    @pytest.mark.parametrize("name", [*KINDS, "chain"])
+    def test_an_augmentation(self, name):
+        augment = read_augment([*KINDS] if name == "chain" else name)
+        pixels = torch.randint(0, 256, (8, 3, 12, 12), dtype=torch.uint8)
+        draws = torch.Generator().manual_seed(0)
+        augment(pixels, draws)  # what is drawn once, such as fractals, is there by the time of a recording
+        with Listening() as ear:
+            augment.after_scaling(augment(pixels, draws).float(), draws)
+        assert not ear.heard
+
+    def test_the_ear_hears(self):
+        with Listening() as ear:
+            values = torch.rand(3)
+            _ = values[values > 0.5], values.sum().item(), torch.tensor([1.0])
+        assert {each.split(".")[1] for each in ear.heard} == {"index", "_local_scalar_dense", "lift_fresh"}
 
 
 @pytest.mark.parametrize("name", ["cross_entropy", "logitnorm", "t2fnorm", "arpl", "rotpred", "outlier_exposure"])

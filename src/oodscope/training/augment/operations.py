@@ -50,7 +50,6 @@ def apply_operations(pixels: Tensor, operation: Tensor, magnitude: Tensor) -> Te
 
 def strengths(operation: Tensor, positive: Tensor, amounts: Mapping[str, Tensor | float]) -> Tensor:
     """The magnitude of each image's operation: its amount, negative where it goes both ways and not ``positive``."""
-    # sums of products: a choice between Python's numbers would be copied to the device in each step
     sign = 2.0 * positive - 1.0
     strength = torch.zeros(operation.shape, device=operation.device)
     for name, amount in amounts.items():
