@@ -7,6 +7,7 @@ import torch
 import oodscope.training.loop.loop as loop
 import oodscope.training.loop.replay as replay
 from oodscope.training.augment.crop import Augment
+from oodscope.training.augment.reading import KINDS
 from oodscope.training.heads.recipe import HeadRecipe
 from oodscope.training.heads.session import Session, Table
 from oodscope.training.heads.task import HeadTask
@@ -15,6 +16,8 @@ from oodscope.training.loop.fabric import arithmetic
 from oodscope.training.loop.sets import Sets
 from oodscope.training.methods.cross_entropy import CrossEntropy
 from oodscope.training.methods.outlier_exposure import OutlierExposure
+from oodscope.training.recipe import TrainingFacts
+from oodscope.training.registry import RECIPES, create_recipe
 from oodscope.training.train import train
 from tests.training.training_toys import PREPROCESS, StoppedError, TinyNet, colours, negatives, same_weights, stop_at
 
@@ -76,6 +79,31 @@ def test_a_recorded_step_has_the_digits_of_the_plain_one_and_never_waits(monkeyp
     assert recorded.replay.recorded and not plain.replay.recorded
     for key, value in expected.items():
         torch.testing.assert_close(found[key], value, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
+@pytest.mark.parametrize("name", [*RECIPES, "every augmentation"])
+def test_every_method_is_recorded(name, precision):
+    settings = {"batch_size": 32, "precision": precision, "learning_rate": 0.01}
+    if name == "every augmentation":
+        recipe = create_recipe("cross_entropy", augment=[*KINDS], **settings)
+    else:
+        outliers = {"ood_batch_size": 32} if create_recipe(name).ood_batch_size else {}
+        recipe = create_recipe(name, **settings, **outliers)
+    torch.manual_seed(0)
+    facts = TrainingFacts(class_names=("0", "1", "2"), n_train=480, size=12)
+    net = recipe.prepare(TinyNet(), facts)
+    sets = Sets(colours(480), None, negatives(40) if recipe.ood_batch_size else None)
+    made = loop.Loop(net, recipe, sets, PREPROCESS, None, torch.device("cuda", 0))
+    made.objective.train()
+    with arithmetic(made.device, precision):
+        for epoch in range(4):
+            for raws in made.streams.serve(epoch):
+                made._descend(raws)
+                made.step += 1
+    assert made.replay.recorded
+    assert made.meter.flush()["loss"] > 0
+    assert all(value.isfinite().all() for value in net.state_dict().values())
 
 
 def test_what_asks_the_host_is_taken_plainly():
