@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 import oodscope as oods
-import oodscope.generation.gan.replay as replay
+import oodscope.training.loop.replay as replay
 from oodscope.generation.distances.perceptual import FeatureDistance
 from oodscope.generation.distances.semantic import EnsembleInformation
 from oodscope.generation.gan.real import RealImages

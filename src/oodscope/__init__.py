@@ -66,6 +66,8 @@ if TYPE_CHECKING:
     from oodscope.training.methods.cross_entropy import CrossEntropy as CrossEntropy
     from oodscope.training.methods.fine_tune import FineTune as FineTune
     from oodscope.training.methods.outlier_exposure import OutlierExposure as OutlierExposure
+    from oodscope.training.recipe import Recipe as Recipe
+    from oodscope.training.registry import create_recipe as create_recipe
     from oodscope.training.train import train as train
 
 _HOMES = {
@@ -92,6 +94,7 @@ _HOMES = {
     "OutlierExposure": "training.methods.outlier_exposure",
     "Pair": "runs.crossval.draws",
     "Preprocess": "data.preprocess",
+    "Recipe": "training.recipe",
     "Result": "runs.evaluation.run",
     "ResultStore": "results.store.store",
     "ScoreTable": "results.scoretable",
@@ -103,6 +106,7 @@ _HOMES = {
     "corrupt_batch": "data.corruptions.batch",
     "create_detector": "detectors.registry",
     "create_model": "models.zoo.zoo",
+    "create_recipe": "training.registry",
     "cross_validate": "runs.crossval.engine",
     "evaluate": "runs.evaluation.evaluate",
     "fit_scorer": "deploy.fit",

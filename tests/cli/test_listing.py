@@ -8,18 +8,19 @@ import pytest
 
 from oodscope.base.catalog import catalog
 
+SECTIONS = ("detectors", "benchmarks", "models", "recipes", "corruptions", "variations", "figures")
+
 
 def test_the_committed_catalogue_is_what_the_classes_say():
     from oodscope.cli.catalog import build_catalog
 
     built = json.loads(json.dumps(build_catalog()))
-    assert built == {
-        section: catalog(section)
-        for section in ("detectors", "benchmarks", "models", "corruptions", "variations", "figures")
-    }, "run: make catalog"
+    assert built == {section: catalog(section) for section in SECTIONS}, "run: make catalog"
 
 
-@pytest.mark.parametrize("kind", ["detectors", "benchmarks", "models", "corruptions", "variations", "figures"])
+@pytest.mark.parametrize(
+    "kind", ["detectors", "benchmarks", "models", "recipes", "corruptions", "variations", "figures"]
+)
 def test_lists_names_and_json(oodscope, kind):
     table = oodscope("list", kind)
     listed = json.loads(oodscope("list", kind, "--json").out)

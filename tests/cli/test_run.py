@@ -122,7 +122,7 @@ MISTAKES = {
     "k too large": ("job.yaml", "k: 3", "k: 13", "knn: k=13 needs at least 13 remembered"),
     "unknown protocol": ("job.yaml", "full_spectrum", "full", "unknown protocol 'full'"),
     "unknown model": ("job.yaml", "small_cnn", "small_cn", "unknown model 'small_cn'. Did you mean 'small_cnn'"),
-    "no weights": ("job.yaml", ", weights: net.safetensors", "", "a model needs either weights"),
+    "no weights": ("job.yaml", ", weights: net.safetensors", "", "a model needs weights"),
     "missing weights": ("job.yaml", "net.safetensors", "gone.safetensors", "gone.safetensors"),
     "unknown benchmark": ("job.yaml", "bench.yaml", "benchmark", "unknown benchmark 'benchmark'"),
     "missing benchmark": ("job.yaml", "bench.yaml", "gone.yaml", "gone.yaml: no such file"),

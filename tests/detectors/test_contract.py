@@ -9,8 +9,9 @@ from sklearn.base import clone
 
 from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError, UnknownNameError
+from oodscope.base.paper import Paper
 from oodscope.data.benchmark import Validation
-from oodscope.detectors.base import Detector, Needs, Paper
+from oodscope.detectors.base import Detector, Needs
 from oodscope.detectors.registry import DETECTORS, create_detector
 from oodscope.detectors.saving import load_detector
 from oodscope.detectors.tuning import tune
@@ -47,6 +48,8 @@ def test_noise_scores_above_data(name):
             "gram": np.stack([features**2, features**3], axis=1),
             "rank_reduced": np.stack([logits * 0.9, logits * 0.8], axis=1),
             "negative_sums": np.full((len(features), 3), 60.0),
+            "confidence": logits.max(axis=1, keepdims=True),
+            "turns": np.full((len(features), 4), 0.5),
             "members": logits[:, None] + rng.normal(size=(len(features), 4, 5)),
         }
 

@@ -1,6 +1,7 @@
 """What a detector says of itself is true."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +18,9 @@ from tests.detectors.cases import each
 from tests.detectors.worlds import activations, world
 
 NAMES = DETECTORS.names()
-EVERYTHING = Offer(head=True, train=True, held_out=True, signed=False, stages=4, members=3, negatives=2)
+EVERYTHING = Offer(
+    head=True, train=True, held_out=True, stages=4, members=3, negatives=2, outputs=("confidence", "rotation")
+)
 
 
 def only(rows, detector, without=()):
@@ -81,7 +84,9 @@ def test_labels_are_needed_where_it_says_so(name):
 @pytest.mark.parametrize("name", each(NAMES))
 def test_probes_are_declared(name):
     needs, probes = create_detector(name).needs, create_detector(name).probes
-    assert bool(probes) == bool(needs & (Needs.GRADIENTS | Needs.MAPS | Needs.MEMBERS | Needs.NEGATIVES))
+    assert bool(probes) == bool(
+        needs & (Needs.GRADIENTS | Needs.MAPS | Needs.MEMBERS | Needs.NEGATIVES | Needs.OUTPUTS)
+    )
     assert (Needs.MEMBERS in needs) == any(isinstance(probe, MemberLogits) for probe in probes)
     if Needs.GRADIENTS in needs:
         train, val, _ = world()
@@ -138,9 +143,7 @@ def test_signed_features(name):
     else:
         with pytest.raises(DetectorError, match=f"{name}: needs features of zero or more"):
             judge()
-    assert (detector.why_not(Offer(True, True, True, signed=True, stages=4, members=3, negatives=2)) is None) == (
-        detector.signed_features_ok
-    )
+    assert (detector.why_not(replace(EVERYTHING, signed=True)) is None) == detector.signed_features_ok
 
 
 @pytest.mark.parametrize(
@@ -152,6 +155,7 @@ def test_signed_features(name):
         ({"stages": 0}, Needs.MAPS),
         ({"members": 0}, Needs.MEMBERS),
         ({"negatives": 0}, Needs.NEGATIVES),
+        ({"outputs": ()}, Needs.OUTPUTS),
     ],
 )
 def test_what_is_not_there_is_named_beforehand(lacking, flag):

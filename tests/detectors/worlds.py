@@ -36,6 +36,8 @@ def world(seed=0, n=300, classes=5, width=12, offset=0.0, scale=1.0, ties=False,
             "rank_reduced": stored(logits[:, None] * np.array([[[0.7], [0.6]]]) + 0.1),
             # what negative labels answer, in logarithms at a temperature of 0.01: sometimes more than the classes
             "negative_sums": stored(np.random.default_rng(count).uniform(20, 110, size=(count, 3))),
+            "confidence": stored(logits.max(axis=1, keepdims=True) - logits.mean(axis=1, keepdims=True)),
+            "turns": stored(np.random.default_rng(count).exponential(size=(count, 4))),
             "members": stored(logits[:, None] + rng.normal(size=(count, 4, classes))),
         }
 
@@ -57,6 +59,8 @@ COLUMNS = {
     "GramSums": "gram",
     "RankReducedLogits": "rank_reduced",
     "MemberLogits": "members",
+    "Output": "confidence",
+    "TurnLosses": "turns",
     "SteppedMaps": "maps",
     "NegativeSums": "negative_sums",
 }

@@ -7,10 +7,10 @@ import torch
 import oodscope.generation.gan.loop as loop
 from oodscope.data.imageset import ImageSet
 from oodscope.generation.gan.recipe import GanRecipe
-from oodscope.generation.gan.replay import REHEARSALS
 from oodscope.generation.gan.trained import train_gan
 from oodscope.generation.variations.gan import GanVariation
 from oodscope.models.generators.stylegan import GeneratorShape, StyleGenerator
+from oodscope.training.loop.replay import REHEARSALS
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")]
 

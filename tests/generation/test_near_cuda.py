@@ -3,9 +3,8 @@
 import pytest
 import torch
 
-import oodscope.generation.gan.replay as replay
+import oodscope.training.loop.replay as replay
 from oodscope.generation.gan.real import RealImages
-from oodscope.generation.gan.replay import REHEARSALS
 from oodscope.generation.near.loop import NearLoop
 from oodscope.generation.near.objective import NearObjective
 from oodscope.generation.near.recipe import NearRecipe
@@ -14,6 +13,7 @@ from oodscope.generation.shifted.loop import ShiftedLoop, ShiftedObjective
 from oodscope.generation.shifted.recipe import ShiftedRecipe
 from oodscope.generation.shifted.trained import train_shifted
 from oodscope.models.generators.pix2pix import UnetShape
+from oodscope.training.loop.replay import REHEARSALS
 from tests import tiny
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")]

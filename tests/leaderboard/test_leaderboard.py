@@ -13,7 +13,8 @@ import oodscope as oods
 from oodscope.activations.activations import Activations
 from oodscope.activations.store.published import PublishedActivations
 from oodscope.base.errors import ActivationError, DataError, DetectorError, OodscopeError, StorageError
-from oodscope.detectors.base import Cost, Detector, Needs, Paper
+from oodscope.base.paper import Paper
+from oodscope.detectors.base import Cost, Detector, Needs
 from oodscope.generation.variations.registry import create_variation
 from oodscope.leaderboard.records.board import OVERLAP, PAIRED
 from oodscope.leaderboard.records.folder import read_entry, read_scores

@@ -5,14 +5,21 @@ import pytest
 import torch
 
 import oodscope.training.loop.loop as loop
+import oodscope.training.loop.replay as replay
 from oodscope.training.augment.crop import Augment
+from oodscope.training.augment.reading import KINDS
 from oodscope.training.heads.recipe import HeadRecipe
 from oodscope.training.heads.session import Session, Table
 from oodscope.training.heads.task import HeadTask
 from oodscope.training.heads.training import train_heads
+from oodscope.training.loop.fabric import arithmetic
+from oodscope.training.loop.sets import Sets
 from oodscope.training.methods.cross_entropy import CrossEntropy
+from oodscope.training.methods.outlier_exposure import OutlierExposure
+from oodscope.training.recipe import TrainingFacts
+from oodscope.training.registry import RECIPES, create_recipe
 from oodscope.training.train import train
-from tests.training.training_toys import PREPROCESS, StoppedError, TinyNet, colours, same_weights, stop_at
+from tests.training.training_toys import PREPROCESS, StoppedError, TinyNet, colours, negatives, same_weights, stop_at
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")]
 
@@ -34,6 +41,80 @@ def test_trains_and_resumes_on_a_gpu(tmp_path, monkeypatch, precision):
     assert resumed.history[-1].loss == pytest.approx(whole.history[-1].loss, rel=0.1)
     assert all(value.device.type == "cpu" for value in resumed.model.state_dict().values())
     assert same_weights(resumed.model, run(folder=tmp_path).model)
+
+
+def looped(recipe, count=480, ood=None):
+    torch.manual_seed(0)
+    made = loop.Loop(TinyNet(), recipe, Sets(colours(count), None, ood), PREPROCESS, None, torch.device("cuda", 0))
+    made.objective.train()
+    return made
+
+
+RECORDED = {
+    "cross-entropy": (CrossEntropy(batch_size=32), None),
+    "adam, balanced": (CrossEntropy(batch_size=32, algorithm="adam", learning_rate=0.01, balanced=True), None),
+    "outlier exposure": (OutlierExposure(batch_size=32, ood_batch_size=8), negatives(40)),
+}
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_recorded_step_has_the_digits_of_the_plain_one_and_never_waits(monkeypatch, name):
+    recipe, ood = RECORDED[name]
+
+    def weights(rehearsals, watch=False):
+        monkeypatch.setattr(replay, "REHEARSALS", rehearsals)
+        made = looped(recipe, 470, ood)  # batches of 32 and of 31
+        with arithmetic(made.device, recipe.precision):
+            for epoch in range(2):
+                for raws in made.streams.serve(epoch):
+                    if watch and epoch:
+                        torch.cuda.set_sync_debug_mode("error")
+                    made._descend(raws)
+                    made.step += 1
+                    torch.cuda.set_sync_debug_mode("default")
+        return made, {key: value.clone() for key, value in made.model.state_dict().items()}
+
+    plain, expected = weights(10**9)
+    recorded, found = weights(3, watch=True)
+    assert recorded.replay.recorded and not plain.replay.recorded
+    for key, value in expected.items():
+        torch.testing.assert_close(found[key], value, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
+@pytest.mark.parametrize("name", [*RECIPES, "every augmentation"])
+def test_every_method_is_recorded(name, precision):
+    settings = {"batch_size": 32, "precision": precision, "learning_rate": 0.01}
+    if name == "every augmentation":
+        recipe = create_recipe("cross_entropy", augment=[*KINDS], **settings)
+    else:
+        outliers = {"ood_batch_size": 32} if create_recipe(name).ood_batch_size else {}
+        recipe = create_recipe(name, **settings, **outliers)
+    torch.manual_seed(0)
+    facts = TrainingFacts(class_names=("0", "1", "2"), n_train=480, size=12)
+    net = recipe.prepare(TinyNet(), facts)
+    sets = Sets(colours(480), None, negatives(40) if recipe.ood_batch_size else None)
+    made = loop.Loop(net, recipe, sets, PREPROCESS, None, torch.device("cuda", 0))
+    made.objective.train()
+    with arithmetic(made.device, precision):
+        for epoch in range(4):
+            for raws in made.streams.serve(epoch):
+                made._descend(raws)
+                made.step += 1
+    assert made.replay.recorded
+    assert made.meter.flush()["loss"] > 0
+    assert all(value.isfinite().all() for value in net.state_dict().values())
+
+
+def test_what_asks_the_host_is_taken_plainly():
+    class Asking(CrossEntropy):
+        def loss(self, model, batch):
+            return super().loss(model, batch)._replace(loss=super().loss(model, batch).loss * (1.0 + batch.epoch))
+
+    made = looped(Asking(batch_size=32))
+    for raws in made.streams.serve(0):
+        made._descend(raws)
+    assert not made.replay.recorded, "an heir with a loss of its own must say that it can be recorded"
 
 
 def embeddings(count=3000, width=40, classes=6):

@@ -32,12 +32,12 @@ SETTINGS = RECIPE.model_dump()
 class Prototypes(Recipe):
     """In the manner of CIDER: a projection head, two views, prototypes that follow the data."""
 
-    def prepare(self, model, num_classes):
+    def prepare(self, model, facts):
         model.project = nn.Linear(32, 16)
-        model.register_buffer("prototypes", torch.zeros(num_classes, 16))
+        model.register_buffer("prototypes", torch.zeros(facts.num_classes, 16))
         return model
 
-    def view(self, pixels, generator):
+    def view(self, pixels, generator, role):
         return torch.cat([self.augment(pixels, generator), self.augment(pixels, generator)])
 
     def optimizer(self, model):

@@ -22,6 +22,7 @@ from oodscope.cli.report import report
 from oodscope.cli.run import run
 from oodscope.cli.serve import serve
 from oodscope.cli.table import table
+from oodscope.cli.train import train
 
 app = typer.Typer(
     name="oodscope",
@@ -40,6 +41,7 @@ app.command()(figure)
 app.command()(compare)
 app.command()(crossval)
 app.command()(attack)
+app.command()(train)
 app.command()(fit)
 app.command()(predict)
 app.command()(export)

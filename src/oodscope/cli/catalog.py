@@ -12,6 +12,7 @@ import oodscope.detectors.methods
 import oodscope.generation.variations
 import oodscope.protocols
 import oodscope.runs
+import oodscope.training.methods
 from oodscope.base.config import read_yaml
 from oodscope.base.files import write_text
 from oodscope.data.corruptions.catalog import CORRUPTIONS
@@ -24,6 +25,7 @@ from oodscope.metrics.catalog import METRICS
 from oodscope.models.zoo.zoo import MODELS
 from oodscope.protocols.base import Protocol
 from oodscope.report.paper.figure import FIGURES
+from oodscope.training.recipe import Recipe
 
 T = TypeVar("T")
 
@@ -38,6 +40,7 @@ def build_catalog() -> dict[str, dict[str, dict[str, Any]]]:
         "metrics": _metrics(),
         "benchmarks": _benchmarks(),
         "models": _models(),
+        "recipes": _recipes(),
         "corruptions": _corruptions(),
         "variations": _variations(),
         "figures": _figures(),
@@ -127,6 +130,24 @@ def _models() -> dict[str, dict[str, Any]]:
     return {
         name: {"summary": info.summary, "input_size": info.input_size, "target": info.target}
         for name, info in MODELS.items()
+    }
+
+
+def _recipes() -> dict[str, dict[str, Any]]:
+    return {cls.name: _recipe(cls) for cls in _named(oodscope.training.methods, Recipe)}  # type: ignore[type-abstract]
+
+
+def _recipe(cls: type[Recipe]) -> dict[str, Any]:
+    settings = cls().model_dump(mode="json")
+    return {
+        "summary": (inspect.getdoc(cls) or "").partition("\n")[0],
+        "paper": f"{cls.paper.authors}, {cls.paper.venue}" if cls.paper else "",
+        "title": cls.paper.title if cls.paper else "",
+        "cost": cls.cost,
+        "extra_data": "outliers" if settings["ood_batch_size"] else "",
+        "detectors": list(cls.detectors),
+        "parameters": settings,
+        "target": f"{cls.__module__}:{cls.__name__}",
     }
 
 

@@ -17,6 +17,7 @@ class Kind(StrEnum):
     METRICS = "metrics"
     BENCHMARKS = "benchmarks"
     MODELS = "models"
+    RECIPES = "recipes"
     CORRUPTIONS = "corruptions"
     VARIATIONS = "variations"
     FIGURES = "figures"
@@ -26,7 +27,7 @@ def listing(
     kind: Annotated[Kind, typer.Argument(help="What to list.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """List the detectors, benchmarks, models, corruptions, variations or figures that exist, plugins included."""
+    """List what exists of one kind, such as detectors, benchmarks or recipes, plugins included."""
     offered = {name: {"target": target, "summary": f"plugin {target}"} for name, target in plugins(kind).items()}
     entries: dict[str, dict[str, Any]] = {**catalog(kind), **offered}
     if as_json:

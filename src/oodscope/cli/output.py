@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
+from rich.table import Table
 
 from oodscope.deploy.scorer import Scorer
+from oodscope.document.wording import percent
 from oodscope.jobs.run import Finished
+from oodscope.jobs.train import TrainedSeed
 from oodscope.protocols.registry import headline_metrics
 from oodscope.runs.crossval.outcome import CrossValidation
 from oodscope.runs.crossval.study import MetricStudy, study_metric
@@ -68,6 +71,8 @@ def show_finished(finished: Finished, as_json: bool) -> None:
         show_seeds(result, finished.runs, as_json)
     elif isinstance(result, Scorer):
         show_scorer(result, finished.files[0], as_json)
+    elif isinstance(result, tuple):
+        show_training(result, as_json)
     else:
         show(*finished.runs, as_json=as_json)
 
@@ -143,3 +148,29 @@ def show_study(study: Study, files: Sequence[Path], as_json: bool) -> None:
     console.print(study.summary())
     for path in files:
         console.print(str(path), markup=False, highlight=False, soft_wrap=True)
+
+
+def show_training(done: Sequence[TrainedSeed], as_json: bool) -> None:
+    """The last epoch and the test accuracy of each network, and where its weights are."""
+    if as_json:
+        rows = [
+            {
+                "seed": each.seed,
+                "history": [epoch.model_dump() for epoch in each.trained.history],
+                "test_accuracy": each.test_accuracy,
+                "folder": str(each.folder),
+            }
+            for each in done
+        ]
+        sys.stdout.write(json.dumps({"recipe": done[0].trained.recipe.describe(), "networks": rows}) + "\n")
+        return
+    console = Console()
+    table = Table("seed", "epochs", "loss", "test accuracy", "seconds", box=None, pad_edge=False, header_style="bold")
+    for each in done:
+        history = each.trained.history
+        seconds = sum(epoch.seconds for epoch in history)
+        cells = (f"{history[-1].loss:.4f}", percent(each.test_accuracy), f"{seconds:.1f}")
+        table.add_row(str(each.seed), str(len(history)), *cells)
+    console.print(table)
+    for each in done:
+        console.print(f"saved: {each.folder}", markup=False, highlight=False, soft_wrap=True)

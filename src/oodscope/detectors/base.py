@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Flag, StrEnum, auto
 from itertools import product
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from sklearn.base import BaseEstimator, clone
@@ -17,6 +17,7 @@ from torch import Tensor
 from oodscope.activations.activations import Activations
 from oodscope.activations.probes.probe import Probe
 from oodscope.base.errors import DetectorError
+from oodscope.base.paper import Paper
 from oodscope.detectors.math.numbers import precise
 
 
@@ -33,6 +34,7 @@ class Offer:
     stages : how many resolutions of feature maps the network has.
     members : how many networks vote; 0 for a single network.
     negatives : how many negative labels a vision-language network compares with.
+    outputs : names of what the network returns beside its logits.
     """
 
     head: bool
@@ -42,14 +44,15 @@ class Offer:
     stages: int = 0
     members: int = 0
     negatives: int = 0
+    outputs: tuple[str, ...] = ()
 
 
 class Needs(Flag):
     """What a detector must be given.
 
     ``LOGITS``, ``FEATURES`` and the ``HEAD`` concern every image; so do ``GRADIENTS`` with respect to the image,
-    feature ``MAPS``, the ``MEMBERS`` of an ensemble and ``NEGATIVES`` (labels that name no class), which come through
-    probes. ``TRAIN`` (training images),
+    feature ``MAPS``, the ``MEMBERS`` of an ensemble, ``NEGATIVES`` (labels that name no class) and ``OUTPUTS`` (what
+    the network was trained to return beside its logits), which come through probes. ``TRAIN`` (training images),
     ``HELD_OUT`` (validation images, or training images where there are no others) and ``LABELS`` concern fitting.
     """
 
@@ -60,6 +63,7 @@ class Needs(Flag):
     MAPS = auto()
     MEMBERS = auto()
     NEGATIVES = auto()
+    OUTPUTS = auto()
     TRAIN = auto()
     HELD_OUT = auto()
     LABELS = auto()
@@ -81,14 +85,6 @@ class Cost(StrEnum):
     PASSES = "passes"
 
 
-class Paper(NamedTuple):
-    """Where a detector comes from."""
-
-    title: str
-    authors: str
-    venue: str
-
-
 class Detector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyped
     """Base of all detectors: subclasses give ``_score``, and ``_fit`` if they learn from data.
 
@@ -104,6 +100,7 @@ class Detector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is unt
     cost : what its price depends on.
     signed_features_ok : whether its idea survives features below zero; if not, they are refused.
     grid : values worth searching, by parameter.
+    outputs : names of what the network must return beside its logits.
     version : of the score's form. A monotone change of a score leaves every ranking alone, but changes what a
         search for its worst outliers finds; so the form is fixed, and a new one is a new version.
     """
@@ -114,6 +111,7 @@ class Detector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is unt
     cost: ClassVar[Cost]
     signed_features_ok: ClassVar[bool] = True
     grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
+    outputs: ClassVar[tuple[str, ...]] = ()
     version: ClassVar[int] = 1
 
     def fit(
@@ -210,6 +208,8 @@ class Detector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is unt
             return "needs several networks that vote: judge an Ensemble"
         if Needs.NEGATIVES in needs and not offer.negatives:
             return "needs negative labels: judge a network that classifies by words (open_clip) and name some"
+        if missing := [name for name in self.outputs if name not in offer.outputs]:
+            return f"needs a network trained to return {missing[0]!r} beside its logits"
         if Needs.TRAIN in needs and not offer.train:
             return "needs in-distribution training images (id_train)"
         if Needs.HELD_OUT in needs and not (offer.train or offer.held_out):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from oodscope.detectors.base import Detector, Needs, Offer
 from oodscope.models.classifier.classifier import Classifier
 
-_INSIDE = Needs.MAPS | Needs.MEMBERS | Needs.NEGATIVES
+_INSIDE = Needs.MAPS | Needs.MEMBERS | Needs.NEGATIVES | Needs.OUTPUTS
 
 
 def offer_to(detectors: Iterable[Detector], classifier: Classifier, *, train: bool, held_out: bool) -> Offer:
@@ -27,5 +27,6 @@ def offer_to(detectors: Iterable[Detector], classifier: Classifier, *, train: bo
             stages=len(anatomy.stages),
             members=anatomy.members,
             negatives=anatomy.negatives,
+            outputs=anatomy.outputs,
         )
     return offer

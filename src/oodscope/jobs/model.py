@@ -1,6 +1,6 @@
 """ModelSpec and build_classifier: the one place where the name of a model becomes a classifier."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,13 +14,13 @@ from oodscope.activations.store.store import ActivationStore
 from oodscope.base.config import StrictModel
 from oodscope.base.errors import ModelError, OodscopeError
 from oodscope.base.files import cache_root
-from oodscope.base.hashing import fingerprint
-from oodscope.data.benchmark import Benchmark
+from oodscope.data.benchmark import Benchmark, Role
 from oodscope.data.corpora import get_corpus
 from oodscope.data.images.labels import read_class_names
 from oodscope.data.imageset import ImageSet
 from oodscope.data.preprocess import Preprocess
 from oodscope.execution.progress import SILENT, Progress
+from oodscope.jobs.train import addresses, check_training, train_stages
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.classifier.head import Head
 from oodscope.models.zoo.backbones import check_backbone, read_head
@@ -30,8 +30,7 @@ from oodscope.models.zoo.python_object import PREFIX, call_python, find_python
 from oodscope.models.zoo.zero_shot import TextHead
 from oodscope.models.zoo.zoo import check_architecture, create_model
 from oodscope.training.heads.linear_probe import LinearProbe
-from oodscope.training.methods.cross_entropy import CrossEntropy
-from oodscope.training.train import train
+from oodscope.training.registry import Stages
 
 PRETRAINED = "pretrained"
 FEATURES_ONLY = ("dinov2:", "open_clip:")
@@ -47,7 +46,8 @@ class ModelSpec(StrictModel):
         ``open_clip:NAME/TAG``, ``dinov2:NAME``, or ``python:PACKAGE.MODULE:FUNCTION``, which is called and brings its
         own weights.
     weights : a ``.safetensors`` file, or ``pretrained``; a list of files makes an ensemble.
-    train : train it here on ``id_train`` instead, with this cross-entropy recipe.
+    train : train it here on ``id_train``: ``{recipe: NAME, ...}`` (``oodscope list recipes``), cross-entropy if none is
+        named; a list is a chain of stages. With ``weights`` the first stage starts from them.
     members : how many networks to train, each with the next seed; more than one make an ensemble.
     head : a file with the linear head of a network that ends in features (``dinov2``, a function of your own; ``timm``
         and ``open_clip`` do when asked for a head).
@@ -59,7 +59,7 @@ class ModelSpec(StrictModel):
 
     architecture: str
     weights: str | list[str] | None = None
-    train: CrossEntropy | None = None
+    train: Stages | None = None
     members: int = Field(default=1, gt=0)
     head: str | None = None
     probe: LinearProbe | None = None
@@ -107,14 +107,17 @@ class ModelSpec(StrictModel):
     def history(self) -> dict[str, list[str]]:
         """What the network has seen: as declared, and what it was trained on here."""
         here = ["id_train"] if self.train is not None or self.probe is not None else []
+        here += ["ood_train"] if any(stage.ood_batch_size for stage in self.train or ()) else []
         return {"trained_on": [*here, *self.trained_on], "pretrained_on": self.pretrained_on}
 
     def each_network(self) -> list["ModelSpec"]:
         """The same for every single network: one weights file, or one training with the next seed."""
         if self.train is None:
             return [self.model_copy(update={"weights": file}) for file in self.files]
-        recipes = [self.train.model_copy(update={"seed": self.train.seed + number}) for number in range(self.members)]
-        return [self.model_copy(update={"train": recipe, "members": 1}) for recipe in recipes]
+        return [
+            self.model_copy(update={"train": _with_next_seed(self.train, number), "members": 1})
+            for number in range(self.members)
+        ]
 
     def check(self, *, untrained: bool = False) -> None:
         """Refuse options that contradict each other, unknown names, and files that are not there; builds nothing.
@@ -146,8 +149,10 @@ class ModelSpec(StrictModel):
             raise OodscopeError(f"{self.architecture}: {why}; leave out {', '.join(given)}")
 
     def _check_weights(self) -> None:
-        if (not self.files) == (self.train is None):
-            raise OodscopeError("a model needs either weights (a file, or 'pretrained') or a train section, not both")
+        if not self.files and self.train is None:
+            raise OodscopeError("a model needs weights (a file, or 'pretrained'), a train section, or both")
+        if self.train is not None and len(self.files) > 1:
+            raise OodscopeError("a training starts from one weights file; an ensemble of them cannot be trained on")
         if self.text_head is not None and not self.architecture.startswith("open_clip:"):
             raise OodscopeError(f"{self.architecture}: text_head is for networks that classify by words (open_clip)")
 
@@ -164,6 +169,10 @@ class ModelSpec(StrictModel):
             check_backbone(self.architecture)
 
 
+def _with_next_seed(stages: Stages, number: int) -> Stages:
+    return tuple(stage.model_copy(update={"seed": stage.seed + number}) for stage in stages)
+
+
 @dataclass(frozen=True)
 class ModelData:
     """What a model is built for.
@@ -173,6 +182,8 @@ class ModelData:
     class_names : the classes of the data; without them a network keeps those of its weights.
     id_train, id_val, ood_train : what a network or a head that is fitted here learns from.
     transform : preprocessing for networks that bring none.
+    name : of the benchmark, for messages.
+    sets : every set with its role: outliers that a training sees must be none of them.
     """
 
     class_names: Sequence[str] = ()
@@ -180,12 +191,18 @@ class ModelData:
     id_val: ImageSet | None = None
     ood_train: ImageSet | None = None
     transform: Preprocess | None = None
+    name: str = ""
+    sets: tuple[tuple[Role, ImageSet], ...] = ()
+
+    def members(self) -> Iterator[tuple[Role, ImageSet]]:
+        """Every set with its role."""
+        yield from self.sets
 
     @classmethod
     def of(cls, benchmark: Benchmark) -> "ModelData":
         """Of a benchmark."""
         sets = (benchmark.id_train, benchmark.id_val, benchmark.ood_train)
-        return cls(benchmark.class_names, *sets, benchmark.transform)
+        return cls(benchmark.class_names, *sets, benchmark.transform, benchmark.name, tuple(benchmark.members()))
 
 
 class BuiltModel(NamedTuple):
@@ -220,7 +237,7 @@ def build_classifier(
     transform: Any
     if spec.train is not None:
         network, transform = _train_members(spec, data, device, progress), data.transform
-        recipe = str(spec.train.describe()["method"])
+        recipe = " + ".join(str(stage.describe()["method"]) for stage in spec.train)
     elif origin is not None:
         classes = len(data.class_names) or None
         network, transform = origin.build(classes, spec.files, class_names=data.class_names, device=device)
@@ -288,33 +305,25 @@ def _fit_probe(probe: LinearProbe, network: Classifier, data: ModelData, progres
 
 
 def _train_members(spec: ModelSpec, data: ModelData, device: str, progress: Progress) -> nn.Module:
-    recipes = [each.train for each in spec.each_network() if each.train is not None]
-    return vote([_train(spec, recipe, data, device, progress) for recipe in recipes])
+    assert spec.train is not None, "asked for by build_classifier"
+    check_training(spec.train, data)
+    return vote([_train(each, data, device, progress) for each in spec.each_network()])
 
 
-def _train(spec: ModelSpec, recipe: CrossEntropy, data: ModelData, device: str, progress: Progress) -> nn.Module:
-    if data.id_train is None or data.transform is None:
-        raise OodscopeError("there is no id_train, or no transform: nothing to train on")
+def _train(spec: ModelSpec, data: ModelData, device: str, progress: Progress) -> nn.Module:
+    assert spec.train is not None, "asked for by build_classifier"
+    weights = spec.files[0] if spec.files else None
     make = network_factory(spec)
 
-    def build() -> Any:
+    def build() -> nn.Module:
+        if weights is not None:
+            return create_model(spec.architecture, weights=weights).model
         return make(len(data.class_names))
 
     build.__name__ = spec.architecture
-    val = data.id_val if recipe.patience else None  # otherwise it decides nothing, and costs a pass per epoch
-    sets = [images.fingerprint for images in (data.id_train, val) if images is not None]
-    address = fingerprint(recipe.describe(), spec.architecture, data.transform.key, *sets)[:24]
-    trained = train(
-        build,
-        recipe,
-        data.id_train,
-        data.transform,
-        val=val,
-        folder=cache_root() / "training" / f"{spec.architecture}-{address}",
-        device=device,
-        progress=progress,
-    )
-    return trained.model
+    names = addresses(spec.architecture, spec.train, data, weights)
+    folders = [cache_root() / "training" / f"{spec.architecture}-{name}" for name in names]
+    return train_stages(build, spec.train, data, folders, device, progress).model
 
 
 def matched(benchmark: Benchmark, model: ModelSpec, classes: str | None) -> Benchmark:

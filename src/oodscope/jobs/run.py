@@ -11,18 +11,19 @@ from oodscope.jobs.checking import check_declared
 
 if TYPE_CHECKING:
     from oodscope.deploy.scorer import Scorer
+    from oodscope.jobs.train import TrainedSeed
     from oodscope.runs.attack.run import Attack
     from oodscope.runs.crossval.outcome import CrossValidation
     from oodscope.runs.evaluation.run import Result
     from oodscope.runs.evaluation.seeds import SeedSummary
     from oodscope.runs.models.run import Study
 
-    Outcome = Result | SeedSummary | Study | CrossValidation | Attack | Scorer
+    Outcome = Result | SeedSummary | Study | CrossValidation | Attack | Scorer | tuple[TrainedSeed, ...]
 
 PACKAGED = Path(__file__).parent / "packaged"
 """Job files that come with the package, run by their name."""
 
-_KINDS = {"plan": "crossval", "models": "study", "attack": "attack", "fit": "fit"}
+_KINDS = {"plan": "crossval", "models": "study", "attack": "attack", "fit": "fit", "train": "training"}
 """The key that makes a declaration another kind of job than an evaluation."""
 
 
@@ -31,7 +32,7 @@ class Finished(NamedTuple):
 
     Parameters
     ----------
-    kind : evaluation, seeds, study, crossval, attack or fit.
+    kind : evaluation, seeds, study, crossval, attack, fit or training.
     result : what the Python function of that kind returns.
     runs : saved evaluations or the attack, each with its folder.
     files : what else was written.
@@ -47,7 +48,8 @@ def run(job: str | Path, *, output: str | Path | None = None, progress: Progress
     """Execute what a YAML file declares, and return what the Python function of that kind returns.
 
     An evaluation gives a ``Result`` (with ``as_seeds`` the summary over seeds), a list ``models`` a ``Study``, a
-    ``plan`` a ``CrossValidation``, ``attack`` an ``Attack``, ``fit`` a ``Scorer``. Names, places, device and output
+    ``plan`` a ``CrossValidation``, ``attack`` an ``Attack``, ``fit`` a ``Scorer``, ``train``
+    the trained networks. Names, places, device and output
     folder are checked before the first image is read::
 
         result = oods.run("job.yaml")
@@ -151,4 +153,18 @@ def _fit(declared: Mapping[str, Any], where: str, folder: Path, progress: Progre
     return Finished("fit", scorer, files=(path,))
 
 
-_EXECUTE = {"evaluation": _evaluation, "study": _study, "crossval": _crossval, "attack": _attack, "fit": _fit}
+def _training(declared: Mapping[str, Any], where: str, folder: Path, progress: Progress) -> Finished:
+    from oodscope.jobs.train import execute_training, read_training
+
+    done = execute_training(read_training(declared, where, folder), progress)
+    return Finished("training", tuple(done), files=tuple(each.folder for each in done))
+
+
+_EXECUTE = {
+    "evaluation": _evaluation,
+    "study": _study,
+    "crossval": _crossval,
+    "attack": _attack,
+    "fit": _fit,
+    "training": _training,
+}

@@ -2,15 +2,20 @@
 
 import math
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import torch
+from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
 from torch.optim import SGD, Adam, Optimizer
 
 from oodscope.base.config import StrictModel
+from oodscope.base.paper import Paper
 from oodscope.training.augment.crop import Augment
+from oodscope.training.augment.reading import AnyAugment
 
 if TYPE_CHECKING:
     from oodscope.training.loop.streams import Streams
@@ -22,7 +27,9 @@ class Batch(NamedTuple):
     ``images`` is what the recipe's ``view`` made, normalised: a recipe with two views gets twice as many
     images as labels. ``rows`` are the places of the images in their set, for methods that remember
     something about each image. ``ood`` is the outliers' batch of the same step, for recipes that ask for it;
-    ``weights`` is what each label counts, for recipes that are ``balanced``.
+    ``weights`` is what each label counts, for recipes that are ``balanced``. ``draws`` is where the loss takes its
+    random numbers from (coins, partners, mixtures): they are a function of seed, epoch and step, and live on
+    ``draws.device``.
     """
 
     images: Tensor
@@ -31,12 +38,38 @@ class Batch(NamedTuple):
     epoch: int = 0
     ood: "Batch | None" = None
     weights: Tensor | None = None
+    draws: torch.Generator | None = None
 
 
-Precision = Literal["32-true", "bf16-mixed", "16-mixed"]
+Precision = Literal["32-true", "tf32", "bf16-mixed", "16-mixed"]
+
+Role = Literal["train", "ood"]
+"""What a batch is of: training images, or outliers beside them."""
 
 _LAST_RATE = 1e-6
-_OFF = {"algorithm": "sgd", "patience": 0, "balanced": False}
+_OFF = {"algorithm": "sgd", "patience": 0, "balanced": False, "keep": "last"}
+
+
+@dataclass(frozen=True)
+class TrainingFacts:
+    """What a recipe may know of a training before its first step.
+
+    Parameters
+    ----------
+    class_names, hierarchy : of the training images; see ``ImageSet``.
+    n_train, n_ood : how many images there are to learn from, and how many outliers.
+    size : height and width of what the network gets.
+    """
+
+    class_names: tuple[str, ...]
+    n_train: int
+    size: int
+    n_ood: int = 0
+    hierarchy: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+    @property
+    def num_classes(self) -> int:
+        return len(self.class_names)
 
 
 class Step(NamedTuple):
@@ -55,6 +88,16 @@ class Recipe(StrictModel, ABC):
     lives in parameters and buffers of the prepared network, where checkpoints find it. Random draws come
     from torch's generators, which checkpoints save too.
 
+    Class attributes
+    ----------------
+    name : the registry name; ``create_recipe(name)`` makes one.
+    paper : where the method comes from.
+    cost : images through the network, forward and backward, for each training image; ``None`` where it depends.
+    detectors : registry names of the scores that belong to the training, the paper's first.
+    recordable : whether the class's own ``loss`` and ``view`` ask the host for nothing: everything that changes from
+        step to step is in the batch's tensors and ``draws``, or in tensors of the network that are changed in place. A
+        GPU then records the step once and replays it. ``batch.epoch`` and Python's own state are not seen by a replay.
+
     Parameters
     ----------
     epochs : passes over the training images.
@@ -64,13 +107,22 @@ class Recipe(StrictModel, ABC):
     algorithm : ``sgd`` or ``adam``.
     warmup_epochs : the learning rate rises linearly over so many epochs, then falls along a cosine.
     seed : decides initial weights (where ``train`` builds the network), order, augmentation and dropout.
-    precision : of the forward and backward pass; weights are always 32-bit. ``16-mixed`` needs a GPU.
-    augment : how training images are varied.
+    precision : of the forward and backward pass; weights are always 32-bit. ``tf32`` lets a GPU round the factors of
+        products to 10 bits, ``32-true`` forbids it; ``bf16-mixed`` and ``16-mixed`` are autocast, the latter for GPUs.
+    augment : how training images are varied: crop and mirror, or any list such as ``["crop", {"kind": "cutout"}]``.
     ood_batch_size : outliers beside each batch, for methods that learn from them; 0 for all others.
     patience : stop after so many epochs without a better validation accuracy, and keep the weights of the best epoch;
         0 makes all epochs and keeps the last.
+    keep : ``last`` keeps the weights of the last epoch, ``best`` those of the highest validation accuracy, the latest
+        of equals as in OpenOOD. With patience the best is kept in any case, the first of equals.
     balanced : weight images by the inverse frequency of their class, for methods that look at ``batch.weights``.
     """
+
+    name: ClassVar[str] = ""
+    paper: ClassVar[Paper | None] = None
+    cost: ClassVar[float | None] = 1.0
+    detectors: ClassVar[tuple[str, ...]] = ()
+    recordable: ClassVar[bool] = False
 
     epochs: int = Field(default=100, gt=0)
     batch_size: int = Field(default=128, gt=0)
@@ -80,26 +132,31 @@ class Recipe(StrictModel, ABC):
     warmup_epochs: float = Field(default=0.0, ge=0)
     seed: int = Field(default=0, ge=0)
     precision: Precision = "32-true"
-    augment: Augment = Augment()
+    augment: AnyAugment = Augment()
     ood_batch_size: int = Field(default=0, ge=0)
     algorithm: Literal["sgd", "adam"] = "sgd"
     patience: int = Field(default=0, ge=0)
     balanced: bool = False
+    keep: Literal["last", "best"] = "last"
 
     @abstractmethod
     def loss(self, model: nn.Module, batch: Batch) -> Step:
         """The loss of one batch under the prepared network; any part of the network may be called."""
 
-    def prepare(self, model: nn.Module, num_classes: int) -> nn.Module:
+    def prepare(self, model: nn.Module, facts: TrainingFacts) -> nn.Module:
         """The network to train, perhaps with more heads or buffers than the one given.
 
         Called on images it must give logits, or a dictionary that holds ``logits``.
         """
         return model
 
-    def view(self, pixels: Tensor, generator: torch.Generator) -> Tensor:
+    def view(self, pixels: Tensor, generator: torch.Generator, role: Role) -> Tensor:
         """What the network sees of uint8 images ``[B, C, H, W]``; several views are stacked along B."""
         return self.augment(pixels, generator)
+
+    def after_scaling(self, images: Tensor, generator: torch.Generator, role: Role) -> Tensor:
+        """What the network sees of the normalised images that ``view`` made."""
+        return self.augment.after_scaling(images, generator)
 
     def optimizer(self, model: nn.Module) -> Optimizer:
         """Over all parameters. Groups may have learning rates of their own; the schedule scales them."""
@@ -127,6 +184,14 @@ class Recipe(StrictModel, ABC):
 
         The network is in evaluation mode; ``streams.train.walk`` shows every image once, unchanged.
         """
+
+    @classmethod
+    def can_be_recorded(cls) -> bool:
+        """Whether the classes that define the loss and the views say so of themselves; heirs that override must too."""
+        owners = [
+            next(each for each in cls.__mro__ if hook in vars(each)) for hook in ("loss", "view", "after_scaling")
+        ]
+        return all(owner is Recipe or vars(owner).get("recordable", False) for owner in owners)
 
     def describe(self) -> dict[str, Any]:
         """The method and all its hyper-parameters, as JSON."""

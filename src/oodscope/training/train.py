@@ -1,12 +1,12 @@
 """``train``: the one call of this station."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from oodscope.base.hashing import fingerprint
 from oodscope.data.imageset import ImageSet
@@ -14,21 +14,25 @@ from oodscope.data.preprocess import Preprocess
 from oodscope.execution.progress import SILENT, Progress
 from oodscope.training.loop.checkpoint import Checkpoints
 from oodscope.training.loop.fabric import resolve_device
-from oodscope.training.loop.finished import identify, read_finished, write_finished
+from oodscope.training.loop.finished import identify, read_finished, read_last, write_finished
 from oodscope.training.loop.history import Epoch
 from oodscope.training.loop.logits import check_logits
 from oodscope.training.loop.loop import Loop
-from oodscope.training.loop.sets import check_sets
+from oodscope.training.loop.sets import check_sets, facts_of
 from oodscope.training.recipe import Recipe
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained network, on the CPU and in evaluation mode, and how it got there, epoch by epoch."""
+    """A trained network, on the CPU and in evaluation mode, and how it got there, epoch by epoch.
+
+    ``last`` holds the weights of the last epoch, where the recipe kept those of the best.
+    """
 
     model: nn.Module
     recipe: Recipe
     history: tuple[Epoch, ...]
+    last: Mapping[str, Tensor] | None = None
 
 
 def train(
@@ -56,7 +60,7 @@ def train(
     train : labelled images of at least two classes.
     preprocess : from stored pixels to what the network expects.
     val : labelled images of the same classes, judged after every epoch; they influence the weights only where the
-        recipe has patience, and it needs them then.
+        recipe has patience or keeps the best epoch, and it needs them then.
     ood_train : outliers, for recipes that learn from them; other recipes never see them.
     folder : where checkpoints and the result are kept; without it nothing is written.
     device : ``auto``, ``cpu``, ``cuda``, ``cuda:1`` or ``mps``.
@@ -68,18 +72,20 @@ def train(
         torch.manual_seed(recipe.seed)
         network = copy.deepcopy(model).cpu() if isinstance(model, nn.Module) else model()
         identity = identify(network, recipe, sets, preprocess)
-        prepared = recipe.prepare(network, len(train.class_names))
+        prepared = recipe.prepare(network, facts_of(sets, preprocess))
         check_logits(prepared, preprocess, len(train.class_names))
         history = read_finished(folder, prepared, identity) if folder else None
+        last: Mapping[str, Tensor] | None = read_last(folder) if folder and history is not None else None
         if history is None:
             checkpoints = Checkpoints(folder, fingerprint(identity)) if folder else None
             loop = Loop(prepared, recipe, sets, preprocess, checkpoints, place)
             with progress.stage(f"train {_name(model, network)}", recipe.epochs * loop.streams.steps) as advance:
                 history = loop.run(advance)
+            last = loop.last
             if folder and checkpoints:
-                write_finished(folder, prepared, identity, history)
+                write_finished(folder, prepared, identity, history, last)
                 checkpoints.remove()
-    return Trained(prepared.eval(), recipe, tuple(history))
+    return Trained(prepared.eval(), recipe, tuple(history), last)
 
 
 def _name(model: nn.Module | Callable[[], nn.Module], network: nn.Module) -> str:

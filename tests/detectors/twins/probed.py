@@ -8,6 +8,8 @@ from tests.detectors.twins.first import mds, odin
 CASES = {
     "iodin": [{}, {"temperature": 10.0}],
     "rankfeat": [{}],
+    "conf_branch": [{}],
+    "rotpred": [{}],
     "gram": [{}],
     "mds_ensemble": [{}, {"epsilon": 0.0}, {"stages": "first"}],
 }
@@ -15,6 +17,20 @@ CASES = {
 
 def iodin(train, test, **params):
     return odin(train, test, **params)
+
+
+def conf_branch(train, test):
+    return np.array([-row[0] for row in test["confidence"]])
+
+
+def rotpred(train, test):
+    def one(z, losses):
+        p = softmax(z)
+        # of probabilities that underflow the logarithm is the difference of logits
+        logs = [(z[c] - max(z)) - np.log(np.sum(np.exp(z - max(z)))) for c in range(len(p))]
+        return sum(losses) / 4 + np.log(len(p)) + sum(logs) / len(p)
+
+    return np.array([one(z, losses) for z, losses in zip(test["logits"], test["turns"])])
 
 
 def rankfeat(train, test):

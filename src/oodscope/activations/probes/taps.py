@@ -87,6 +87,27 @@ class MemberLogits(Tap):
             yield lambda: seen.pop().float()
 
 
+class Output(Tap):
+    """What the network returns under a name beside its logits, one row per image.
+
+    Parameters
+    ----------
+    name : the key in the dictionary that the network returns, such as ``confidence``.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @property
+    def column(self) -> str:
+        return f"output({self.name})"
+
+    @contextmanager
+    def watching(self, classifier: Classifier) -> Iterator[Callable[[], Tensor]]:
+        with captured(classifier.model, self.name) as seen:
+            yield lambda: seen.pop().float()
+
+
 class NegativeSums(Tap):
     r"""How strongly each group of negative labels answers to an image, ``[N, groups]``.
 

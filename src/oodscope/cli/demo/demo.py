@@ -45,8 +45,8 @@ def demo(
     job = read_job(find_job("demo"))
     update: dict[str, object] = {"output": str(output), "images_per_class": images_per_class}
     if epochs is not None and job.model.train is not None:
-        recipe = job.model.train.model_copy(update={"epochs": epochs})
-        update["model"] = job.model.model_copy(update={"train": recipe})
+        stages = tuple(stage.model_copy(update={"epochs": epochs}) for stage in job.model.train)
+        update["model"] = job.model.model_copy(update={"train": stages})
     job = job.model_copy(update=update)
     result, folder = execute(job, ConsoleProgress())
     shown, runs, links = [(result, folder)], OpenedRuns(results=(result,)), {}

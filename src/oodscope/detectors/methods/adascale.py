@@ -12,7 +12,8 @@ from oodscope.activations.activations import Activations
 from oodscope.activations.probes.perturbation import PerturbedFeatures
 from oodscope.activations.probes.probe import Probe
 from oodscope.base.errors import DetectorError
-from oodscope.detectors.base import Cost, Needs, Paper
+from oodscope.base.paper import Paper
+from oodscope.detectors.base import Cost, Needs
 from oodscope.detectors.logitscore import LogitScore
 from oodscope.detectors.math.numbers import column_by_column, precise
 from oodscope.detectors.methods.ebo import EBO

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from oodscope.detectors.base import Paper
+from oodscope.base.paper import Paper
 from oodscope.detectors.logitscore import LogitScore
 from oodscope.detectors.rectifier import TopShare, ratio
 

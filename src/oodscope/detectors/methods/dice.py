@@ -6,7 +6,8 @@ from torch.nn.functional import linear
 
 from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
-from oodscope.detectors.base import Cost, Needs, Paper
+from oodscope.base.paper import Paper
+from oodscope.detectors.base import Cost, Needs
 from oodscope.detectors.logitscore import LogitScore
 from oodscope.detectors.rectifier import Rectifier
 from oodscope.models.classifier.head import Head

@@ -6,7 +6,8 @@ from torch.nn.functional import linear
 
 from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
-from oodscope.detectors.base import Cost, Detector, Needs, Paper
+from oodscope.base.paper import Paper
+from oodscope.detectors.base import Cost, Detector, Needs
 from oodscope.detectors.math.numbers import may_look, precise
 from oodscope.detectors.math.softmax import average
 from oodscope.models.classifier.head import Head

@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from oodscope.base.errors import DetectorError
-from oodscope.detectors.base import Paper
+from oodscope.base.paper import Paper
 from oodscope.detectors.logitscore import LogitScore
 from oodscope.detectors.math.numbers import precise
 from oodscope.detectors.math.softmax import gaps, powers_

@@ -6,7 +6,8 @@ from torch import Tensor
 from oodscope.activations.activations import Activations
 from oodscope.activations.probes.probe import Probe
 from oodscope.activations.probes.taps import MemberLogits
-from oodscope.detectors.base import Cost, Detector, Needs, Paper
+from oodscope.base.paper import Paper
+from oodscope.detectors.base import Cost, Detector, Needs
 from oodscope.detectors.math.numbers import precise
 from oodscope.detectors.math.softmax import average, exact_where_faint
 from oodscope.detectors.methods.entropy import Entropy

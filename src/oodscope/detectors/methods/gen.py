@@ -8,7 +8,7 @@ from torch import Tensor
 
 from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
-from oodscope.detectors.base import Paper
+from oodscope.base.paper import Paper
 from oodscope.detectors.logitscore import LogitScore
 from oodscope.detectors.math.numbers import may_look, precise
 from oodscope.detectors.math.softmax import FAINT, gaps, powers_

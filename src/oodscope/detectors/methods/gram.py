@@ -7,7 +7,8 @@ from oodscope.activations.activations import Activations
 from oodscope.activations.probes.probe import Probe
 from oodscope.activations.probes.taps import GramSums
 from oodscope.base.errors import DetectorError
-from oodscope.detectors.base import Cost, Detector, Needs, Paper
+from oodscope.base.paper import Paper
+from oodscope.detectors.base import Cost, Detector, Needs
 from oodscope.detectors.math.numbers import precise
 
 HELD_BACK = 10

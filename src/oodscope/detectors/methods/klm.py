@@ -4,7 +4,8 @@ import torch
 from torch import Tensor
 
 from oodscope.activations.activations import Activations
-from oodscope.detectors.base import Cost, Detector, Needs, Paper
+from oodscope.base.paper import Paper
+from oodscope.detectors.base import Cost, Detector, Needs
 from oodscope.detectors.math.numbers import may_look, precise, winners
 from oodscope.detectors.math.softmax import gaps, powers_
 

@@ -6,7 +6,8 @@ from torch import Tensor
 
 from oodscope.activations.activations import Activations
 from oodscope.activations.moments import Moments
-from oodscope.detectors.base import Cost, Detector, Needs, Paper
+from oodscope.base.paper import Paper
+from oodscope.detectors.base import Cost, Detector, Needs
 from oodscope.detectors.math.neighbors import unit
 from oodscope.detectors.math.numbers import precise
 from oodscope.detectors.math.principal import whitening

@@ -12,7 +12,8 @@ from oodscope.activations.probes.perturbation import SteppedMaps
 from oodscope.activations.probes.probe import Probe
 from oodscope.activations.probes.taps import PooledMaps
 from oodscope.base.errors import DetectorError
-from oodscope.detectors.base import Cost, Detector, Needs, Paper
+from oodscope.base.paper import Paper
+from oodscope.detectors.base import Cost, Detector, Needs
 from oodscope.detectors.math.numbers import precise
 from oodscope.detectors.math.principal import whitening
 

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
-from oodscope.detectors.base import Cost, Detector, Needs, Paper
+from oodscope.base.paper import Paper
+from oodscope.detectors.base import Cost, Detector, Needs
 from oodscope.detectors.math.numbers import precise, winners
 
 

@@ -9,7 +9,8 @@ from torch.nn.functional import softplus
 
 from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
-from oodscope.detectors.base import Cost, Detector, Needs, Paper
+from oodscope.base.paper import Paper
+from oodscope.detectors.base import Cost, Detector, Needs
 from oodscope.detectors.math.bank import picked_rows, remembered
 from oodscope.detectors.math.numbers import precise
 from oodscope.metrics.ranking.ranking import Ranking

@@ -5,7 +5,8 @@ from torch import Tensor
 
 from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
-from oodscope.detectors.base import Needs, Paper
+from oodscope.base.paper import Paper
+from oodscope.detectors.base import Needs
 from oodscope.detectors.logitscore import LogitScore
 from oodscope.detectors.math.numbers import precise, winners
 from oodscope.detectors.math.quantiles import percentiles

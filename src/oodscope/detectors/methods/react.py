@@ -4,7 +4,8 @@ from torch import Tensor
 
 from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
-from oodscope.detectors.base import Needs, Paper
+from oodscope.base.paper import Paper
+from oodscope.detectors.base import Needs
 from oodscope.detectors.logitscore import LogitScore
 from oodscope.detectors.math.quantiles import percentiles
 from oodscope.detectors.rectifier import Rectifier

@@ -7,7 +7,8 @@ from sklearn.base import clone
 from torch import Tensor
 
 from oodscope.activations.activations import Activations
-from oodscope.detectors.base import Cost, Detector, Needs, Paper
+from oodscope.base.paper import Paper
+from oodscope.detectors.base import Cost, Detector, Needs
 from oodscope.detectors.math.numbers import column_by_column
 from oodscope.detectors.math.principal import lengths_beyond, narrower, principal_dim, residual_space
 

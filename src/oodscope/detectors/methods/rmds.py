@@ -5,7 +5,7 @@ from torch import Tensor
 
 from oodscope.activations.activations import Activations
 from oodscope.activations.moments import Moments
-from oodscope.detectors.base import Paper
+from oodscope.base.paper import Paper
 from oodscope.detectors.math.numbers import precise
 from oodscope.detectors.math.principal import eigenbasis, whitening
 from oodscope.detectors.methods.mds import ClassGaussians

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from oodscope.detectors.base import Paper
+from oodscope.base.paper import Paper
 from oodscope.detectors.logitscore import LogitScore
 from oodscope.detectors.rectifier import TopShare, ratio
 

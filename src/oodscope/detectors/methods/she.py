@@ -6,7 +6,8 @@ from torch.nn.functional import cosine_similarity
 
 from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
-from oodscope.detectors.base import Cost, Detector, Needs, Paper
+from oodscope.base.paper import Paper
+from oodscope.detectors.base import Cost, Detector, Needs
 from oodscope.detectors.math.bank import group_sums, means
 from oodscope.detectors.math.numbers import precise, winners
 

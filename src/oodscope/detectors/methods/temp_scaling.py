@@ -5,7 +5,8 @@ import math
 from torch import Tensor
 
 from oodscope.activations.activations import Activations
-from oodscope.detectors.base import Cost, Detector, Needs, Paper
+from oodscope.base.paper import Paper
+from oodscope.detectors.base import Cost, Detector, Needs
 from oodscope.detectors.math.numbers import precise
 from oodscope.detectors.math.softmax import gaps, powers_
 from oodscope.detectors.methods.msp import MSP

@@ -10,7 +10,8 @@ from torch.nn.functional import linear
 
 from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
-from oodscope.detectors.base import Cost, Detector, Needs, Paper
+from oodscope.base.paper import Paper
+from oodscope.detectors.base import Cost, Detector, Needs
 from oodscope.detectors.math.numbers import precise
 from oodscope.detectors.methods.msp import MSP
 

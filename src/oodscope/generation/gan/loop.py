@@ -12,12 +12,12 @@ from torch.optim import Adam
 from oodscope.generation.gan.average import Average
 from oodscope.generation.gan.losses import discriminator_loss, generator_loss, gradient_penalty
 from oodscope.generation.gan.recipe import GanRecipe
-from oodscope.generation.gan.replay import Replay
 from oodscope.generation.gan.resumable import ResumableLoop, mixed, on_device
 from oodscope.generation.gan.views import view
 from oodscope.models.generators.stylegan import Discriminator, GeneratorShape, StyleGenerator
 from oodscope.training.loop.checkpoint import Checkpoints
 from oodscope.training.loop.randomness import seed_of
+from oodscope.training.loop.replay import Replay
 
 
 class GanLoop(ResumableLoop):

@@ -10,7 +10,6 @@ from torch.autograd import backward
 from oodscope.generation.gan.average import Average, settle
 from oodscope.generation.gan.losses import hinge_discriminator_loss, hinge_generator_loss
 from oodscope.generation.gan.real import RealImages, unit_range
-from oodscope.generation.gan.replay import Replay
 from oodscope.generation.gan.resumable import ResumableLoop, mixed, short_memory_adam
 from oodscope.generation.gan.views import view
 from oodscope.generation.near.objective import NearObjective
@@ -19,6 +18,7 @@ from oodscope.models.generators.saved import LatentGenerator
 from oodscope.training.loop.checkpoint import Checkpoints
 from oodscope.training.loop.randomness import generator as random_numbers
 from oodscope.training.loop.randomness import seed_of
+from oodscope.training.loop.replay import Replay
 
 
 class NearLoop(ResumableLoop):

@@ -11,13 +11,13 @@ from torch.autograd import backward
 from oodscope.generation.distances.semantic import information
 from oodscope.generation.gan.losses import discriminator_loss, generator_loss
 from oodscope.generation.gan.real import RealImages, unit_range
-from oodscope.generation.gan.replay import Replay
 from oodscope.generation.gan.resumable import ResumableLoop, mixed, short_memory_adam
 from oodscope.generation.near.objective import Perceptual
 from oodscope.generation.shifted.recipe import ShiftedRecipe
 from oodscope.models.generators.pix2pix import PatchDiscriminator, UnetGenerator, UnetShape
 from oodscope.training.loop.checkpoint import Checkpoints
 from oodscope.training.loop.randomness import seed_of
+from oodscope.training.loop.replay import Replay
 
 
 class Members(Protocol):

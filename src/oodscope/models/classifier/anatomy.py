@@ -82,6 +82,7 @@ class Anatomy:
     stages : modules that end a resolution, see ``find_stages``.
     members : how many networks vote; 0 unless it is an ensemble.
     negatives : how many negative labels it compares with; 0 unless it classifies by words.
+    outputs : names of what it returns beside its logits.
     signed_features : whether features may be negative, as after anything but a ReLU.
     """
 
@@ -89,19 +90,36 @@ class Anatomy:
     members: int
     negatives: int
     signed_features: bool
+    outputs: tuple[str, ...] = ()
 
 
 def examine(classifier: "Classifier", images: Tensor) -> Anatomy:
-    """What ``images`` show of the classifier's network, in two passes."""
+    """What ``images`` show of the classifier's network, in three passes."""
     stages = find_stages(classifier.model, images)
     with captured(classifier.model, MEMBER_LOGITS) as seen, captured(classifier.model, NEGATIVE_COSINES) as negative:
         features = classifier.forward(images).features
+    returned = output_names(classifier.model, images)
     return Anatomy(
         stages=stages,
         members=seen[-1].shape[1] if seen else 0,
         negatives=negative[-1].shape[1] if negative else 0,
         signed_features=features is not None and bool((features < 0).any()),
+        outputs=returned,
     )
+
+
+def output_names(model: nn.Module, images: Tensor) -> tuple[str, ...]:
+    """What a network returns beside its logits, if it returns a dictionary."""
+    names: list[str] = []
+    handle = model.register_forward_hook(
+        lambda _, __, output: names.extend(map(str, output)) if isinstance(output, dict) else None
+    )
+    try:
+        with evaluating(model), torch.no_grad():
+            run_network(model, images)
+    finally:
+        handle.remove()
+    return tuple(name for name in names if name != "logits")
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from oodscope.base.errors import ModelError
+from oodscope.models.classifier.network import returned_tensor
 
 MEMBER_LOGITS = "member_logits"
 """Key under which a network may return the logits of its members, ``[N, M, C]``."""
@@ -32,6 +33,6 @@ class Ensemble(nn.Module):
         self.members = nn.ModuleList(members)
 
     def forward(self, images: Tensor) -> dict[str, Tensor]:
-        logits = torch.stack([member(images) for member in self.members], dim=1)
+        logits = torch.stack([returned_tensor(member(images)) for member in self.members], dim=1)
         mean = logits.log_softmax(dim=2).logsumexp(dim=1) - math.log(len(self.members))
         return {"logits": mean, MEMBER_LOGITS: logits}

@@ -1,5 +1,6 @@
 """A new head for a trained network: what fine-tuning to other classes begins with."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -84,6 +85,29 @@ def replace_head(model: nn.Module, num_classes: int, *, hidden: int = 256, dropo
     setattr(model.get_submodule(parent), name, head)
     if final_layer(model, batch) != f"{path}.{len(head) - 1}":
         raise ModelError(f"{type(model).__name__}: a new head at {path!r} is not where the logits come from")
+    return model
+
+
+def last_linear(model: nn.Module) -> tuple[str, nn.Linear]:
+    """The last layer and its name, where it is a plain linear one."""
+    _, path = _last_layer(model)
+    last = model.get_submodule(path)
+    if not isinstance(last, nn.Linear):
+        raise ModelError(f"{type(model).__name__} ends in a {type(last).__name__} at {path!r}, not in a Linear")
+    return path, last
+
+
+def replace_layer(model: nn.Module, change: Callable[[nn.Linear], nn.Module]) -> nn.Module:
+    """``model`` with ``change(last)`` in the place of its last layer; changed in place where it can be.
+
+    What is put there may also return a dictionary with ``logits``, which the network then hands out.
+    """
+    path, last = last_linear(model)
+    changed = change(last).to(last.weight.device, last.weight.dtype)
+    if not path:
+        return changed
+    parent, _, name = path.rpartition(".")
+    setattr(model.get_submodule(parent), name, changed)
     return model
 
 

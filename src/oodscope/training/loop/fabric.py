@@ -30,7 +30,24 @@ def open_fabric(device: torch.device, precision: Precision) -> "Fabric":
         from lightning_fabric import Fabric
 
         devices = 1 if device.index is None else [device.index]
-        return Fabric(accelerator=device.type, devices=devices, precision=precision)
+        plain = "32-true" if precision == "tf32" else precision
+        return Fabric(accelerator=device.type, devices=devices, precision=plain)
+
+
+@contextmanager
+def arithmetic(device: torch.device, precision: Precision) -> Iterator[None]:
+    """How a GPU does the products of a training: by the fastest algorithms, with rounded factors if allowed."""
+    if device.type != "cuda":
+        yield
+        return
+    rounded = precision != "32-true"
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if rounded else "highest")
+    try:
+        with torch.backends.cudnn.flags(enabled=True, benchmark=True, deterministic=False, allow_tf32=rounded):
+            yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 @contextmanager

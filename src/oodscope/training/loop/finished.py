@@ -68,12 +68,17 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], path: Path) ->
         raise StorageError(f"{path} does not fit the network that the recipe builds; {_ADVICE}") from error
 
 
-def write_finished(folder: Path, model: nn.Module, identity: Identity, history: list[Epoch]) -> None:
+LAST = "last.safetensors"
+"""The weights of the last epoch, where those of the best were kept."""
+
+
+def write_finished(
+    folder: Path, model: nn.Module, identity: Identity, history: list[Epoch], last: Mapping[str, Tensor] | None
+) -> None:
     """Weights first, description last: where the description is, the weights are whole."""
-    tensors = {name: value.detach().cpu().contiguous().clone() for name, value in model.state_dict().items()}
-    content = safetensors.torch.save(tensors)
-    with atomic_path(folder / "model.safetensors") as temporary:
-        temporary.write_bytes(content)
+    if last is not None:
+        _write_weights(folder / LAST, last)
+    content = _write_weights(folder / "model.safetensors", model.state_dict())
     description = {
         "identity": identity,
         "weights_crc32": checksum(content),
@@ -81,6 +86,20 @@ def write_finished(folder: Path, model: nn.Module, identity: Identity, history: 
         "versions": versions(),
     }
     write_text(folder / "training.json", json.dumps(description, indent=2, ensure_ascii=False) + "\n")
+
+
+def _write_weights(path: Path, weights: Mapping[str, Tensor]) -> bytes:
+    content = safetensors.torch.save(
+        {name: value.detach().cpu().contiguous().clone() for name, value in weights.items()}
+    )
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(content)
+    return content
+
+
+def read_last(folder: Path) -> dict[str, Tensor] | None:
+    """The weights of the last epoch of a finished training, where they were kept beside the best."""
+    return safetensors.torch.load((folder / LAST).read_bytes()) if (folder / LAST).exists() else None
 
 
 def read_finished(folder: Path, model: nn.Module, identity: Identity) -> list[Epoch] | None:

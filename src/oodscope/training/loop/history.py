@@ -8,9 +8,9 @@ from torch import Tensor
 
 from oodscope.base.config import StrictModel
 from oodscope.base.errors import OodscopeError
-from oodscope.training.recipe import Step
 
-_FLUSH_STEPS = 32
+FLUSH_STEPS = 100
+"""Losses are looked at every so many steps, because each look makes a GPU wait."""
 
 
 class Epoch(StrictModel):
@@ -25,28 +25,32 @@ class Epoch(StrictModel):
 class Meter:
     """Mean loss and training accuracy of the running epoch.
 
-    Losses stay on the device and are looked at every few steps, because each look makes a GPU wait; a
-    training that diverged is noticed then, before it can reach a checkpoint.
+    Losses stay on the device and are looked at every few steps; a training that diverged is noticed then, before it can
+    reach a checkpoint.
     """
 
     def __init__(self, epoch: int, sums: dict[str, Any] | None = None) -> None:
         self.epoch = epoch
         self.sums = sums or {"loss": 0.0, "images": 0, "correct": 0, "judged": 0, "seconds": 0.0}
-        self._pending: list[tuple[Tensor, Tensor | None, int, int, float]] = []
+        self._pending: list[tuple[Tensor, int, int, float]] = []
 
-    def add(self, result: Step, labels: Tensor, step: int, rate: float) -> None:
-        """Count one step; ``rate`` is the learning rate it was made with."""
-        logits = result.logits
-        correct = None if logits is None else (logits.detach().argmax(1) == labels).sum()
-        self._pending.append((result.loss.detach(), correct, len(labels), step, rate))
-        if len(self._pending) >= _FLUSH_STEPS:
+    def add(self, numbers: Tensor, count: int, step: int, rate: float) -> None:
+        """Count one step.
+
+        Parameters
+        ----------
+        numbers : the loss and, if the method has logits, how many of the ``count`` labels they got right.
+        rate : the learning rate that the step was made with.
+        """
+        self._pending.append((numbers, count, step, rate))
+        if len(self._pending) >= FLUSH_STEPS:
             self.flush()
 
     def flush(self) -> dict[str, Any]:
         """Bring the sums up to date."""
         pending, self._pending = self._pending, []
-        losses = torch.stack([entry[0] for entry in pending]).tolist() if pending else []
-        for loss, (_, correct, count, step, rate) in zip(losses, pending):
+        table = torch.stack([entry[0] for entry in pending]).tolist() if pending else []
+        for (loss, *correct), (_, count, step, rate) in zip(table, pending):
             if not math.isfinite(loss):
                 raise OodscopeError(
                     f"training diverged: the loss is {loss} in epoch {self.epoch + 1}, step {step + 1}, "
@@ -54,8 +58,8 @@ class Meter:
                 )
             self.sums["loss"] += loss * count
             self.sums["images"] += count
-            if correct is not None:
-                self.sums["correct"] += int(correct)
+            if correct:
+                self.sums["correct"] += int(correct[0])
                 self.sums["judged"] += count
         return self.sums
 

@@ -9,13 +9,14 @@ from torch import Tensor, nn
 from oodscope.data.preprocess import Preprocess
 from oodscope.execution.progress import Advance
 from oodscope.training.loop.checkpoint import Checkpoints
-from oodscope.training.loop.fabric import open_fabric, quiet
+from oodscope.training.loop.fabric import arithmetic, open_fabric, quiet
 from oodscope.training.loop.finished import load_weights
 from oodscope.training.loop.history import Epoch, Meter
 from oodscope.training.loop.logits import logits_of
 from oodscope.training.loop.randomness import restore_rng, rng_state
+from oodscope.training.loop.replay import Replay, rates_on_device
 from oodscope.training.loop.sets import Sets
-from oodscope.training.loop.streams import Stream, Streams
+from oodscope.training.loop.streams import Raw, Stream, Streams
 from oodscope.training.recipe import Batch, Recipe, Step
 
 
@@ -26,16 +27,20 @@ class Patience:
     ----------
     epochs : how many without a better accuracy to bear; 0 never stops and keeps the last weights.
     model : the network that is trained; the best weights are copies, on its device.
+    keep_best : keep the best weights without ever stopping, the latest of equals.
     """
 
-    def __init__(self, epochs: int, model: nn.Module) -> None:
+    def __init__(self, epochs: int, model: nn.Module, keep_best: bool = False) -> None:
         self.epochs = epochs
         self.model = model
+        self.keep_best = keep_best
         self.best: dict[str, Tensor] = {}
 
     def see(self, history: list[Epoch]) -> None:
-        """After an epoch: keep its weights if they are the best so far. The first of equals stays."""
-        if self.epochs and _best(history) == len(history):
+        """After an epoch: keep its weights if they are the best so far. Under patience the first of equals stays."""
+        accuracies = [epoch.val_accuracy or 0.0 for epoch in history]
+        best = _best(history) == len(history) if self.epochs else self.keep_best and accuracies[-1] == max(accuracies)
+        if best:
             self.best = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
 
     def ended(self, history: list[Epoch]) -> bool:
@@ -58,7 +63,10 @@ CHECKPOINT_SECONDS = 10.0
 """The most work that a kill can lose, unless saving is so slow that this would waste time."""
 
 SAVING_SHARE = 0.05
-"""The most time, of all, that goes into checkpoints within an epoch."""
+"""The most time, of all, that goes into checkpoints."""
+
+GPU_BATCH = 1024
+"""Validation images that a GPU takes at once."""
 
 
 class Objective(nn.Module):
@@ -98,10 +106,15 @@ class Loop:
             group["initial_lr"] = group["lr"]
         with quiet():
             self.objective, self.stepper = self.fabric.setup(Objective(recipe, model), self.optimizer)
+        # a scaler of 16-bit gradients looks at each step before it is taken
+        record = recipe.can_be_recorded() and recipe.precision != "16-mixed"
+        self.rates = rates_on_device(self.optimizer, device) if record else None
+        self.replay = Replay(self._learn, device, generators=3, record=self.rates is not None)
         self.epoch, self.step = 0, 0
         self.history: list[Epoch] = []
+        self.last: dict[str, Tensor] | None = None
         self.meter = Meter(epoch=0)
-        self.patience = Patience(recipe.patience, model)
+        self.patience = Patience(recipe.patience, model, recipe.keep == "best")
         self.next_save = time.perf_counter() + CHECKPOINT_SECONDS
 
     def run(self, advance: Advance) -> list[Epoch]:
@@ -109,10 +122,14 @@ class Loop:
         if self.checkpoints and (state := self.checkpoints.load()):
             self._restore(state, self.checkpoints)
         advance(self.epoch * self.streams.steps + self.step)
-        while self.epoch < self.recipe.epochs and not self.patience.ended(self.history):
-            self._run_epoch(advance)
-            self._save()
+        with arithmetic(self.device, self.recipe.precision):
+            while self.epoch < self.recipe.epochs and not self.patience.ended(self.history):
+                self._run_epoch(advance)
+                if time.perf_counter() >= self.next_save:
+                    self._save()
         advance((self.recipe.epochs - self.epoch) * self.streams.steps)
+        if self.recipe.keep == "best":
+            self.last = {name: value.detach().cpu().clone() for name, value in self.model.state_dict().items()}
         self.patience.restore()
         self.model.to("cpu").to(memory_format=torch.contiguous_format)
         return self.history
@@ -123,8 +140,8 @@ class Loop:
             self.objective.eval()
             self.recipe.start_epoch(self.model, self.epoch, self.streams)
         self.objective.train()
-        for batch in self.streams.batches(self.epoch, self.step):
-            self._descend(batch)
+        for raws in self.streams.serve(self.epoch, self.step):
+            self._descend(raws)
             self.step += 1
             advance(1)
             if time.perf_counter() >= self.next_save:
@@ -136,26 +153,41 @@ class Loop:
         self.epoch, self.step = self.epoch + 1, 0
         self.meter = Meter(self.epoch)
 
-    def _descend(self, batch: Batch) -> None:
+    def _descend(self, raws: list[Raw]) -> None:
         steps = self.streams.steps
         factor = self.recipe.schedule(self.epoch * steps + self.step, steps)
-        for group in self.optimizer.param_groups:
-            group["lr"] = group["initial_lr"] * factor
+        for number, group in enumerate(self.optimizer.param_groups):
+            if self.rates is None:
+                group["lr"] = group["initial_lr"] * factor
+            else:
+                self.rates[number].fill_(group["initial_lr"] * factor)
+        seeds = self.streams.seeds(self.epoch, self.step)
+        numbers = self.replay(*seeds, inputs=[each for raw in raws for each in raw])
+        rate = self.optimizer.param_groups[0]["initial_lr"] * factor
+        self.meter.add(numbers, len(raws[0].labels), self.step, rate)
+
+    def _learn(self, view: torch.Generator, ood: torch.Generator, loss: torch.Generator, *raws: Tensor) -> list[Tensor]:
+        """One step; nothing in it asks the host, unless the recipe does."""
+        width = len(Raw._fields)
+        parts = [Raw(*raws[start : start + width]) for start in range(0, len(raws), width)]
+        batch = self.streams.batch(parts, [view, ood, loss], self.epoch)
         self.stepper.zero_grad()
         result = self.objective(batch)
         self.fabric.backward(result.loss)
         self.stepper.step()
-        self.meter.add(result, batch.labels, self.step, self.optimizer.param_groups[0]["lr"])
+        if result.logits is None:
+            return [result.loss]
+        return [result.loss, (result.logits.detach().argmax(1) == batch.labels).sum()]
 
     @torch.no_grad()
     def _accuracy(self, stream: Stream) -> float:
         self.objective.eval()
-        correct = 0
-        for batch in stream.walk(self.recipe.batch_size):
+        hits = []
+        for batch in stream.walk(GPU_BATCH if self.device.type == "cuda" else self.recipe.batch_size):
             with self.fabric.autocast():
                 predicted = logits_of(self.model(batch.images)).argmax(1)
-            correct += int((predicted == batch.labels).sum())
-        return correct / len(stream)
+            hits.append((predicted == batch.labels).sum())
+        return int(torch.stack(hits).sum()) / len(stream)
 
     def _tick(self) -> None:
         """Add the time since the last tick to the epoch's seconds."""
@@ -187,7 +219,12 @@ class Loop:
 
     def _restore(self, state: dict[str, Any], checkpoints: Checkpoints) -> None:
         load_weights(self.model, state["model"], checkpoints.latest)
+        # where the optimiser works is this device's business, not the checkpoint's
+        for saved, ours in zip(state["optimizer"]["param_groups"], self.optimizer.param_groups):
+            saved.update({key: ours[key] for key in ("lr", "fused", "foreach", "capturable") if key in ours})
         self.optimizer.load_state_dict(state["optimizer"])
+        for group, rate in zip(self.optimizer.param_groups, self.rates or ()):
+            group["lr"] = rate
         self.fabric.strategy.precision.load_state_dict(state["precision"])
         self.epoch, self.step = state["epoch"], state["step"]
         self.history = [Epoch.model_validate(epoch) for epoch in state["history"]]

@@ -27,26 +27,27 @@ class Pixels(Protocol):
     def batches(self, orders: Iterable[Rows]) -> Iterator[Tensor]: ...
 
 
-def open_pixels(images: ImageSet, preprocess: Preprocess) -> Pixels:
-    """In memory if the set fits there, otherwise from its source, batch by batch."""
+def open_pixels(images: ImageSet, preprocess: Preprocess, device: torch.device) -> Pixels:
+    """In the device's memory if the set fits there, otherwise from its source, batch by batch."""
     size = len(images) * len(preprocess.mean) * preprocess.size**2
-    return Resident(images, preprocess) if size <= RESIDENT_BYTES else Streamed(images, preprocess)
+    return Resident(images, preprocess, device) if size <= RESIDENT_BYTES else Streamed(images, preprocess)
 
 
 class Resident:
-    """Every image read once, before the first epoch."""
+    """Every image read once, before the first epoch, and kept in the memory of ``device``."""
 
-    def __init__(self, images: ImageSet, preprocess: Preprocess) -> None:
+    def __init__(self, images: ImageSet, preprocess: Preprocess, device: torch.device | str = "cpu") -> None:
         shape = (len(preprocess.mean), preprocess.size, preprocess.size)
         self.pixels = torch.empty((len(images), *shape), dtype=torch.uint8)
         size = max(1, _CHUNK_BYTES // math.prod(shape))
         chunks = [np.arange(start, min(start + size, len(images))) for start in range(0, len(images), size)]
         for rows, pixels in zip(chunks, Streamed(images, preprocess).batches(chunks)):
             self.pixels[rows[0] : rows[-1] + 1] = pixels
+        self.pixels = self.pixels.to(device)
 
     def batches(self, orders: Iterable[Rows]) -> Iterator[Tensor]:
         for rows in orders:
-            yield self.pixels[torch.from_numpy(rows)]
+            yield self.pixels[torch.from_numpy(rows).to(self.pixels.device, non_blocking=True)]
 
 
 class Streamed:

@@ -1,12 +1,14 @@
 """The image sets of one training, checked before anything expensive happens."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from oodscope.base.errors import DataError
 from oodscope.data.imageset import UNLABELLED, ImageSet
-from oodscope.training.recipe import Recipe
+from oodscope.data.preprocess import Preprocess
+from oodscope.training.recipe import Recipe, TrainingFacts
 
 
 @dataclass(frozen=True)
@@ -29,8 +31,39 @@ def check_sets(recipe: Recipe, train: ImageSet, val: ImageSet | None, ood_train:
         raise DataError(f"sets {train.name!r} and {val.name!r} have different classes")
     if recipe.patience and val is None:
         raise DataError(f"patience={recipe.patience} stops by validation accuracy: give a val set, or patience=0")
+    if recipe.keep == "best" and val is None:
+        raise DataError("keep='best' chooses by validation accuracy: give a val set, or keep='last'")
     if not recipe.ood_batch_size:
         return Sets(train, val, None)
     if ood_train is None:
         raise DataError(f"{type(recipe).__name__} learns from outliers, but there is no ood_train set")
     return Sets(train, val, ood_train)
+
+
+def facts_of(sets: Sets, preprocess: Preprocess) -> TrainingFacts:
+    """What a recipe may know of these sets."""
+    train = sets.train
+    return TrainingFacts(
+        class_names=train.class_names,
+        n_train=len(train),
+        size=preprocess.size,
+        n_ood=len(sets.ood) if sets.ood else 0,
+        hierarchy=train.hierarchy,
+    )
+
+
+def check_apart(outliers: ImageSet, others: Iterable[tuple[str, ImageSet]]) -> None:
+    """Refuse outliers that are also images of another role: what is trained on cannot be a test.
+
+    Parameters
+    ----------
+    others : role and set, such as ``benchmark.members()`` without ``ood_train``.
+    """
+    learnt = set(outliers.digests())
+    for role, images in others:
+        shared = sum(digest in learnt for digest in images.digests())
+        if shared:
+            raise DataError(
+                f"{shared} of {len(images)} images of {role} set {images.name!r} are among the training outliers "
+                f"{outliers.name!r}: take them out of one of the two"
+            )

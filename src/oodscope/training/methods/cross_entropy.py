@@ -1,5 +1,7 @@
 """Cross-entropy: the plain classifier that every other method is compared with."""
 
+from typing import ClassVar
+
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
@@ -15,6 +17,10 @@ class CrossEntropy(Recipe):
     The defaults are OpenOOD's for CIFAR: 100 epochs of SGD with Nesterov's momentum .9, learning rate .1
     along a cosine to 1e-6, weight decay 5e-4, batches of 128, crops after 4 pixels of padding, mirroring.
     """
+
+    name: ClassVar[str] = "cross_entropy"
+    recordable: ClassVar[bool] = True
+    detectors: ClassVar[tuple[str, ...]] = ("msp",)
 
     def loss(self, model: nn.Module, batch: Batch) -> Step:
         logits = logits_of(model(batch.images))

@@ -1,13 +1,15 @@
 """Fine-tuning: a pretrained network learns other classes, all of it."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 from torch import nn
 
 from oodscope.models.classifier.new_head import replace_head
 from oodscope.training.augment.crop import Augment
+from oodscope.training.augment.reading import AnyAugment
 from oodscope.training.methods.cross_entropy import CrossEntropy
+from oodscope.training.recipe import TrainingFacts
 
 
 class FineTune(CrossEntropy):
@@ -25,19 +27,21 @@ class FineTune(CrossEntropy):
     dropout : before both of them.
     """
 
+    name: ClassVar[str] = "fine_tune"
+
     epochs: int = Field(default=30, gt=0)
     batch_size: int = Field(default=64, gt=0)
     learning_rate: float = Field(default=1e-4, gt=0)
     weight_decay: float = Field(default=0.0, ge=0)
     algorithm: Literal["sgd", "adam"] = "adam"
-    augment: Augment = Augment(pad=0, flip=False)
+    augment: AnyAugment = Augment(pad=0, flip=False)
     patience: int = Field(default=3, ge=0)
     balanced: bool = True
     hidden: int = Field(default=256, gt=0)
     dropout: float = Field(default=0.2, ge=0, lt=1)
 
-    def prepare(self, model: nn.Module, num_classes: int) -> nn.Module:
-        return replace_head(model, num_classes, hidden=self.hidden, dropout=self.dropout)
+    def prepare(self, model: nn.Module, facts: TrainingFacts) -> nn.Module:
+        return replace_head(model, facts.num_classes, hidden=self.hidden, dropout=self.dropout)
 
     def schedule(self, step: int, steps_per_epoch: int) -> float:
         """Constant after the warm-up: nobody knows beforehand when patience will end."""

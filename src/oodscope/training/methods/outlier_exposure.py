@@ -1,12 +1,13 @@
 """Outlier exposure: be sure of the known classes, and of none where an outlier is shown."""
 
 import math
-from typing import Self
+from typing import ClassVar, Self
 
 import torch
 from pydantic import Field
 from torch import nn
 
+from oodscope.base.paper import Paper
 from oodscope.training.loop.logits import logits_of
 from oodscope.training.methods.cross_entropy import CrossEntropy, label_loss
 from oodscope.training.recipe import Batch, Recipe, Step
@@ -25,6 +26,13 @@ class OutlierExposure(CrossEntropy):
     ----------
     weight : :math:`\lambda`, what the outliers count.
     """
+
+    name: ClassVar[str] = "outlier_exposure"
+    recordable: ClassVar[bool] = True
+    paper: ClassVar[Paper | None] = Paper(
+        "Deep Anomaly Detection with Outlier Exposure", "Hendrycks, Mazeika & Dietterich", "ICLR 2019"
+    )
+    cost: ClassVar[float | None] = 3.0
 
     epochs: int = Field(default=10, gt=0)
     learning_rate: float = Field(default=0.001, gt=0)

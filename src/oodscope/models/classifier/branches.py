@@ -1,0 +1,46 @@
+"""Branches: further outputs beside the logits, read off the same features."""
+
+from collections.abc import Mapping
+
+from torch import Tensor, nn
+
+from oodscope.models.classifier.new_head import replace_layer
+
+CONFIDENCE = "confidence"
+"""Key under which a network may return the logit of its confidence, ``[N, 1]``."""
+
+ROTATION = "rotation"
+"""Key under which a network may return the logits of the four quarter turns, ``[N, 4]``."""
+
+TURNS = 4
+
+
+class Branches(nn.Module):
+    """Layers side by side in the place of a network's last one.
+
+    The network then returns a dictionary: ``logits`` and an entry for each branch. What a detector needs of them it
+    finds by name, at no extra pass.
+
+    Parameters
+    ----------
+    main : the layer that gives the logits, as it was.
+    branches : the others, by the name of their output.
+    """
+
+    def __init__(self, main: nn.Module, branches: Mapping[str, nn.Module]) -> None:
+        super().__init__()
+        self.main = main
+        self.branches = nn.ModuleDict(dict(branches))
+
+    def forward(self, features: Tensor) -> dict[str, Tensor]:
+        found = {name: branch(features) for name, branch in self.branches.items()}
+        return {"logits": self.main(features), **found}
+
+
+def with_branches(model: nn.Module, widths: Mapping[str, int]) -> nn.Module:
+    """``model`` with a fresh linear layer for each of ``widths`` beside its last one, whose weights stay."""
+
+    def beside(last: nn.Linear) -> nn.Module:
+        return Branches(last, {name: nn.Linear(last.in_features, width) for name, width in widths.items()})
+
+    return replace_layer(model, beside)
