@@ -42,10 +42,9 @@ if TYPE_CHECKING:
     from oodscope.models.classifier.classifier import Classifier as Classifier
     from oodscope.models.zoo.zoo import create_model as create_model
     from oodscope.protocols.human_centric.protocol import HumanCentric as HumanCentric
-    from oodscope.report.page.attack import write_attack as write_attack
-    from oodscope.report.page.audit import write_audit as write_audit
-    from oodscope.report.page.generated import write_generated_study as write_generated_study
     from oodscope.report.page.page import write_report as write_report
+    from oodscope.results.opening import open_runs as open_runs
+    from oodscope.results.run import Run as Run
     from oodscope.results.scoretable import ScoreTable as ScoreTable
     from oodscope.results.store.store import ResultStore as ResultStore
     from oodscope.runs.attack.attack import attack as attack
@@ -97,6 +96,7 @@ _HOMES = {
     "Recipe": "training.recipe",
     "Result": "runs.evaluation.run",
     "ResultStore": "results.store.store",
+    "Run": "results.run",
     "ScoreTable": "results.scoretable",
     "Scorer": "deploy.scorer",
     "attack": "runs.attack.attack",
@@ -116,13 +116,11 @@ _HOMES = {
     "load": "deploy.artefact",
     "load_benchmark": "data.loading",
     "load_detector": "detectors.saving",
+    "open_runs": "results.opening",
     "over_seeds": "runs.evaluation.seeds",
     "own_benchmark": "data.own",
     "run": "jobs.run",
     "train": "training.train",
-    "write_attack": "report.page.attack",
-    "write_audit": "report.page.audit",
-    "write_generated_study": "report.page.generated",
     "write_report": "report.page.page",
 }
 

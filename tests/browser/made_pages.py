@@ -19,9 +19,9 @@ from oodscope.results.scoretable import ScoreTable
 from oodscope.runs.attack.run import Attack
 from oodscope.runs.crossval.run import CrossValidationTable
 from oodscope.runs.evaluation.run import Result
-from oodscope.runs.opened import OpenedRuns
 from tests.generation.toys import Shift
 from tests.leaderboard.board_factory import make_board
+from tests.report.whole_runs import crossval as crossval_run
 from tests.results.factory import CLASSES, make_result
 from tests.runs.crossval.crossval_factory import make_table
 from tests.runs.generated.generated_world import study
@@ -56,9 +56,7 @@ def hardest_pictures(scores: ScoreTable) -> Gallery:
 
 def report(folder: Path) -> Path:
     """Runs of every kind on one page."""
-    runs = OpenedRuns(
-        results=(small_result(),), attacks=(small_attack(),), crossvals=(small_table(),), generated=(study(),)
-    )
+    runs = [small_result(), small_attack(), crossval_run(small_table()), study()]
     return write_report(runs, folder / "report.html")
 
 

@@ -12,6 +12,7 @@ from oodscope.base.catalog import catalog
 from oodscope.runs.attack.table import attack_table
 from oodscope.runs.crossval.study import study_metric
 from tests.report.paper_runs import evaluation
+from tests.report.whole_runs import crossval
 from tests.runs.crossval import made_studies
 from tests.runs.generated.generated_world import NEAR, study
 
@@ -23,7 +24,7 @@ def home(tmp_path_factory):
     home = tmp_path_factory.mktemp("runs")
     for number, model in enumerate(("net", "other")):
         evaluation(model, number).save(home / "nets" / model)
-    made_studies.table().save(home / "dcv")
+    crossval(made_studies.table()).save(home / "dcv")
     made_studies.attack().save(home / "attack")
     study().save(home / "generated")
     return home
@@ -134,7 +135,7 @@ class TestTables:
         [
             (["nets"], "holds 2 runs; a table is of one"),
             (["dcv", "--sheet", "count-0.05"], "unknown sheet 'count-0.05'. Did you mean 'counts-0.05'"),
-            (["dcv", "--protocol", "standard"], "a study has no protocols to choose from"),
+            (["dcv", "--protocol", "standard"], "unknown sheet 'standard'. This run has: truth"),
             (["dcv", "--format", "jsn"], "unknown table format 'jsn'. Did you mean 'json'"),
             (["dcv", "--metric", "aurok"], "unknown metric 'aurok'. Did you mean 'auroc'"),
             (["attack", "--format", "yaml"], "Known: rich, markdown, csv, json, latex, html"),

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.report.reading import read
-from tests.report.whole_runs import attack_of, judged, table
+from tests.report.whole_runs import attack_of, crossval, judged
 from tests.results.factory import make_result
 
 
@@ -12,7 +12,7 @@ def home(tmp_path_factory):
     home = tmp_path_factory.mktemp("runs")
     judged().save(home / "evaluations" / "one")
     attack_of(judged()).save(home / "attacks" / "found")
-    table().save(home / "dcv")
+    crossval().save(home / "dcv")
     return home
 
 

@@ -27,7 +27,8 @@ def study(project):  # noqa: F811
 
 
 def runs(folder):
-    return sorted(path.parent.name for path in folder.glob("*/run.json"))
+    """The evaluations; the study itself lies beside them."""
+    return sorted(path.parent.name for path in folder.glob("*/run.json") if path.parent.name != "study")
 
 
 def record(folder):

@@ -12,7 +12,6 @@ from oodscope.generation.variations.gan import GanVariation
 from oodscope.generation.variations.registry import create_variation
 from oodscope.report.paper.figure import FIGURES
 from oodscope.report.paper.style import house_style, write_figure
-from oodscope.runs.opened import OpenedRuns
 from tests.generation.toys import Shift
 from tests.tiny import benchmark
 
@@ -47,7 +46,7 @@ def made():
 
 
 def drawn(name, *attacks):
-    figure = FIGURES[name].drawn(OpenedRuns(attacks=attacks))
+    figure = FIGURES[name].drawn(attacks)
     with house_style():
         # what matplotlib would refuse only when it draws is refused here
         figure.draw_without_rendering()

@@ -18,8 +18,8 @@ from oodscope.report.paper.labels import label_points
 from oodscope.report.paper.style import COLOURS, MARKERS, style_of, write_figure
 from oodscope.runs.crossval.study import study_metric
 from oodscope.runs.models.run import study_of
-from oodscope.runs.opened import OpenedRuns
 from tests.report.paper_runs import DETECTORS, evaluation
+from tests.report.whole_runs import crossval as crossval_run
 from tests.runs.crossval.crossval_factory import make_table
 
 pytestmark = pytest.mark.slow
@@ -40,13 +40,13 @@ def table():
 def runs(name):
     """What each figure is drawn from."""
     if name.startswith("dcv"):
-        return OpenedRuns(crossvals=(table(),))
+        return [crossval_run(table())]
     radii = [labelled(n, name=f"eps {radius:g}", perturbation=radius) for n, radius in enumerate((0.5, 0.0, 0.01))]
     trained = [labelled(n, name=f"net {n}", strategy=("plain", "AugMix")[n % 2]) for n in range(3)]
     taught = [labelled(0, name="net"), labelled(1, name="net taught", distilled_from="net")]
     several = [evaluation(model, n) for n, model in enumerate(("resnet50", "vit_b_16", "resnet18"))]
     chosen = {"human-5": radii, "human-6": trained, "human-7": taught, "openood-6": several[:1]}
-    return OpenedRuns(results=tuple(chosen.get(name, several[:1] if name in ("openood-1", "human-2") else several)))
+    return list(chosen.get(name, several[:1] if name in ("openood-1", "human-2") else several))
 
 
 @cache
@@ -77,7 +77,7 @@ def names_on(panel, axis="y"):
 
 class TestOpenOOD:
     def test_standard_against_full_spectrum(self):
-        (result,) = runs("openood-1").results
+        (result,) = runs("openood-1")
         (panel,) = drawn("openood-1").axes
         order = names_on(panel)
         assert sorted(order) == sorted(DETECTORS)
@@ -90,7 +90,7 @@ class TestOpenOOD:
                 assert (np.diff(values) >= 0).all()  # the best on top
 
     def test_foundation_models(self):
-        results = runs("openood-2").results
+        results = runs("openood-2")
         panels = drawn("openood-2").axes
         assert [panel.get_title() for panel in panels] == ["MSP", "MLS"]
         for detector, panel in zip(("msp", "mls"), panels):
@@ -106,7 +106,7 @@ class TestOpenOOD:
         assert names_on(panels[0], "x")[:2] == ["near\nstandard", "far\nstandard"]
 
     def test_near_against_far(self):
-        (result,) = runs("openood-6").results
+        (result,) = runs("openood-6")
         (panel,) = drawn("openood-6").axes
         near, far = (
             np.array([100 * value(result, "standard", group, "auroc", name).value for name in DETECTORS])
@@ -127,13 +127,13 @@ class TestOpenOOD:
         assert {text.get_text() for text in panel.texts} == set(DETECTORS)
 
     def test_points_of_several_runs_share_one_line(self):
-        several = OpenedRuns(results=(evaluation("a", 0), evaluation("b", 1)))
+        several = [evaluation("a", 0), evaluation("b", 1)]
         (panel,) = FIGURES["openood-6"].drawn(several).axes
         assert "n = 24" in panel.get_title()
         assert [each.get_label() for each in panel.collections] == ["a", "b"]
 
     def test_across_architectures(self):
-        results = runs("openood-7").results
+        results = runs("openood-7")
         panels = drawn("openood-7").axes
         order = names_on(panels[0])
         for group, panel in zip(("near", "far"), panels):
@@ -143,7 +143,7 @@ class TestOpenOOD:
                 assert container.get_label().startswith(result.record.model)
 
     def test_only_detectors_that_all_networks_have(self):
-        two = OpenedRuns(results=(evaluation("a", 0), evaluation("b", 1, DETECTORS[3:6])))
+        two = [evaluation("a", 0), evaluation("b", 1, DETECTORS[3:6])]
         panel = FIGURES["openood-7"].drawn(two).axes[0]
         assert sorted(names_on(panel)) == sorted(DETECTORS[3:6])
 
@@ -153,13 +153,13 @@ class TestOpenOOD:
         from dataclasses import replace
 
         tuned = replace(result, measurements=result.measurements + [replace(r, tuning="ood_val") for r in rows])
-        (panel,) = FIGURES["openood-1"].drawn(OpenedRuns(results=(tuned,))).axes
+        (panel,) = FIGURES["openood-1"].drawn([tuned]).axes
         assert sorted(names_on(panel)) == ["knn (default)", "knn (ood_val)", "msp (default)", "vim (default)"]
 
 
 class TestHumanCentric:
     def test_all_against_correct(self):
-        (result,) = runs("human-2").results
+        (result,) = runs("human-2")
         panels = drawn("human-2").axes
         order = names_on(panels[0])
         for panel, metric in zip(panels, ("auroc", "fpr95_id_positive")):
@@ -174,7 +174,7 @@ class TestHumanCentric:
             assert panel.get_xlim() == (0, 100)
 
     def test_capacity(self):
-        study = study_of(runs("human-4").results)
+        study = study_of(runs("human-4"))
         panels = drawn("human-4").axes
         assert [panel.get_title() for panel in panels] == list(DETECTORS)
         for panel in panels:
@@ -189,7 +189,7 @@ class TestHumanCentric:
                 np.testing.assert_allclose(lines[family], sorted(points))
 
     def test_robust_models(self):
-        study = study_of(runs("human-5").results)
+        study = study_of(runs("human-5"))
         (panel,) = drawn("human-5").axes
         assert names_on(panel, "x") == ["0", "0.01", "0.5"]
         order = ["eps 0", "eps 0.01", "eps 0.5"]
@@ -200,7 +200,7 @@ class TestHumanCentric:
         np.testing.assert_allclose(accuracy.get_ydata(), [100 * study.accuracy(name) for name in order])
 
     def test_strategies(self):
-        study = study_of(runs("human-6").results)
+        study = study_of(runs("human-6"))
         panel = drawn("human-6").axes[0]
         for row, models in enumerate((("net 0", "net 2"), ("net 1",))):
             for column, detector in enumerate(study.detectors):
@@ -210,7 +210,7 @@ class TestHumanCentric:
                 assert text == f"{mean:.1f}"
 
     def test_distillation(self):
-        study = study_of(runs("human-7").results)
+        study = study_of(runs("human-7"))
         (panel,) = drawn("human-7").axes
         _, plain, distilled = panel.collections
         for points, model in ((plain, "net"), (distilled, "net taught")):
@@ -312,7 +312,7 @@ def test_names_of_a_crowd_do_not_cover_each_other():
 
 def test_long_names_break_the_legend_into_lines():
     names = [f"vit_large_patch14_reg4_dinov2_lvd142m_number_{number}" for number in range(4)]
-    several = OpenedRuns(results=tuple(evaluation(name, n, ("msp", "mls")) for n, name in enumerate(names)))
+    several = [evaluation(name, n, ("msp", "mls")) for n, name in enumerate(names)]
     figure = FIGURES["openood-2"].drawn(several)
     FigureCanvasAgg(figure).draw()
     (legend,) = figure.legends
@@ -369,7 +369,7 @@ def misfits():
     full = evaluation("a", 0)
     other = evaluation("b", 1, benchmark_version="2")
     few = evaluation("b", 1, ("knn", "vim"))
-    near = OpenedRuns(crossvals=(make_table(metrics=("auroc",), pairs=2, repetitions=2, hold_outs=0),))
+    near = [crossval_run(make_table(metrics=("auroc",), pairs=2, repetitions=2, hold_outs=0))]
     return [
         (
             "openood-1",
@@ -388,7 +388,7 @@ def misfits():
         ("human-5", (full, few), "no two models with different labels 'perturbation'"),
         ("human-6", (full, few), "no two models with different labels 'strategy'"),
         ("human-7", (full, few), "no model has the label 'distilled_from'"),
-        ("dcv-pairs", OpenedRuns(results=(full,)), "0 cross-validations given, one needed"),
+        ("dcv-pairs", [full], "0 cross-validations given, one needed"),
         ("dcv-pairs", near, "no hold-outs, so there is no benchmark truth"),
         ("dcv-ranks", near, "tests over cells want 8 cells and 2 detectors; the study has 4 and 8"),
     ]
@@ -398,7 +398,7 @@ def misfits():
 def test_a_run_that_does_not_fit_is_told_what_is_missing(number):
     name, given, message = misfits()[number]
     with pytest.raises(DataError) as refused:
-        FIGURES[name].drawn(given if isinstance(given, OpenedRuns) else OpenedRuns(results=given))
+        FIGURES[name].drawn(given)
     assert message in str(refused.value)
     assert str(refused.value).endswith(f"It needs: {FIGURES[name].needs}")
     assert "\n" not in str(refused.value)

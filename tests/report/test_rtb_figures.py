@@ -9,7 +9,6 @@ from oodscope.base.errors import DataError
 from oodscope.report.paper.figure import FIGURES
 from oodscope.report.paper.style import house_style
 from oodscope.runs.generated.figures import radar
-from oodscope.runs.opened import OpenedRuns
 from tests.runs.generated.generated_world import DIM, NEAR, SHIFTED, study
 
 ALL = ["rtb-4", "rtb-5", "rtb-6", "rtb-7", "rtb-8", "rtb-9a", "rtb-9b"]
@@ -21,7 +20,7 @@ def done():
 
 
 def drawn(name, *studies):
-    figure = FIGURES[name].drawn(OpenedRuns(generated=studies))
+    figure = FIGURES[name].drawn(studies)
     with house_style():
         figure.draw_without_rendering()
     return figure

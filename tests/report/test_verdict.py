@@ -6,12 +6,11 @@ from hypothesis import strategies as st
 
 from oodscope.document.number import Number
 from oodscope.document.trial import APART, BY_VALUE, NEMENYI, PAIRED, Entry, in_order
-from oodscope.report.page.trials import of_crossval, of_result, trials
+from oodscope.report.page.placing import placed_trials
 from oodscope.report.page.verdict import verdicts
 from oodscope.results.measurement import Measurement, Measurements
 from oodscope.runs.evaluation.run import Result
-from oodscope.runs.opened import OpenedRuns
-from tests.report.whole_runs import attack_of, judged, table
+from tests.report.whole_runs import attack_of, crossval, judged, table
 from tests.results.factory import make_record, make_scores
 
 
@@ -37,8 +36,7 @@ def near(detector, value, low=None, high=None, tuning="default", group="near", r
 
 def told(*rows):
     result = Result(make_record(protocols=["standard"]), Measurements(rows), make_scores())
-    runs = OpenedRuns(results=(result,))
-    return verdicts(runs, trials(runs))
+    return verdicts([result], placed_trials([result]))
 
 
 def said(*rows):
@@ -109,8 +107,9 @@ def test_ranks_by_intervals_count_who_lies_clear(values, higher):
 
 def test_a_cross_validation_is_its_mean_over_folds_and_cells():
     folds = table().frame.query("kind == 'fold' and metric == 'auroc'")
-    (trial,) = of_crossval(table(), 1)
-    assert trial.ranked_by == NEMENYI and trial.anchor == "cross-validation-1"
+    (trial,) = crossval().trials()
+    assert [each.anchor for each in placed_trials([judged(), crossval()])][-1] == "cross-validation-1"
+    assert trial.ranked_by == NEMENYI and trial.anchor == "cross-validation"
     for entry in trial.entries:
         own = folds[folds["detector"] == entry.detector]
         assert abs(entry.cell.value - own["value"].mean()) < 1e-12
@@ -124,7 +123,7 @@ def test_a_cross_validation_is_its_mean_over_folds_and_cells():
 
 
 def test_lower_is_better_where_decisions_are_counted():
-    by_name = {trial.protocol: trial for trial in of_result(judged(), 1)}
+    by_name = {trial.protocol: trial for trial in judged().trials()}
     human = by_name["human_centric"]
     assert (human.arrow, human.ranked_by, human.what) == ("↓", APART, "DER95 (val correct), mean of all sets")
     values = [entry.cell.value for entry in human.track("default")]
@@ -132,8 +131,8 @@ def test_lower_is_better_where_decisions_are_counted():
 
 
 def test_what_speaks_against_a_leader_is_the_worst_that_was_measured():
-    runs = OpenedRuns(results=(judged(),), attacks=(attack_of(judged()),), crossvals=(table(),))
-    for verdict in verdicts(runs, trials(runs)):
+    runs = [judged(), attack_of(judged()), crossval()]
+    for verdict in verdicts(runs, placed_trials(runs)):
         name, found = verdict.leader.detector, {each.kind: each for each in verdict.weaknesses}
         rows = judged().measurements.filter(detector=name)
         if verdict.trial.protocol != "cross_validation":
@@ -148,7 +147,7 @@ def test_what_speaks_against_a_leader_is_the_worst_that_was_measured():
             )
             ders = rows.filter(protocol="human_centric", metric="der95_val_correct")
             assert found["worst error"].value == max(row.value for row in ders if row.set != "mean")
-        attacked = runs.attacks[0].result.measurements.filter(protocol="adversarial", metric="auroc", detector=name)
+        attacked = runs[1].result.measurements.filter(protocol="adversarial", metric="auroc", detector=name)
         if attacked:
             clean = attacked.filter(group="clean")[0].value
             fall = found["largest fall"]
@@ -166,7 +165,7 @@ def test_what_speaks_against_a_leader_is_the_worst_that_was_measured():
 
 def test_another_networks_fall_is_not_held_against_a_detector():
     stranger = attack_of(judged(), model_fingerprint="cd" * 32)
-    runs = OpenedRuns(results=(judged(),), attacks=(stranger,))
-    for verdict in verdicts(runs, trials(runs)):
+    runs = [judged(), stranger]
+    for verdict in verdicts(runs, placed_trials(runs)):
         kinds = {each.kind for each in verdict.weaknesses}
         assert ("largest fall" in kinds) == (verdict.trial.protocol == "adversarial")

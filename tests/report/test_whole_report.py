@@ -10,12 +10,14 @@ from oodscope.report.page import tables
 from oodscope.report.page.generated import generated_view
 from oodscope.report.page.page import write_report
 from oodscope.report.page.tables import protocol_sections
+from oodscope.results.opening import of_kind
+from oodscope.runs.attack.run import Attack
 from oodscope.runs.crossval.study import study_metric
 from oodscope.runs.evaluation.run import Result
 from oodscope.runs.generated.ranks import rank_agreements
-from oodscope.runs.opened import OpenedRuns
+from oodscope.runs.generated.run import GeneratedStudy
 from tests.report.reading import read
-from tests.report.whole_runs import every_kind, judged, table
+from tests.report.whole_runs import crossval, every_kind, judged, table
 from tests.results.factory import make_result
 
 pytestmark = pytest.mark.slow
@@ -31,10 +33,13 @@ def page(path):
     return read(path.read_text(encoding="utf-8"))
 
 
+def records():
+    return [record for run in every_kind() for record in run.records()]
+
+
 def all_rows():
-    runs = every_kind()
-    results = [*runs.results, *(each.result for each in runs.attacks), *(r for s in runs.generated for r in s.results)]
-    return [row for result in results for row in result.measurements]
+    # a cross-validation stores no measurements: what it shows is computed by its study
+    return [row for run in every_kind() if run.kind != "crossval" for row in run.measurements]
 
 
 def known_numbers():
@@ -42,7 +47,7 @@ def known_numbers():
     runs, numbers = every_kind(), set()
     for row in all_rows():
         numbers |= {row.value, row.rank_low, row.fit_seconds, row.microseconds_per_image, row.peak_mib}
-    for record in runs.records():
+    for record in records():
         numbers |= {each.n for each in record.sets.values()}
     for each in judged().scores.context.detectors.values():
         numbers |= {each.fit_seconds, each.microseconds_per_image, each.peak_mib}
@@ -53,7 +58,7 @@ def known_numbers():
     for alpha in (0.1, 0.05, 0.01):
         rates, ways = study.rates(alpha), study.directions(alpha)
         numbers |= {rates.hits.value, rates.errors.value, ways.share, ways.opposite}
-    for made in runs.generated:
+    for made in of_kind(runs, GeneratedStudy):
         numbers |= {each.tau for each in rank_agreements(made)}
         numbers |= {number for each in made.sanity.sets for number in (each.frechet, each.perceptual)}
     return numbers - {None}
@@ -88,11 +93,11 @@ def expected(protocol, what):
     """The rows that a column of the scorecard should hold, from the stored measurements alone."""
     runs = every_kind()
     if protocol == "adversarial":
-        (attack,) = runs.attacks
+        (attack,) = of_kind(runs, Attack)
         return attack.result.measurements.filter(protocol=protocol, metric="auroc", group="shift")
     if protocol == "generated":
         name = re.search(r"AUROC on (.*) ↑", what)[1]
-        (study,) = runs.generated
+        (study,) = of_kind(runs, GeneratedStudy)
         return [r for s in study.results for r in s.measurements.filter(protocol="standard", metric="auroc", set=name)]
     group = "all" if protocol == "human_centric" else "near"
     metric = headline_metrics(protocol)[0]
@@ -105,7 +110,7 @@ def test_the_scorecard_holds_the_measurements_and_all_of_them(page):
         *("standard", "full_spectrum", "human_centric", "cross_validation", "adversarial"),
         *["generated"] * 3,  # one for each network
     ]
-    networks = iter(every_kind().generated[0].networks)
+    networks = iter(of_kind(every_kind(), GeneratedStudy)[0].networks)
     for place, (protocol, what) in enumerate(columns):
         own = {key[1:]: cell for key, cell in cells.items() if key[0] == place}
         if protocol == "cross_validation":
@@ -159,7 +164,7 @@ def test_every_plot_has_its_data_and_every_run_its_record(page):
     kinds = {re.match(r"[a-z]+", name)[0] for name in figures}
     assert {"roc", "scores", "der", "risk", "cost", "rank", "verdict", "budget", "reliability", "estimates"} <= kinds
     (provenance,) = page.all("section", id="provenance")
-    for record in every_kind().records():
+    for record in records():
         for text in (record.id, record.model_fingerprint, record.oodscope_version, *record.environment.values()):
             assert str(text) in provenance.text
     assert page.text.count("plotly") and "MIT License" in provenance.text
@@ -173,11 +178,11 @@ def test_it_asks_for_nothing_from_outside(page):
 
 
 def test_two_runs_of_one_protocol_stand_side_by_side(tmp_path):
-    runs = OpenedRuns(results=(make_result(), judged()))
+    runs = [make_result(), judged()]
     page = read(write_report(runs, tmp_path / "two.html", title="two").read_text(encoding="utf-8"))
     columns, cells = scorecard(page)
     assert [name for name, _ in columns] == ["standard", "standard", "full_spectrum", "full_spectrum", "human_centric"]
-    first, second = (r.measurements.filter(detector="knn", protocol="standard", metric="auroc") for r in runs.results)
+    first, second = (r.measurements.filter(detector="knn", protocol="standard", metric="auroc") for r in runs)
     for place, rows in enumerate((first, second)):
         (row,) = rows.filter(group="near", set="mean")
         assert float(cells[place, "knn", "default"].attributes["data-value"]) == row.value
@@ -187,7 +192,7 @@ def test_two_runs_of_one_protocol_stand_side_by_side(tmp_path):
 
 def test_many_detectors_keep_their_first_tables_whole_and_the_others_short(monkeypatch):
     monkeypatch.setattr(tables, "LARGE", 10)
-    for section in protocol_sections(OpenedRuns(results=(judged(),))):
+    for section in protocol_sections([judged()]):
         first, *others = section.tables
         assert {column.name for column in first.table.columns} - {"mean"}
         for other in others:
@@ -204,14 +209,14 @@ def test_an_unfinished_cross_validation_is_passed_over(tmp_path):
     one_cell_short = type(table())(one_fold.frame.iloc[:-1])
     other_metric = type(table())(frame.assign(metric="aupr_out"))
     for unfinished in (one_fold, one_cell_short, other_metric):
-        runs = OpenedRuns(crossvals=(unfinished,))
+        runs = [crossval(unfinished)]
         page = read(write_report(runs, tmp_path / "begun.html").read_text(encoding="utf-8"))
         ids = {element.attributes.get("id") for element in page.every()}
         assert not ids & {"cross-validation-1", "verdict", "scorecard"} and "provenance" in ids
 
 
 def test_a_study_alone_makes_a_report(tmp_path):
-    for runs in (OpenedRuns(crossvals=(table(),)), OpenedRuns(attacks=every_kind().attacks)):
+    for runs in ([crossval()], list(of_kind(every_kind(), Attack))):
         page = read(write_report(runs, tmp_path / "one.html").read_text(encoding="utf-8"))
         assert len(page.all("article")) == 1 and page.all("h1")[0].text
 
@@ -219,6 +224,6 @@ def test_a_study_alone_makes_a_report(tmp_path):
 def test_one_result_is_a_report_of_one_run(tmp_path):
     one, same = tmp_path / "one.html", tmp_path / "same.html"
     write_report(judged(), one)
-    write_report(OpenedRuns(results=(judged(),)), same)
+    write_report([judged()], same)
     assert one.read_bytes() == same.read_bytes() and isinstance(judged(), Result)
-    assert generated_view(every_kind().generated[0]).record.id in {each.id for each in every_kind().records()}
+    assert generated_view(of_kind(every_kind(), GeneratedStudy)[0]).record.id in {each.id for each in records()}

@@ -8,10 +8,11 @@ import pandas as pd
 import oodscope as oods
 from oodscope.protocols.registry import create_protocol
 from oodscope.results.measurement import Measurements
+from oodscope.results.run import Run
 from oodscope.results.scoretable import ScoreTable
 from oodscope.runs.attack.run import Attack
+from oodscope.runs.crossval.run import CrossValidation, CrossValidationTable
 from oodscope.runs.evaluation.run import Result
-from oodscope.runs.opened import OpenedRuns
 from tests.generation.toys import Shift
 from tests.results.factory import make_record
 from tests.runs.crossval.crossval_factory import make_table
@@ -93,7 +94,13 @@ def table():
     return make_table(("knn", "vim", "gen"), ("auroc",), pairs=5, repetitions=3, folds=4, hold_outs=6)
 
 
+def crossval(draws: CrossValidationTable | None = None) -> CrossValidation:
+    """A cross-validation with this table, or with the one above."""
+    record = make_record("crossval-1", protocols=["cross_validation"])
+    return CrossValidation(table() if draws is None else draws, record)
+
+
 @cache
-def every_kind() -> OpenedRuns:
+def every_kind() -> list[Run]:
     """All of them together."""
-    return OpenedRuns((judged(),), (attack_of(judged()),), (table(),), (study(),))
+    return [judged(), attack_of(judged()), crossval(), study()]

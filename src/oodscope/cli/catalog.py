@@ -25,6 +25,7 @@ from oodscope.metrics.catalog import METRICS
 from oodscope.models.zoo.zoo import MODELS
 from oodscope.protocols.base import Protocol
 from oodscope.report.paper.figure import FIGURES
+from oodscope.results.run import Run
 from oodscope.training.recipe import Recipe
 
 T = TypeVar("T")
@@ -37,6 +38,7 @@ def build_catalog() -> dict[str, dict[str, dict[str, Any]]]:
     return {
         "detectors": _detectors(),
         "protocols": _protocols(),
+        "runs": _runs(),
         "metrics": _metrics(),
         "benchmarks": _benchmarks(),
         "models": _models(),
@@ -67,6 +69,16 @@ def _protocols() -> dict[str, dict[str, Any]]:
     }
 
 
+def _runs() -> dict[str, dict[str, Any]]:
+    return {
+        cls.kind: {
+            "summary": (inspect.getdoc(cls) or "").partition("\n")[0],
+            "target": f"{cls.__module__}:{cls.__name__}",
+        }
+        for cls in _named(oodscope.runs, Run, "kind")  # type: ignore[type-abstract]
+    }
+
+
 def _metrics() -> dict[str, dict[str, Any]]:
     return {
         name: {
@@ -79,14 +91,14 @@ def _metrics() -> dict[str, dict[str, Any]]:
     }
 
 
-def _named(package: ModuleType, base: type[T]) -> list[type[T]]:
+def _named(package: ModuleType, base: type[T], attribute: str = "name") -> list[type[T]]:
     """The classes of a package that derive from ``base`` and have a name of their own, by name."""
     found = {}
     for module in walk_packages(package.__path__, f"{package.__name__}."):
         for cls in vars(import_module(module.name)).values():
             own = inspect.isclass(cls) and cls.__module__ == module.name
-            if own and issubclass(cls, base) and isinstance(vars(cls).get("name"), str):
-                found[vars(cls)["name"]] = cls
+            if own and issubclass(cls, base) and isinstance(vars(cls).get(attribute), str):
+                found[vars(cls)[attribute]] = cls
     return [cls for _, cls in sorted(found.items())]
 
 

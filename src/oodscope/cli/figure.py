@@ -14,7 +14,7 @@ def figure(
     """Draw a figure of a paper from your own runs, ready for print."""
     from oodscope.report.paper.figure import find_figure
     from oodscope.report.paper.style import check_format, write_figure
-    from oodscope.runs.opened import open_runs
+    from oodscope.results.opening import open_runs
 
     wanted = find_figure(name)
     check_format(output)

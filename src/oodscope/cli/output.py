@@ -15,9 +15,9 @@ from oodscope.document.wording import percent
 from oodscope.jobs.run import Finished
 from oodscope.jobs.train import TrainedSeed
 from oodscope.protocols.registry import headline_metrics
-from oodscope.runs.crossval.outcome import CrossValidation
+from oodscope.runs.crossval.run import HEADLINE, CrossValidation
 from oodscope.runs.crossval.study import MetricStudy, study_metric
-from oodscope.runs.crossval.summary import HEADLINE, summary
+from oodscope.runs.crossval.summary import summary
 from oodscope.runs.evaluation.run import Result
 from oodscope.runs.evaluation.seeds import SeedSummary
 from oodscope.runs.models.run import Study
@@ -28,13 +28,13 @@ ALPHA = 0.05
 def show_crossval(outcome: CrossValidation, files: Sequence[Path], as_json: bool) -> None:
     """The mean AUROC of each detector, who leads, how well the folds find the truth, and where the rest was written."""
     if as_json:
-        rows = json.loads(outcome.table.frame.to_json(orient="records"))
+        rows = json.loads(outcome.draws.frame.to_json(orient="records"))
         record = outcome.record.model_dump(mode="json")
         sys.stdout.write(json.dumps({"run": record, "files": [str(path) for path in files], "rows": rows}) + "\n")
         return
     console = Console()
-    study = study_metric(outcome.table, HEADLINE)
-    console.print(summary(outcome.table))
+    study = study_metric(outcome.draws, HEADLINE)
+    console.print(summary(outcome.draws))
     for line in headline(study):
         console.print(line, markup=False, highlight=False)
     for note in outcome.record.notes:

@@ -10,7 +10,7 @@ def report(
     runs: Annotated[
         list[Path],
         typer.Argument(
-            help="Folders of evaluations, attacks, cross-validations and generated sets, or one that holds several."
+            help="Folders of runs of any kind (evaluations, attacks, studies, audits), or one that holds several."
         ),
     ],
     output: Annotated[Path, typer.Option(help="The HTML file to write.")] = Path("report.html"),
@@ -22,7 +22,7 @@ def report(
     """
     from oodscope.base.errors import OodscopeError
     from oodscope.report.page.page import write_report
-    from oodscope.runs.opened import open_runs
+    from oodscope.results.opening import open_runs
 
     if output.suffix.lower() not in (".html", ".htm"):
         raise OodscopeError(f"{output}: the report is an HTML file; give it a name such as report.html")

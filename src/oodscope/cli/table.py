@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from oodscope.base.errors import OodscopeError, UnknownNameError
+from oodscope.base.errors import OodscopeError
 
 if TYPE_CHECKING:
     from oodscope.document.table import Table
@@ -25,7 +25,7 @@ def table(
     format: Annotated[str, typer.Option(help="rich, markdown, csv, json, latex or html.")] = "rich",
     sheet: Annotated[
         str,
-        typer.Option(help="Which table of a study, such as p-values or calibration; its first unless given."),
+        typer.Option(help="Which table of the run, such as p-values or calibration; its first unless given."),
     ] = "",
     as_seeds: Annotated[
         bool, typer.Option("--as-seeds", help="Several folders are runs of one recipe: show their mean and spread.")
@@ -33,11 +33,11 @@ def table(
 ) -> None:
     """Print the table of one run, or of the seeds of one recipe: detectors by sets, with intervals.
 
-    Runs of crossval, attack and generate have tables of their own kind, in the same formats.
+    Every kind of run has tables of its own, in the same formats.
     """
-    from oodscope.cli.run_tables import tables_of
     from oodscope.document.formats import format_of
     from oodscope.protocols.arrange import pivot
+    from oodscope.results.opening import open_run
     from oodscope.results.store.store import ResultStore
     from oodscope.runs.evaluation.run import Result
     from oodscope.runs.evaluation.seeds import over_seeds
@@ -52,10 +52,9 @@ def table(
         raise OodscopeError("a table is of one run; several are seeds (--as-seeds) or rivals (oodscope compare)")
     run = runs[0] if runs else ""
     if Path(run).is_dir() and run:
-        found = tables_of(run, protocol, metric)
-        if sheet and sheet not in found:
-            raise UnknownNameError("sheet", sheet, found, f"This run has: {', '.join(found)}")
-        print_table(found[sheet] if sheet else next(iter(found.values())), format)
+        if sheet and protocol:
+            raise OodscopeError("--sheet and --protocol both name a table of the run; give one of them")
+        print_table(open_run(run).table(sheet or protocol or None, metric or None), format)
         return
     if sheet:
         raise OodscopeError("--sheet is for the tables of a study; name its folder")

@@ -1,10 +1,11 @@
 """Trial: one protocol in one run, reduced to the number by which it ranks detectors."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from oodscope.document.chapter import anchor_of
 from oodscope.document.number import Number
-from oodscope.document.wording import places
+from oodscope.document.wording import TRACKS, places
 from oodscope.metrics.metric import Tuning
 
 PAIRED = "paired tests of all pairs at once"
@@ -45,7 +46,7 @@ class Trial:
     arrow : ``↑`` where more is better, ``↓`` where less is.
     entries : best first within each tuning track.
     ranked_by : what the ranks of the entries rest on.
-    anchor : the section of the page that tells more.
+    anchor : the section of its run's chapter with the details.
     model : fingerprint of the network, where there is one and it is known.
     """
 
@@ -74,6 +75,41 @@ class Trial:
     def tied(self, tuning: Tuning) -> list[Entry]:
         """Those of a track, beside its leader, whose rank may be the first: the lead over them may be noise."""
         return [entry for entry in self.track(tuning)[1:] if entry.cell.rank is not None and entry.cell.rank[0] == 1]
+
+
+def make_trial(
+    protocol: str,
+    where: str,
+    what: str,
+    entries: Sequence[Entry],
+    *,
+    higher: bool,
+    measured: str = PAIRED,
+    model: str = "",
+) -> Trial:
+    """A trial from entries in any order, with what their ranks rest on.
+
+    Parameters
+    ----------
+    higher : whether more is better.
+    measured : the test behind the ranks of the entries, where all of them bring one.
+    """
+    sure = all(entry.cell.interval for entry in entries)
+    ranked = all(entry.cell.rank is not None for entry in entries)
+    ranked_by = measured if ranked else APART if sure else BY_VALUE
+    ordered = in_order(entries, higher)
+    return Trial(protocol, where, what, "↑" if higher else "↓", ordered, ranked_by, anchor_of(protocol), model)
+
+
+def leaders(trials: Iterable[Trial]) -> str:
+    """Who leads each tuning track of each trial, as one sentence; empty without trials."""
+    parts = [
+        f"{track[0].detector} leads {trial.protocol.replace('_', ' ')} ({trial.what} {track[0].cell.number})"
+        for trial in trials
+        for tuning in TRACKS
+        if (track := trial.track(tuning))
+    ]
+    return f"{'; '.join(parts)}." if parts else ""
 
 
 def in_order(entries: Sequence[Entry], higher: bool) -> tuple[Entry, ...]:

@@ -26,8 +26,8 @@ from oodscope.runs.crossval.draws import Pair
 from oodscope.runs.crossval.engine import cross_validate
 from oodscope.runs.crossval.frozen import FrozenEmbeddings
 from oodscope.runs.crossval.networks import FineTuning, FullTraining
-from oodscope.runs.crossval.outcome import CrossValidation
 from oodscope.runs.crossval.plan import CrossValidationPlan
+from oodscope.runs.crossval.run import CrossValidation
 from oodscope.runs.crossval.trainer import Trainer
 from oodscope.training.heads.recipe import HeadRecipe
 from oodscope.training.methods.cross_entropy import CrossEntropy
@@ -110,7 +110,7 @@ def execute_crossval(job: CrossvalJob, progress: Progress) -> tuple[CrossValidat
             allow_leak=job.allow_leak,
             progress=sink,
         )
-    return outcome, write_crossval(outcome.table, job.output)
+    return outcome, write_crossval(outcome.draws, job.output)
 
 
 def _pairs(job: CrossvalJob, progress: Progress) -> tuple[list[Pair], Preprocess | None]:

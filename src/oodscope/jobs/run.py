@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from oodscope.deploy.scorer import Scorer
     from oodscope.jobs.train import TrainedSeed
     from oodscope.runs.attack.run import Attack
-    from oodscope.runs.crossval.outcome import CrossValidation
+    from oodscope.runs.crossval.run import CrossValidation
     from oodscope.runs.evaluation.run import Result
     from oodscope.runs.evaluation.seeds import SeedSummary
     from oodscope.runs.models.run import Study

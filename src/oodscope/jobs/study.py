@@ -68,7 +68,10 @@ def read_study(declared: Mapping[str, Any], where: str, folder: Path = Path()) -
 
 
 def execute_study(jobs: list[StudyJob], output: Path, progress: Progress) -> tuple[Study, list[Path]]:
-    """Evaluate every model that is not done yet; the study, and the files that tell of it."""
+    """Evaluate every model that is not done yet; the study, and the files that were written.
+
+    The evaluations lie in ``output``, the study itself in its folder ``study``.
+    """
     from oodscope.report.paper.study import write_study_figures
 
     for each in jobs:
@@ -83,6 +86,7 @@ def execute_study(jobs: list[StudyJob], output: Path, progress: Progress) -> tup
             write_text(output / "study.json", json.dumps(done, indent=1) + "\n")
         members.append(StudyMember(each.model, Result.load(folder).measurements))
     study = Study(members)
+    study.save(output / "study")
     with atomic_path(output / "study.csv") as temporary:
         study.to_dataframe().to_csv(temporary, index=False, lineterminator="\n")
     write_text(output / "study.md", study.table().render("markdown"))

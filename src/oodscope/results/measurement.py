@@ -5,12 +5,15 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
+from pathlib import Path
 from typing import Any, get_args, overload
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from oodscope.base.errors import DataError, OodscopeError, did_you_mean
+from oodscope.base.files import atomic_path
 from oodscope.base.hashing import canonical_json
 from oodscope.metrics.metric import Tuning
 
@@ -92,6 +95,7 @@ class Measurement:
         return f"{self.metric} of {self.detector or 'the classifier'} on {self.set} ({self.protocol})"
 
 
+FILE = "measurements.parquet"
 COLUMNS = tuple(f.name for f in fields(Measurement))
 FLOATS = (
     *("value", "low", "high", "level", "class_low", "class_high"),
@@ -149,6 +153,23 @@ class Measurements(Sequence[Measurement]):
         columns |= {name: pd.array(columns[name], dtype="Int64") for name in COUNTS}
         columns |= {name: np.array(columns[name], dtype=np.float64) for name in FLOATS}
         return pd.DataFrame(columns)
+
+    def save(self, folder: Path) -> str:
+        """Write them as Parquet, and as CSV for people; the name of the file that ``load`` reads."""
+        frame = self.to_dataframe()
+        with atomic_path(folder / FILE) as temporary:
+            frame.to_parquet(temporary, compression="zstd", index=False)
+        with atomic_path(folder / "measurements.csv") as temporary:
+            frame.to_csv(temporary, index=False)
+        return FILE
+
+    @classmethod
+    def load(cls, folder: Path) -> "Measurements":
+        """Read what ``save`` wrote."""
+        try:
+            return cls.from_dataframe(pd.read_parquet(folder / FILE, partitioning=None))
+        except (pa.ArrowException, OodscopeError) as error:
+            raise DataError(f"{folder / FILE}: {error}") from error
 
     def filter(self, **equals: Any) -> "Measurements":
         """Those whose fields equal all the given values: ``filter(metric="auroc", group="near")``."""

@@ -55,6 +55,10 @@ class RunRecord(StrictModel):
     costs : seconds, passes, memory; free keys.
     labels : what a study says of the model beside its name, such as its family (see ``StudyModel``); free keys.
     forward_images : how many images went through the network; ``None`` if nobody counted.
+    parts : ids of the runs that this one was made of, such as the evaluations of a study of models.
+
+    A run may have no benchmark, no model and no protocol (an audit has no model, a training no benchmark): what does
+    not apply stays empty.
     """
 
     model_config = ConfigDict(strict=True, protected_namespaces=())  # fields here may begin with "model_"
@@ -62,28 +66,29 @@ class RunRecord(StrictModel):
     id: str = Field(min_length=1)
     created: str
     oodscope_version: str
-    benchmark: str
-    benchmark_version: str
-    sets: dict[str, SetRecord]
-    model: str
-    model_fingerprint: str
-    transform: str
-    head: str
+    benchmark: str = ""
+    benchmark_version: str = ""
+    sets: dict[str, SetRecord] = Field(default_factory=dict)
+    model: str = ""
+    model_fingerprint: str = ""
+    transform: str = ""
+    head: str = ""
     preprocess: dict[str, Any] | None = None
     architecture: str = ""
     head_path: str = ""
     trained_on: list[str] = Field(default_factory=list)
     pretrained_on: list[str] = Field(default_factory=list)
-    seed: int
-    precision: str
-    device: str
-    environment: dict[str, str | int]
-    protocols: list[str] = Field(min_length=1)
+    seed: int = 0
+    precision: str = ""
+    device: str = ""
+    environment: dict[str, str | int] = Field(default_factory=dict)
+    protocols: list[str] = Field(default_factory=list)
     skipped: dict[str, str] = Field(default_factory=dict)
     notes: list[str] = Field(default_factory=list)
     costs: dict[str, Any] = Field(default_factory=dict)
     labels: dict[str, Any] = Field(default_factory=dict)
     forward_images: int | None = None
+    parts: list[str] = Field(default_factory=list)
 
     @field_validator("created")
     @classmethod

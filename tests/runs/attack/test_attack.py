@@ -321,7 +321,7 @@ class TestRefused:
 
     def test_an_ordinary_result_is_no_attack(self, tmp_path):
         result = oods.evaluate(classifier(), benchmark(), ["msp"], store=oods.ActivationStore(tmp_path / "store"))
-        with pytest.raises(DataError, match="not of an attack"):
+        with pytest.raises(DataError, match="a run of kind .evaluation., where one of kind .attack. is needed"):
             Attack.load(result.save(tmp_path / "run"))
 
 

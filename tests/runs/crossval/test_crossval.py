@@ -53,7 +53,7 @@ def test_a_cell_is_what_a_slow_reader_of_the_paper_computes(tmp_path):
     pair = Pair(known(), strange())
     plan = CrossValidationPlan(folds=3, repetitions=2, hold_outs=0, detectors=("ebo", "mds"), seed=7)
     frozen = FrozenEmbeddings(classifier(), HEADS, at_once=1)
-    frame = cross_validate(plan, [pair], frozen, folder=tmp_path).table.frame
+    frame = cross_validate(plan, [pair], frozen, folder=tmp_path).draws.frame
     fold = fold_sets(pair.id_set, pair.ood_set, FoldPlan(folds=3, seed=7)).folds(1)[2]
     embed = {
         images.name: classifier().forward(classifier().prepare(images.pictures(np.arange(len(images))))).features
@@ -88,7 +88,7 @@ def test_a_cell_is_what_a_slow_reader_of_the_paper_computes(tmp_path):
 
 
 def test_every_draw_has_every_cell(tmp_path):
-    table = run(tmp_path).table
+    table = run(tmp_path).draws
     assert len(table.cells) == 6
     assert table.folds("auroc").shape == (1, 3, 2, 6)
     assert table.hold_outs("auroc").shape == (2, 2, 6)
@@ -127,7 +127,7 @@ def test_only_rows_of_the_draw_are_seen(tmp_path):
 
 def test_without_outlier_exposure_nothing_is_exposed(tmp_path):
     trainer = RecordingTrainer()
-    table = run(tmp_path, PLAN.model_copy(update={"outlier_exposure": False}), trainer).table
+    table = run(tmp_path, PLAN.model_copy(update={"outlier_exposure": False}), trainer).draws
     assert {cell.training for cell in table.cells} == {"plain"}
     assert not trainer.calls("expose")
 
@@ -146,7 +146,7 @@ def test_every_draw_trains_with_a_seed_of_its_own(tmp_path):
 def test_the_crossed_design_crosses(tmp_path):
     plan = CrossValidationPlan(folds=3, repetitions=0, hold_outs=0, variance_design=(2, 2, 2), detectors=("msp",))
     trainer = RecordingTrainer(at_once=1)
-    table = run(tmp_path, plan, trainer, [Pair(known(), strange())]).table
+    table = run(tmp_path, plan, trainer, [Pair(known(), strange())]).draws
     rows = table.crossed("auroc")
     assert len(rows) == 2 * 8
     assert len(rows[["id_draw", "ood_draw", "training_seed"]].drop_duplicates()) == 8
@@ -165,7 +165,7 @@ def test_classes_that_do_not_occur_get_no_logit(tmp_path):
     plan = CrossValidationPlan(folds=3, repetitions=1, hold_outs=0, detectors=("klm",))
     trainer = FrozenEmbeddings(classifier(), HEADS)
     outcome = cross_validate(plan, [Pair(part, strange())], trainer, folder=tmp_path)
-    assert outcome.table.metadata["sets"]["known"] == {"images": 60, "classes": 3}
+    assert outcome.draws.metadata["sets"]["known"] == {"images": 60, "classes": 3}
 
 
 def test_strata_reach_every_fold(tmp_path):
@@ -199,7 +199,7 @@ def test_a_stratum_that_misses_a_fold_is_noted_or_refused(tmp_path):
 def test_a_finished_study_is_read_back(tmp_path):
     first, again = run(tmp_path), RecordingTrainer()
     second = run(tmp_path, trainer=again)
-    assert second.table.frame.equals(first.table.frame)
+    assert second.draws.frame.equals(first.draws.frame)
     assert again.log == []
 
 
@@ -210,7 +210,7 @@ def test_lost_and_rotten_records_are_made_again(tmp_path):
     cells[1].write_bytes(cells[1].read_bytes()[:-40])
     cells[2].write_bytes(cells[2].read_bytes().replace(b"0.", b"1.", 1))
     trainer = RecordingTrainer()
-    assert run(tmp_path, trainer=trainer).table.frame.equals(first.table.frame)
+    assert run(tmp_path, trainer=trainer).draws.frame.equals(first.draws.frame)
     seeds = {call[1] for call in trainer.calls("score")}
     assert len(seeds) == len({path.name.rpartition("-")[0] for path in cells[:3]})
 
@@ -218,11 +218,11 @@ def test_lost_and_rotten_records_are_made_again(tmp_path):
 def test_a_record_of_another_plan_does_not_count(tmp_path):
     run(tmp_path / "first")
     other = PLAN.model_copy(update={"seed": 1})
-    before = run(tmp_path / "second", other).table.frame
+    before = run(tmp_path / "second", other).draws.frame
     stray = next((tmp_path / "first" / "cells").iterdir())
     (tmp_path / "second" / "cells" / stray.name).write_bytes(stray.read_bytes())
     trainer = RecordingTrainer()
-    assert run(tmp_path / "second", other, trainer).table.frame.equals(before)
+    assert run(tmp_path / "second", other, trainer).draws.frame.equals(before)
     assert trainer.calls("train")
 
 
@@ -233,7 +233,7 @@ def test_time_that_is_up_leaves_whole_draws(tmp_path):
     assert "stopped before 9 draws" in part.record.notes[-1]
     rest = run(tmp_path / "part")
     assert rest.unfinished == 0
-    assert rest.table.frame.equals(whole.table.frame)
+    assert rest.draws.frame.equals(whole.draws.frame)
 
 
 def test_another_plan_is_not_mixed_in(tmp_path):
@@ -288,7 +288,7 @@ def test_killed_at_random_moments_it_ends_with_the_same_numbers(tmp_path):
     finish(start(folder))
     plan = CrossValidationPlan(folds=3, repetitions=2, hold_outs=3, detectors=("ebo", "mds", "klm"))
     trainer = FrozenEmbeddings(classifier(), HeadRecipe(hidden=16, epochs=4, batch_size=16), at_once=4)
-    whole = cross_validate(plan, pairs(), trainer, folder=tmp_path / "whole").table.frame
+    whole = cross_validate(plan, pairs(), trainer, folder=tmp_path / "whole").draws.frame
     assert CrossValidationTable.load(folder).frame.equals(whole)
 
 
@@ -304,9 +304,9 @@ def test_whole_networks_are_trained_per_fold(tmp_path):
 
     trainer = FullTraining(build, recipe, TRANSFORM, name="small_cnn", device="cpu")
     outcome = cross_validate(plan, [Pair(known(count=40), strange(count=24, classes=4))], trainer, folder=tmp_path)
-    assert outcome.table.folds("auroc").shape == (1, 2, 2, 2)
+    assert outcome.draws.folds("auroc").shape == (1, 2, 2, 2)
     assert outcome.record.model == "small_cnn"
-    values = outcome.table.frame.query("metric == 'auroc'").set_index(["training", "fold", "detector"])["value"]
+    values = outcome.draws.frame.query("metric == 'auroc'").set_index(["training", "fold", "detector"])["value"]
     assert (values["plain"] != values["outlier_exposure"]).any()
 
 
@@ -316,10 +316,10 @@ def test_a_pretrained_network_is_adapted_per_fold(tmp_path):
     plan = CrossValidationPlan(folds=2, repetitions=1, hold_outs=0, detectors=("mds",), outlier_exposure=False)
     trainer = FineTuning(start, FineTune(epochs=1, batch_size=20, hidden=8))
     pair = Pair(known(count=40), strange(count=24, classes=4))
-    first = cross_validate(plan, [pair], trainer, folder=tmp_path / "a").table.frame
+    first = cross_validate(plan, [pair], trainer, folder=tmp_path / "a").draws.frame
     assert all(torch.equal(value, before[name]) for name, value in start.model.state_dict().items())
     again = FineTuning(classifier(seed=0), FineTune(epochs=1, batch_size=20, hidden=8))
-    assert cross_validate(plan, [pair], again, folder=tmp_path / "b").table.frame.equals(first)
+    assert cross_validate(plan, [pair], again, folder=tmp_path / "b").draws.frame.equals(first)
 
 
 def test_fine_tuning_wants_pixels():
@@ -345,9 +345,9 @@ def test_a_network_that_has_seen_the_folds_is_refused(tmp_path, history, words):
         run(tmp_path / "refused", trainer=leaky)
     assert leaky.log == []
     outcome = run(tmp_path / "allowed", trainer=leaky, allow_leak=True)
-    assert words in outcome.table.metadata["leak"][0]
+    assert words in outcome.draws.metadata["leak"][0]
     assert outcome.record.notes[0].startswith("LEAK: ")
-    assert words in json.loads((tmp_path / "allowed" / "run.json").read_text())["notes"][0]
+    assert words in json.loads((tmp_path / "allowed" / "run.json").read_text())["record"]["notes"][0]
 
 
 def test_a_pretraining_that_knows_outliers_is_flagged_and_one_that_knows_id_refused(tmp_path):
@@ -356,8 +356,8 @@ def test_a_pretraining_that_knows_outliers_is_flagged_and_one_that_knows_id_refu
     outcome = run(
         tmp_path / "a", trainer=RecordingTrainer(classifier=knowing), given=[Pair(known(), tiny), *pairs()[1:]]
     )
-    assert outcome.table.metadata["exposure"] == {"known/tinyimagenet_val": "tinyimagenet_val: pretraining:imagenet1k"}
-    assert outcome.table.metadata["leak"] == []
+    assert outcome.draws.metadata["exposure"] == {"known/tinyimagenet_val": "tinyimagenet_val: pretraining:imagenet1k"}
+    assert outcome.draws.metadata["leak"] == []
     with pytest.raises(DataError, match="knows the classes of tinyimagenet"):
         given = [Pair(known("tinyimagenet"), strange())]
         run(tmp_path / "b", trainer=RecordingTrainer(classifier=knowing), given=given)
@@ -369,8 +369,8 @@ def test_web_images_may_be_anything_and_numbers_name_no_class(tmp_path):
     counted = ImageSet("known", known().source, known().labels, [str(c) for c in range(4)])
     network = classifier(trained_on=[numbered], pretrained_on=["laion"])
     outcome = run(tmp_path, trainer=RecordingTrainer(classifier=network), given=[Pair(counted, strange())])
-    assert outcome.table.metadata["leak"] == []
-    assert "web images" in outcome.table.metadata["exposure"]["known/strange"]
+    assert outcome.draws.metadata["leak"] == []
+    assert "web images" in outcome.draws.metadata["exposure"]["known/strange"]
 
 
 def test_a_training_set_that_nobody_knows_is_a_misspelling(tmp_path):
@@ -463,7 +463,7 @@ def test_an_accelerator_finds_the_same(tmp_path):
     tables = {
         device: cross_validate(
             plan, pairs(), FrozenEmbeddings(classifier(device=device), HEADS, at_once=3), folder=tmp_path / device
-        ).table
+        ).draws
         for device in ("cpu", "cuda")
     }
     for metric in ("auroc", "aupr_in", "accuracy_at_90_id_kept"):

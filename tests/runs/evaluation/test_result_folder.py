@@ -86,8 +86,8 @@ def test_the_time_of_a_run_must_be_in_utc(created):
 def test_a_record_is_strict():
     with pytest.raises(ValidationError):
         make_record(seed="0")
-    with pytest.raises(ValidationError):
-        make_record(protocols=[])
+    with pytest.raises(DataError, match="names no protocol"):
+        Result(make_record(protocols=[]), make_result().measurements, make_result().scores)
     with pytest.raises(ValidationError, match="frozen"):
         make_record().seed = 1
 

@@ -280,8 +280,8 @@ def test_a_saved_study_is_the_same_study(done, tmp_path):
         assert (again.samples[name].judged == sample.judged).all()
     assert again.samples[NEAR].originals is None
     assert (again.samples[SHIFTED].originals == 255 - done.samples[SHIFTED].images).all()
-    (tmp_path / "study" / "generated.json").unlink()
-    with pytest.raises(oods.OodscopeError, match="not a finished study"):
+    (tmp_path / "study" / "run.json").unlink()
+    with pytest.raises(oods.OodscopeError, match="no finished result here"):
         GeneratedStudy.load(tmp_path / "study")
 
 

@@ -29,8 +29,6 @@ def demo(
     Needs no data and no download. Interrupted, it goes on where it stopped; a second run uses what the
     first one cached.
     """
-    from dataclasses import replace
-
     from oodscope.base.errors import DataError
     from oodscope.cli.demo.generated import judge_recombined
     from oodscope.cli.output import show
@@ -40,7 +38,7 @@ def demo(
     from oodscope.jobs.run import find_job
     from oodscope.jobs.task import Task
     from oodscope.report.page.page import write_report
-    from oodscope.runs.opened import OpenedRuns
+    from oodscope.results.run import Run
 
     job = read_job(find_job("demo"))
     update: dict[str, object] = {"output": str(output), "images_per_class": images_per_class}
@@ -49,18 +47,19 @@ def demo(
         update["model"] = job.model.model_copy(update={"train": stages})
     job = job.model_copy(update=update)
     result, folder = execute(job, ConsoleProgress())
-    shown, runs, links = [(result, folder)], OpenedRuns(results=(result,)), {}
+    shown, links = [(result, folder)], {}
+    runs: list[Run] = [result]
     if with_attack:
         shared = {key: getattr(job, key) for key in Task.model_fields}
         few = AttackJob.model_validate({**shared, "detectors": ATTACKED, "attack": ATTACK})
         found, place = execute_attack(few, ConsoleProgress())
         shown.append((found.result, place))
-        runs = replace(runs, attacks=(found,))
+        runs.append(found)
         links["All worst outliers"] = (place.relative_to(output) / "report.html").as_posix()
     if with_generated:
         try:
             study, place = judge_recombined(job, ConsoleProgress())
-            runs = replace(runs, generated=(study,))
+            runs.append(study)
             links["All of the generated set"] = (place.relative_to(output) / "report.html").as_posix()
         except DataError as error:  # of few images an ensemble learns too little to disagree about others
             typer.echo(f"no generated set: {error}", err=True)

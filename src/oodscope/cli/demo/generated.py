@@ -22,6 +22,7 @@ from oodscope.jobs.task import make_detectors
 from oodscope.metrics.generated.information import Window
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.report.page.generated import write_generated_study
+from oodscope.results.runfile import RECORD
 from oodscope.runs.evaluation.evaluate import evaluate
 from oodscope.runs.generated.checking import GeneratedChecks
 from oodscope.runs.generated.judging import judge_generated
@@ -64,7 +65,7 @@ def judge_recombined(job: Job, progress: Progress) -> tuple[GeneratedStudy, Path
     names = detectors if isinstance(detectors, str) else [each.id for each in detectors]
     identity = fingerprint(wider.version, classifier.fingerprint, names, job.seed)
     folder = home / f"judged-{identity[:12]}"
-    if (folder / "generated.json").exists():
+    if (folder / RECORD).exists():
         return GeneratedStudy.load(folder), folder
     result = evaluate(
         classifier, wider, detectors, batch_size=job.batch_size, seed=job.seed, recipe=recipe, progress=progress

@@ -23,6 +23,7 @@ from oodscope.leaderboard.verify.describing import (
     describe_thresholds,
 )
 from oodscope.leaderboard.verify.examining import protocol_versions
+from oodscope.results.runfile import read_runfile
 from oodscope.results.scoretable import COLUMNS, ScoreTable
 from oodscope.runs.attack.run import Attack, SearchedPair
 from oodscope.runs.evaluation.run import Result
@@ -91,7 +92,7 @@ def one_detector(scores: ScoreTable, detector: str) -> ScoreTable:
 
 
 def _open(run: Path) -> tuple[Result, Sequence[SearchedPair]]:
-    if (run / "attack.json").is_file():
+    if read_runfile(run).kind == Attack.kind:
         attack = Attack.load(run)
         return attack.result, attack.searches
     return Result.load(run), ()

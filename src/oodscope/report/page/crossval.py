@@ -63,7 +63,7 @@ def write_crossval(
     studies = [study_metric(table, name, test=test, auto_parametric=auto_parametric) for name in measured]
     places = positions_of(table.detectors)
     parts = [metric_part(study, variance_table(table, study.metric), places) for study in studies]
-    overall = list(overall_sheets(studies))
+    overall = list(sheets.overall_sheets(studies))
     written = [folder / "crossval.html"]
     write_text(written[0], render_plotted("crossval.html", crossval=crossval_view(table, parts, overall)))
     for sheet in overall:
@@ -100,14 +100,6 @@ def _write_sheet(sheet: Table, folder: Path) -> list[Path]:
     return written
 
 
-def overall_sheets(studies: Sequence[MetricStudy]) -> Iterator[Table]:
-    """Whether cross-validation finds what the truth shows; none where either is missing or cells are few."""
-    first = studies[0]
-    if first.testable and first.has_truth and first.has_folds:
-        yield from (sheets.rates(studies, alpha) for alpha in sheets.ALPHAS)
-        yield sheets.against_truth(studies)
-
-
 def metric_part(
     study: MetricStudy, variance: pd.DataFrame, positions: Mapping[str, int], *, pairs: bool = True, run: int = 0
 ) -> MetricPart:
@@ -120,35 +112,9 @@ def metric_part(
     run : the number of the study on a page that shows several; 0 on a page of its own.
     """
     told = METRICS[study.metric]
-    tables = list(metric_sheets(study) if pairs else _by_cell(study))
+    tables = list(sheets.metric_sheets(study) if pairs else sheets.cell_sheets(study))
     figures = list(_figures(study, variance, positions))
     return MetricPart(study, told, tables, numbered(figures, run) if run else figures, variance)
-
-
-def metric_sheets(study: MetricStudy) -> Iterator[Table]:
-    """Every table of one metric that the study is large enough for: of cells first, then of pairs of detectors."""
-    yield from _by_cell(study)
-    yield from _by_pair(study)
-
-
-def _by_cell(study: MetricStudy) -> Iterator[Table]:
-    if study.has_truth:
-        yield sheets.truth(study)
-        if len(study.hold_outs) > 1:
-            yield sheets.truth_errors(study)
-    if study.has_folds:
-        yield sheets.cross_validated(study)
-
-
-def _by_pair(study: MetricStudy) -> Iterator[Table]:
-    if study.has_truth and study.testable:
-        yield sheets.p_values(study)
-        yield from sheets.corrected_p_values(study)
-    if study.has_truth and study.has_folds and study.testable:
-        yield from (sheets.counts(study, alpha) for alpha in sheets.ALPHAS)
-        yield sheets.against_truth_p(study)
-    if study.has_folds and len(study.detectors) > 1:
-        yield sheets.wins(study)
 
 
 def _figures(study: MetricStudy, variance: pd.DataFrame, positions: Mapping[str, int]) -> Iterator[Figure]:

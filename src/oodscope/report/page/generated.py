@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from oodscope.base.files import write_text
+from oodscope.document.claim import Claim
 from oodscope.document.figure import Figure
 from oodscope.document.formats import FORMATS
 from oodscope.document.table import Table
 from oodscope.report.page.figures import numbered
 from oodscope.report.page.templating import data_uri, render_plotted
 from oodscope.results.record import RunRecord
-from oodscope.runs.generated.claims import Claim, claims
+from oodscope.runs.generated.claims import claims
 from oodscope.runs.generated.figures import (
     confusion,
     information_histograms,

@@ -1,7 +1,7 @@
 """The report: one HTML file that needs nothing but a browser."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -10,9 +10,11 @@ from markupsafe import Markup
 
 from oodscope.base.files import write_text
 from oodscope.base.hashing import canonical_json
-from oodscope.document.figure import Figure, positions_of
+from oodscope.document.chapter import Block, Chapter, anchor_of
+from oodscope.document.figure import Figure, figure_name, positions_of
+from oodscope.protocols.registry import in_order
 from oodscope.report.page.attack import AttackView, attack_view
-from oodscope.report.page.crossval import CrossvalView, crossval_view, metric_part, overall_sheets
+from oodscope.report.page.crossval import CrossvalView, crossval_view, metric_part
 from oodscope.report.page.figures import (
     FEW,
     PlotGroup,
@@ -22,19 +24,24 @@ from oodscope.report.page.figures import (
 )
 from oodscope.report.page.gallery import picture_rules, render_gallery
 from oodscope.report.page.generated import GeneratedView, generated_view
+from oodscope.report.page.placing import TEMPLATES, numbered_runs, ordered, place, placed_trials
 from oodscope.report.page.scorecard import scorecard
 from oodscope.report.page.tables import protocol_sections
-from oodscope.report.page.templating import render_plotted
-from oodscope.report.page.trials import CROSSVAL_METRIC, finished_study, section, trials
+from oodscope.report.page.templating import data_uri, render_plotted
 from oodscope.report.page.verdict import verdicts
+from oodscope.results.opening import of_kind
 from oodscope.results.record import RunRecord
+from oodscope.results.run import Run
 from oodscope.runs.attack.run import PROTOCOL as ATTACK
 from oodscope.runs.attack.run import Attack
-from oodscope.runs.crossval.run import CrossValidationTable
+from oodscope.runs.crossval.run import HEADLINE, CrossValidation
+from oodscope.runs.crossval.run import PROTOCOL as CROSSVAL
+from oodscope.runs.crossval.sheets import overall_sheets
 from oodscope.runs.crossval.study import variance_table
+from oodscope.runs.crossval.trials import finished_study
 from oodscope.runs.evaluation.run import Result
 from oodscope.runs.generated.run import PROTOCOL as GENERATED
-from oodscope.runs.opened import CROSS_VALIDATION, OpenedRuns
+from oodscope.runs.generated.run import GeneratedStudy
 
 
 @dataclass(frozen=True)
@@ -51,7 +58,7 @@ class ResultChapter:
 
 
 @dataclass(frozen=True)
-class Chapter:
+class StudyChapter:
     """A study that has a page of its own, in short: what its partial templates show, and its plots."""
 
     anchor: str
@@ -60,9 +67,11 @@ class Chapter:
 
 
 def write_report(
-    runs: Result | OpenedRuns, path: Path | str, *, title: str | None = None, links: Mapping[str, str] | None = None
+    runs: Run | Sequence[Run], path: Path | str, *, title: str | None = None, links: Mapping[str, str] | None = None
 ) -> Path:
-    """Write the report of one run, or of runs of every kind, to ``path``.
+    """Write the report of one run, or of runs of every kind, to ``path``::
+
+        oods.write_report(oods.open_runs("runs"), "report.html")
 
     The file holds everything it shows (plots as data, the scripts that draw and sort, styles, pictures) and asks no
     network for anything. Every number comes from measurements or tables of the runs, every plot from their scores.
@@ -77,43 +86,58 @@ def write_report(
     return path
 
 
-def render(runs: Result | OpenedRuns, title: str | None = None, links: Mapping[str, str] = MappingProxyType({})) -> str:
+def render(runs: Run | Sequence[Run], title: str | None = None, links: Mapping[str, str] = MappingProxyType({})) -> str:
     """The page as text."""
-    opened = OpenedRuns(results=(runs,)) if isinstance(runs, Result) else runs
-    found = trials(opened)
-    places = _positions(opened)
+    opened = [runs] if isinstance(runs, Run) else list(runs)
+    trials = placed_trials(opened)
+    positions = _positions(opened)
     return render_plotted(
         "report.html",
         "sort.js",
         "filter.js",
-        filters={"settings": _settings},
+        filters={"settings": _settings, "block": _block_kind, "picture": data_uri},
         title=title or _title(opened),
         links=links,
-        runs=opened,
-        records=opened.records(),
-        verdicts=verdicts(opened, found),
-        card=scorecard(found),
+        protocols=in_order(name for run in opened for name in run.record.protocols),
+        records=[record for run, _ in ordered(opened) for record in run.records()],
+        verdicts=verdicts(opened, trials),
+        card=scorecard(trials),
         sections=protocol_sections(opened),
-        chapters=[_result_chapter(result, number, places) for number, result in enumerate(opened.results, 1)],
-        crossvals=list(_crossvals(opened.crossvals, places)),
-        attacks=[_attack(attack, number, places) for number, attack in enumerate(opened.attacks, 1)],
+        chapters=[_result_chapter(each, number, positions) for number, each in enumerate(of_kind(opened, Result), 1)],
+        crossvals=list(_crossvals(of_kind(opened, CrossValidation), positions)),
+        attacks=[_attack(each, number, positions) for number, each in enumerate(of_kind(opened, Attack), 1)],
         studies=[
-            Chapter(section(GENERATED, number), generated_view(study, number), [])
-            for number, study in enumerate(opened.generated, 1)
+            StudyChapter(f"{anchor_of(GENERATED)}-{number}", generated_view(study, number), [])
+            for number, study in enumerate(of_kind(opened, GeneratedStudy), 1)
         ],
+        others=[_chapter(run, number) for run, number in numbered_runs(opened) if run.kind not in TEMPLATES],
     )
 
 
-def _positions(runs: OpenedRuns) -> dict[str, int]:
+def _chapter(run: Run, number: int) -> Chapter:
+    """A chapter by its blocks, under ids that no other run has on the page."""
+    chapter = run.chapter()
+    blocks = (
+        replace(each, name=figure_name(each.name, run.kind, str(number))) if isinstance(each, Figure) else each
+        for each in chapter.blocks
+    )
+    return replace(chapter, anchor=place(run, number, chapter.anchor), blocks=tuple(blocks))
+
+
+def _block_kind(block: Block) -> str:
+    return type(block).__name__.lower()
+
+
+def _positions(runs: Sequence[Run]) -> dict[str, int]:
     """One position for each detector of the page, whichever run it is in: first come, first served."""
-    ranked = [each["id"] for result in runs.results for each in _detectors(result)]
-    attacked = [name for attack in runs.attacks for name in attack.detectors]
-    validated = [name for table in runs.crossvals for name in table.detectors]
+    ranked = [each["id"] for result in of_kind(runs, Result) for each in _detectors(result)]
+    attacked = [name for attack in of_kind(runs, Attack) for name in attack.detectors]
+    validated = [name for each in of_kind(runs, CrossValidation) for name in each.draws.detectors]
     return positions_of([*ranked, *attacked, *validated])
 
 
-def _title(runs: OpenedRuns) -> str:
-    first = [*runs.results, *(attack.result for attack in runs.attacks)]
+def _title(runs: Sequence[Run]) -> str:
+    first = [*of_kind(runs, Result), *of_kind(runs, Attack)]
     named = dict.fromkeys(f"{each.record.benchmark}: {each.record.model}" for each in first)
     if not named:
         return "Out-of-distribution detection"
@@ -134,19 +158,20 @@ def _result_chapter(result: Result, number: int, places: Mapping[str, int]) -> R
     )
 
 
-def _attack(attack: Attack, number: int, places: Mapping[str, int]) -> Chapter:
+def _attack(attack: Attack, number: int, places: Mapping[str, int]) -> StudyChapter:
     view = attack_view(attack, brief=True)
-    return Chapter(section(ATTACK, number), view, attack_plots(attack, view.detectors, number, places))
+    return StudyChapter(f"{anchor_of(ATTACK)}-{number}", view, attack_plots(attack, view.detectors, number, places))
 
 
-def _crossvals(tables: Sequence[CrossValidationTable], places: Mapping[str, int]) -> Iterator[Chapter]:
-    for number, table in enumerate(tables, 1):
+def _crossvals(runs: Sequence[CrossValidation], places: Mapping[str, int]) -> Iterator[StudyChapter]:
+    for number, run in enumerate(runs, 1):
+        table = run.draws
         study = finished_study(table)
         if study is None:  # its record still stands under provenance
             continue
-        part = metric_part(study, variance_table(table, CROSSVAL_METRIC), places, pairs=False, run=number)
+        part = metric_part(study, variance_table(table, HEADLINE), places, pairs=False, run=number)
         view = crossval_view(table, [part], list(overall_sheets([study])))
-        yield Chapter(section(CROSS_VALIDATION, number), view, [])
+        yield StudyChapter(f"{anchor_of(CROSSVAL)}-{number}", view, [])
 
 
 def _detectors(result: Result) -> list[dict[str, Any]]:

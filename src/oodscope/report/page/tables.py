@@ -1,21 +1,22 @@
 """The tables of one protocol in one run: detectors by sets, one table for each metric."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
 from oodscope.document import html as table_html
+from oodscope.document.chapter import anchor_of
 from oodscope.document.table import Table
 from oodscope.document.wording import heading
 from oodscope.metrics.catalog import METRICS
 from oodscope.metrics.metric import MEAN
 from oodscope.protocols.arrange import pivot
-from oodscope.protocols.registry import headline_metrics
-from oodscope.report.page.trials import section
+from oodscope.protocols.registry import headline_metrics, in_order
+from oodscope.results.opening import of_kind
 from oodscope.results.record import RunRecord
+from oodscope.results.run import Run
 from oodscope.runs.evaluation.run import Result
-from oodscope.runs.opened import OpenedRuns
 
 _ORDER = ("auroc", "fpr95_id_positive", "fpr95_ood_positive", "aupr_out", "aupr_in")
 
@@ -45,15 +46,15 @@ class ProtocolSection:
     tables: list[MetricTable]
 
 
-def protocol_sections(runs: OpenedRuns) -> list[ProtocolSection]:
+def protocol_sections(runs: Sequence[Run]) -> list[ProtocolSection]:
     """A section for each protocol of each evaluation, those of one protocol together."""
     found = [
-        ProtocolSection(name, result.record, section(name, number), tables)
-        for number, result in enumerate(runs.results, 1)
+        ProtocolSection(name, result.record, f"{anchor_of(name)}-{number}", tables)
+        for number, result in enumerate(of_kind(runs, Result), 1)
         for name in result.record.protocols
         if (tables := list(_tables(result, name)))
     ]
-    order = runs.protocols()
+    order = in_order(each.protocol for each in found)
     return sorted(found, key=lambda each: order.index(each.protocol))
 
 

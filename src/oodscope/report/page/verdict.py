@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from oodscope.document.trial import BY_VALUE, Entry, Trial
+from oodscope.document.weakness import Subject, Weakness, most_severe
 from oodscope.document.wording import TRACKS, shown
-from oodscope.report.page.weakness import Weakness, weaknesses
-from oodscope.runs.opened import OpenedRuns
+from oodscope.report.page.placing import placed_weaknesses
+from oodscope.results.run import Run
 
 _NAMED = 3
 
@@ -30,14 +31,15 @@ class Verdict:
     weaknesses: list[Weakness]
 
 
-def verdicts(runs: OpenedRuns, trials: Sequence[Trial]) -> list[Verdict]:
-    """One for each tuning track of each trial."""
+def verdicts(runs: Sequence[Run], trials: Sequence[Trial]) -> list[Verdict]:
+    """One for each tuning track of each trial, with the worst that any of the runs knows of the leader."""
     found = []
     for trial in trials:
         for tuning, words in TRACKS.items():
             if track := trial.track(tuning):
                 leader = track[0]
-                against = weaknesses(runs, trial, leader)
+                subject = Subject(leader.detector, tuning, trial.model, trial.protocol)
+                against = most_severe(placed_weaknesses(runs, subject), trial.protocol)
                 found.append(Verdict(trial, words, leader, len(track), sureness(trial, track), against))
     return found
 

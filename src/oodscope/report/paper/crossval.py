@@ -4,6 +4,8 @@ The paper prints tables; its own figures explain folds and show no numbers. BT i
 repeated hold-outs, and DCV a dual cross-validation.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
@@ -16,18 +18,19 @@ from oodscope.metrics.comparison.many_sets import FEWEST_SETS
 from oodscope.report.paper.figure import PaperFigure
 from oodscope.report.paper.style import COLUMN, PAGE, legend_above
 from oodscope.report.render.mpl import draw, draw_heatmap
+from oodscope.results.opening import of_kind
+from oodscope.results.run import Run
 from oodscope.runs.crossval import figures
+from oodscope.runs.crossval.run import HEADLINE, CrossValidation
 from oodscope.runs.crossval.sheets import ALPHAS
 from oodscope.runs.crossval.study import MetricStudy, study_metric
-from oodscope.runs.opened import OpenedRuns
 
-HEADLINE = "auroc"
 ALPHA = 0.05
 _FLOOR = 1e-4
 """The smallest p that the colours tell from a smaller one."""
 
 
-def pairs(runs: OpenedRuns) -> Sheet:
+def pairs(runs: Sequence[Run]) -> Sheet:
     """Tables 5 and 6 side by side: p of every pair by the truth, and how many cross-validations find it different."""
     study = _study(runs, truth=True, folds=True, tests=True)
     sheet, (left, right) = _matrices(study, 2)
@@ -41,7 +44,7 @@ def pairs(runs: OpenedRuns) -> Sheet:
     return sheet
 
 
-def counts(runs: OpenedRuns) -> Sheet:
+def counts(runs: Sequence[Run]) -> Sheet:
     """Table 6 at each α: in how many cross-validations a pair differs; bold where it differs by the truth, too."""
     study = _study(runs, truth=True, folds=True, tests=True)
     sheet, panels = _matrices(study, len(ALPHAS))
@@ -54,12 +57,12 @@ def counts(runs: OpenedRuns) -> Sheet:
     return sheet
 
 
-def agreement(runs: OpenedRuns) -> Sheet:
+def agreement(runs: Sequence[Run]) -> Sheet:
     """How far the cross-validations lie from the truth, for each detector in each cell: mean and range, in points."""
     return _column(figures.agreement(_study(runs, truth=True, folds=True)), 2.9)
 
 
-def ranks(runs: OpenedRuns) -> Sheet:
+def ranks(runs: Sequence[Run]) -> Sheet:
     """Average ranks over the cells on a line, best to the left; a bar joins what Nemenyi's test does not tell apart."""
     study = _study(runs, tests=True)
     if len(study.detectors) < 3:
@@ -73,7 +76,7 @@ def ranks(runs: OpenedRuns) -> Sheet:
     return sheet
 
 
-def convergence(runs: OpenedRuns) -> Sheet:
+def convergence(runs: Sequence[Run]) -> Sheet:
     """How far the mean of the first n hold-outs lies from the last one, a line per detector, averaged over cells."""
     return _column(figures.convergence(_study(runs, truth=True)), 2.6)
 
@@ -87,11 +90,12 @@ def _column(figure: Figure, height: float) -> Sheet:
     return sheet
 
 
-def _study(runs: OpenedRuns, *, truth: bool = False, folds: bool = False, tests: bool = False) -> MetricStudy:
+def _study(runs: Sequence[Run], *, truth: bool = False, folds: bool = False, tests: bool = False) -> MetricStudy:
     """The headline metric of the one study, with all that a figure wants of it."""
-    if len(runs.crossvals) != 1:
-        raise DataError(f"{len(runs.crossvals)} cross-validations given, one needed (oodscope crossval makes one)")
-    table = runs.crossvals[0]
+    given = of_kind(runs, CrossValidation)
+    if len(given) != 1:
+        raise DataError(f"{len(given)} cross-validations given, one needed (oodscope crossval makes one)")
+    table = given[0].draws
     study = study_metric(table, HEADLINE if HEADLINE in table.metrics else table.metrics[0])
     if truth and not study.has_truth:
         raise DataError("the study has no hold-outs, so there is no benchmark truth")

@@ -12,9 +12,9 @@ from oodscope.report.paper.mosaic import Picture, mosaic, names_width, size_of
 from oodscope.report.paper.outliers import Outliers, only_set, outlier_sets
 from oodscope.report.paper.style import PAGE
 from oodscope.report.render.mpl import draw_heatmap
+from oodscope.results.run import Run
 from oodscope.runs.attack.figures import transfer_matrix
 from oodscope.runs.attack.run import FoundImages
-from oodscope.runs.opened import OpenedRuns
 
 WEAK = 3
 """Detectors of figure 3: as many as the paper has, those with the lowest AUROC on the outliers as they are."""
@@ -26,7 +26,7 @@ _TITLE = 0.22
 """Inches for a line of words above."""
 
 
-def worst_of_weak(runs: OpenedRuns) -> Figure:
+def worst_of_weak(runs: Sequence[Run]) -> Figure:
     """Figure 3: the worst images of the weakest detectors under each variation, with their ranks; worst on the left."""
     columns = [
         (outliers, name, list(outliers.clean)[-WEAK:][::-1])
@@ -36,7 +36,7 @@ def worst_of_weak(runs: OpenedRuns) -> Figure:
     return _worst(columns)
 
 
-def worst_under_generators(runs: OpenedRuns) -> Figure:
+def worst_under_generators(runs: Sequence[Run]) -> Figure:
     """Figure 4: the worst images that a generator makes against each detector, with their ranks; worst on the left."""
     sets = outlier_sets(runs)
     columns = [(outliers, name, list(outliers.clean)) for outliers in sets for name in outliers.generators]
@@ -46,7 +46,7 @@ def worst_under_generators(runs: OpenedRuns) -> Figure:
     return _worst(columns)
 
 
-def transfer(runs: OpenedRuns) -> Figure:
+def transfer(runs: Sequence[Run]) -> Figure:
     """Figure 5: AUROC of every detector on the images found against every other one; a panel per set and variation."""
     panels = [(outliers, name) for outliers in outlier_sets(runs) for name in outliers.variations]
     count = max(len(outliers.clean) for outliers, _ in panels)
@@ -71,7 +71,7 @@ def transfer(runs: OpenedRuns) -> Figure:
     return figure
 
 
-def same_sources(runs: OpenedRuns) -> Figure:
+def same_sources(runs: Sequence[Run]) -> Figure:
     """Figures 6 and 7: what was made of the same source images against each detector, with ranks.
 
     Not the worst images but those of the first chains, so that detectors can be compared.

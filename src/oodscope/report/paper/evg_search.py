@@ -1,5 +1,7 @@
 """Figure 2 of evaluation via generation (Yoon et al. 2022): why a search samples instead of descending."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -7,8 +9,9 @@ from matplotlib.ticker import NullFormatter
 
 from oodscope.base.errors import DataError
 from oodscope.report.paper.style import PAGE, legend_above, plain_axes, style_of
-from oodscope.runs.attack.run import Landscape
-from oodscope.runs.opened import OpenedRuns
+from oodscope.results.opening import of_kind
+from oodscope.results.run import Run
+from oodscope.runs.attack.run import Attack, Landscape
 
 SAMPLERS = {"mh": "Metropolis–Hastings", "coordinate": "coordinate descent", "random": "random search"}
 """Samplers as a paper calls them; others keep their names."""
@@ -16,14 +19,15 @@ SAMPLERS = {"mh": "Metropolis–Hastings", "coordinate": "coordinate descent", "
 _LEVELS = 14
 
 
-def search_figure(runs: OpenedRuns) -> Figure:
+def search_figure(runs: Sequence[Run]) -> Figure:
     """Figure 2. Left: one outlier's score over two coordinates, with the paths of two samplers from the image as it is.
 
     Right: the lowest score within so many evaluations, mean over source images; the band reaches from the least to the
     largest.
     """
-    seen = [each.landscape for each in runs.attacks if each.landscape is not None]
-    if not runs.attacks:
+    attacks = of_kind(runs, Attack)
+    seen = [each.landscape for each in attacks if each.landscape is not None]
+    if not attacks:
         raise DataError("no attack among these runs")
     if not seen:
         raise DataError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -15,7 +15,7 @@ from oodscope.base.errors import DataError, UnknownNameError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from oodscope.runs.opened import OpenedRuns
+    from oodscope.results.run import Run
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class PaperFigure:
     paper: str
     number: str
     needs: str
-    draw: Callable[[OpenedRuns], Figure]
+    draw: Callable[[Sequence[Run]], Figure]
 
-    def drawn(self, runs: OpenedRuns) -> Figure:
+    def drawn(self, runs: Sequence[Run]) -> Figure:
         """The figure in the house style: its fonts, sizes and colours do not depend on the reader's settings.
 
         Runs that do not fit are refused with what is missing and what the figure needs, in one line.

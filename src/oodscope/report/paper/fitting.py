@@ -5,25 +5,27 @@ from collections.abc import Sequence
 from oodscope.base.errors import DataError
 from oodscope.metrics.metric import MEAN
 from oodscope.results.measurement import Measurement
+from oodscope.results.opening import of_kind
+from oodscope.results.run import Run
 from oodscope.runs.evaluation.run import Result
-from oodscope.runs.opened import OpenedRuns
 
 
-def results_with(runs: OpenedRuns, *protocols: str, at_least: int = 1) -> tuple[Result, ...]:
+def results_with(runs: Sequence[Run], *protocols: str, at_least: int = 1) -> tuple[Result, ...]:
     """The evaluations, all measured under these protocols and on one benchmark."""
-    for result in runs.results:
+    results = of_kind(runs, Result)
+    for result in results:
         for protocol in protocols:
             if protocol not in result.record.protocols:
                 measured = ", ".join(result.record.protocols)
                 raise DataError(f"run {result.record.id} was measured under {measured}, not under {protocol}")
-    if len(runs.results) < at_least:
-        given = f"{len(runs.results)} evaluation{'s' * (len(runs.results) != 1)}"
+    if len(results) < at_least:
+        given = f"{len(results)} evaluation{'s' * (len(results) != 1)}"
         raise DataError(f"{given} given, at least {at_least} needed")
-    one_benchmark(runs.results)
-    return runs.results
+    one_benchmark(results)
+    return results
 
 
-def only_result(runs: OpenedRuns, *protocols: str) -> Result:
+def only_result(runs: Sequence[Run], *protocols: str) -> Result:
     """The one evaluation, measured under these protocols."""
     found = results_with(runs, *protocols)
     if len(found) > 1:

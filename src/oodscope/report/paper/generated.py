@@ -14,10 +14,10 @@ from oodscope.report.paper.mosaic import Picture, mosaic, names_width, size_of
 from oodscope.report.paper.studies import only_study
 from oodscope.report.paper.style import COLOURS, COLUMN, PAGE, plain_axes
 from oodscope.report.render.mpl import draw_heatmap
+from oodscope.results.run import Run
 from oodscope.runs.generated.figures import confusion
 from oodscope.runs.generated.run import GeneratedStudy, Samples
 from oodscope.runs.generated.sanity import SetCheck
-from oodscope.runs.opened import OpenedRuns
 
 LABELLED, WRITTEN = 30, 12
 """Most classes whose names, and whose shares, are written into a confusion matrix."""
@@ -28,7 +28,7 @@ CLASSES, IMAGES = 10, 8
 _OTHER = "#B5B5B5"
 
 
-def confusions(runs: OpenedRuns) -> Figure:
+def confusions(runs: Sequence[Run]) -> Figure:
     """Figure 4: the class that images came from against the class that judges see, in percent of the first.
 
     ID test images, then shifted, then near ones.
@@ -54,7 +54,7 @@ def confusions(runs: OpenedRuns) -> Figure:
     return figure
 
 
-def frechet_distances(runs: OpenedRuns) -> Figure:
+def frechet_distances(runs: Sequence[Run]) -> Figure:
     """Figure 5: Fréchet distance to the training images. Left: shifted sets among the other csid sets; right: near ones
     among real sets of foreign images. Generated sets are hatched."""
     study = only_study(runs)
@@ -76,7 +76,7 @@ def frechet_distances(runs: OpenedRuns) -> Figure:
     return figure
 
 
-def perceptual_distances(runs: OpenedRuns) -> Figure:
+def perceptual_distances(runs: Sequence[Run]) -> Figure:
     """Figure 9a: mean perceptual distance between images and their shifted versions, at one length of the difference.
 
     Generated sets are hatched.
@@ -94,7 +94,7 @@ def perceptual_distances(runs: OpenedRuns) -> Figure:
     return figure
 
 
-def near_by_class(runs: OpenedRuns) -> Figure:
+def near_by_class(runs: Sequence[Run]) -> Figure:
     """Figure 9b: near images by the class that they came from; a panel per generated near set."""
     study = only_study(runs)
     kept = {name: study.samples[name] for name in study.sanity.near() if name in study.samples}

@@ -12,10 +12,10 @@ from oodscope.report.paper.studies import foreign, only_study, studies
 from oodscope.report.paper.style import GREY, PAGE, legend_above, plain_axes, style_of
 from oodscope.report.render.mpl import draw
 from oodscope.results.measurement import Measurement
+from oodscope.results.run import Run
 from oodscope.runs.generated.figures import marked, orders_of_detectors, reliability_on_set
 from oodscope.runs.generated.run import WORST, GeneratedStudy
 from oodscope.runs.generated.table import calibrated_sets
-from oodscope.runs.opened import OpenedRuns
 
 DETECTORS, SETS = 9, 8
 """Most panels of figures 6 and 7."""
@@ -23,7 +23,7 @@ DETECTORS, SETS = 9, 8
 ACROSS = 3
 
 
-def auroc_by_network(runs: OpenedRuns) -> Figure:
+def auroc_by_network(runs: Sequence[Run]) -> Figure:
     """Figure 6: AUROC of each network on generated near sets (filled marks) and on real ones (open), by detector.
 
     A row of panels per study. Of many detectors, those that most networks have are shown, the best on generated images
@@ -45,7 +45,7 @@ def auroc_by_network(runs: OpenedRuns) -> Figure:
     return figure
 
 
-def reliability_plots(runs: OpenedRuns) -> Figure:
+def reliability_plots(runs: Sequence[Run]) -> Figure:
     """Figure 7: accuracy against confidence of each network, on ID test images and under each shift.
 
     Generated shifts come first; of many real ones, those with the largest calibration errors are shown. Points below
@@ -71,7 +71,7 @@ def reliability_plots(runs: OpenedRuns) -> Figure:
     return sheet
 
 
-def orderings(runs: OpenedRuns) -> Figure:
+def orderings(runs: Sequence[Run]) -> Figure:
     """Figure 8: a radar per network, a spoke per detector, a line per set: AUROC, stretched to [0.1, 1.1] set by set.
 
     Lines of one shape order detectors alike, however hard their sets are.

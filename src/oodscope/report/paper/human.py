@@ -22,9 +22,9 @@ from oodscope.report.paper.style import (
 )
 from oodscope.report.render.mpl import draw, draw_heatmap
 from oodscope.results.measurement import Measurements
+from oodscope.results.run import Run
 from oodscope.runs.models import figures
 from oodscope.runs.models.run import STUDIED, Study, study_of
-from oodscope.runs.opened import OpenedRuns
 
 METRIC = "der99_val_correct"
 CONVENTIONAL = {"auroc": "AUROC, % (higher is better)", "fpr95_id_positive": "FPR95, % (lower is better)"}
@@ -136,12 +136,12 @@ def _panels(names: Sequence[str], height: float, most: int = 4) -> tuple[Figure,
     return figure, panels
 
 
-def _of_run(runs: OpenedRuns) -> Figure:
+def _of_run(runs: Sequence[Run]) -> Figure:
     return conventional_twice(only_result(runs, STUDIED).measurements)
 
 
-def _of_study(draw: Callable[[Study], Figure]) -> Callable[[OpenedRuns], Figure]:
-    def drawn(runs: OpenedRuns) -> Figure:
+def _of_study(draw: Callable[[Study], Figure]) -> Callable[[Sequence[Run]], Figure]:
+    def drawn(runs: Sequence[Run]) -> Figure:
         return draw(study_of(results_with(runs, STUDIED, at_least=2)))
 
     return drawn

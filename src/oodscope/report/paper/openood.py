@@ -1,5 +1,7 @@
 """The figures of OpenOOD v1.5 (Zhang et al. 2023) that show numbers: 1, 2, 6 and 7."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -11,9 +13,9 @@ from oodscope.report.paper.fitting import group_means, only_result, results_with
 from oodscope.report.paper.labels import label_points
 from oodscope.report.paper.style import COLOURS, COLUMN, GREY, MARKERS, PAGE, legend_above, plain_axes, style_of
 from oodscope.results.measurement import Measurement
+from oodscope.results.run import Run
 from oodscope.runs.evaluation.run import Result
 from oodscope.runs.models.run import study_of
-from oodscope.runs.opened import OpenedRuns
 
 SETTINGS = {"standard": "standard", "full_spectrum": "full-spectrum"}
 GROUPS = ("near", "far")
@@ -24,7 +26,7 @@ _LINE, _HEAD = 0.165, 0.75
 """Inches: of one detector, and of everything above and below them."""
 
 
-def standard_against_full_spectrum(runs: OpenedRuns) -> Figure:
+def standard_against_full_spectrum(runs: Sequence[Run]) -> Figure:
     """Figure 1: the mean near-OOD AUROC of each detector, and how far it falls when csid images count as ID."""
     result = only_result(runs, *SETTINGS)
     found = {protocol: group_means(result, protocol, "near") for protocol in SETTINGS}
@@ -46,7 +48,7 @@ def standard_against_full_spectrum(runs: OpenedRuns) -> Figure:
     return figure
 
 
-def foundation_models(runs: OpenedRuns) -> Figure:
+def foundation_models(runs: Sequence[Run]) -> Figure:
     """Figure 2: a panel per detector (MSP, MLS); near and far AUROC of each model, standard and full-spectrum."""
     results = results_with(runs, *SETTINGS, at_least=2)
     names = _names(results)
@@ -73,7 +75,7 @@ def foundation_models(runs: OpenedRuns) -> Figure:
     return figure
 
 
-def near_against_far(runs: OpenedRuns) -> Figure:
+def near_against_far(runs: Sequence[Run]) -> Figure:
     """Figure 6: near against far AUROC of every detector of every run, with the least-squares line and Pearson's r."""
     results = results_with(runs, "standard")
     names = _names(results)
@@ -111,7 +113,7 @@ def near_against_far(runs: OpenedRuns) -> Figure:
     return figure
 
 
-def across_architectures(runs: OpenedRuns) -> Figure:
+def across_architectures(runs: Sequence[Run]) -> Figure:
     """Figure 7: near and far AUROC of each detector with each network, in the order of the first network."""
     results = results_with(runs, "standard", at_least=2)
     names = _names(results)

@@ -6,9 +6,10 @@ from functools import cached_property
 from typing import Any
 
 from oodscope.base.errors import DataError
+from oodscope.results.opening import of_kind
 from oodscope.results.record import SetRecord
+from oodscope.results.run import Run
 from oodscope.runs.attack.run import CLEAN, PROTOCOL, Attack, SearchedPair
-from oodscope.runs.opened import OpenedRuns
 
 
 @dataclass(frozen=True)
@@ -50,15 +51,16 @@ class Outliers:
         return self.sources[variation].search(detector, variation)
 
 
-def outlier_sets(runs: OpenedRuns) -> list[Outliers]:
+def outlier_sets(runs: Sequence[Run]) -> list[Outliers]:
     """The attacks among some runs, by the set that they started from; ranks of all are among the same ID images."""
-    if not runs.attacks:
+    attacks = of_kind(runs, Attack)
+    if not attacks:
         raise DataError("no attack among these runs")
-    known = {record.fingerprint for each in runs.attacks for record in _id_test(each)}
+    known = {record.fingerprint for each in attacks for record in _id_test(each)}
     if len(known) > 1:
         raise DataError("attacks that rank among different ID test images cannot share a figure")
-    names = list(dict.fromkeys(_about(each)["outliers"] for each in runs.attacks))
-    found = [Outliers(name, tuple(each for each in runs.attacks if _about(each)["outliers"] == name)) for name in names]
+    names = list(dict.fromkeys(_about(each)["outliers"] for each in attacks))
+    found = [Outliers(name, tuple(each for each in attacks if _about(each)["outliers"] == name)) for name in names]
     for each in found:
         used = [name for one in each.attacks for name in one.variations]
         for name in used:

@@ -3,18 +3,20 @@
 from collections.abc import Sequence
 
 from oodscope.base.errors import DataError
+from oodscope.results.opening import of_kind
+from oodscope.results.run import Run
 from oodscope.runs.generated.run import GeneratedStudy
-from oodscope.runs.opened import OpenedRuns
 
 
-def studies(runs: OpenedRuns) -> Sequence[GeneratedStudy]:
+def studies(runs: Sequence[Run]) -> Sequence[GeneratedStudy]:
     """Those among some runs."""
-    if not runs.generated:
+    found = of_kind(runs, GeneratedStudy)
+    if not found:
         raise DataError("no study of generated sets among these runs")
-    return runs.generated
+    return found
 
 
-def only_study(runs: OpenedRuns) -> GeneratedStudy:
+def only_study(runs: Sequence[Run]) -> GeneratedStudy:
     """The one study that a figure shows."""
     found = studies(runs)
     if len(found) > 1:

@@ -1,10 +1,10 @@
 """Attack: what searches for the worst outliers of several detectors found, in memory and as a folder."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,15 @@ from safetensors.numpy import load_file, save_file
 
 from oodscope.base.errors import DataError
 from oodscope.base.files import atomic_path, write_text
+from oodscope.document.chapter import Block, Chapter, Gallery, Picture, Prose
+from oodscope.document.table import Table
+from oodscope.document.trial import Trial, leaders
+from oodscope.document.weakness import Subject, Weakness
+from oodscope.results.measurement import Measurements
+from oodscope.results.record import RunRecord
+from oodscope.results.run import Run
+from oodscope.results.runfile import expect_kind, read_runfile, refuse_overwriting
+from oodscope.results.scoretable import ScoreTable
 from oodscope.runs.evaluation.run import Result
 
 Numbers = NDArray[np.float64]
@@ -91,6 +100,9 @@ CLEAN, ANY = "clean", "any"
 RECORD, _FOLDER, _LANDSCAPE = "attack.json", "attack", "landscape.safetensors"
 _EXAMPLES = "examples."
 
+_SHOWN = 5
+"""Images of each search in a chapter."""
+
 
 @dataclass(frozen=True)
 class FoundImages:
@@ -150,7 +162,7 @@ class SearchedPair:
 
 
 @dataclass(frozen=True)
-class Attack:
+class Attack(Run):
     """Several detectors attacked with several variations of one set of outliers.
 
     Parameters
@@ -162,9 +174,32 @@ class Attack:
     landscape : of one outlier under one detector, to look at; None unless it was asked for.
     """
 
+    kind: ClassVar[str] = "attack"
+
     result: Result
     searches: tuple[SearchedPair, ...]
     landscape: Landscape | None = None
+
+    @property
+    def record(self) -> RunRecord:
+        """That of its result."""
+        return self.result.record
+
+    @property
+    def measurements(self) -> Measurements:
+        """Those of its result."""
+        return self.result.measurements
+
+    @property
+    def scores(self) -> ScoreTable:
+        """Those of its result: source images, and the worst that each variation found."""
+        return self.result.scores
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        """How it was made: the set of outliers, chains, budget, runs."""
+        about: Mapping[str, Any] = self.scores.context.extra["attack"]
+        return about
 
     @property
     def detectors(self) -> list[str]:
@@ -184,13 +219,62 @@ class Attack:
         raise DataError(f"{detector} was not attacked with {variation!r}")
 
     def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+    def tables(self) -> Mapping[str, Table]:
+        """The table of the attack, and that of every protocol that measured it."""
         from oodscope.runs.attack.table import attack_table  # which is made of attacks
 
-        return attack_table(self)._repr_html_()
+        return {self.kind: attack_table(self)} | dict(self.result.tables())
+
+    def table(self, name: str | None = None, metric: str | None = None) -> Table:
+        """The table of the attack; with a protocol or a metric, that of its measurements."""
+        if metric is None and name in (None, self.kind):
+            return self.tables()[self.kind]
+        return self.result.table(None if name == self.kind else name, metric)
+
+    def score_tables(self) -> Mapping[str, ScoreTable]:
+        """The one table, ``scores``."""
+        return {"scores": self.scores}
+
+    def trials(self) -> Sequence[Trial]:
+        """What is left of each detector under the worst of all variations."""
+        from oodscope.runs.attack.trials import trial_of
+
+        return (trial_of(self),)
+
+    def weaknesses(self, subject: Subject) -> Sequence[Weakness]:
+        """The largest fall of a detector."""
+        from oodscope.runs.attack.trials import weaknesses_of
+
+        return list(weaknesses_of(self, subject))
+
+    def chapter(self) -> Chapter:
+        """What is left of each detector, how the budget counts, and the images that fool each of them most."""
+        from oodscope.runs.attack.figures import auroc_against_budget  # which are drawn from attacks
+
+        record, about = self.record, self.about
+        words = f"{about['chains']:,} chains of {about['budget']:,} evaluations for each detector and variation."
+        galleries = (
+            Gallery(
+                f"{each.detector} under {each.variation}",
+                tuple(
+                    Picture(image, f"below {rank:,} ID test images")
+                    for image, rank in zip(each.worst.images[:_SHOWN], each.worst.ranks)
+                ),
+            )
+            for each in self.searches
+        )
+        figures = (auroc_against_budget(self, name) for name in self.variations)
+        blocks: tuple[Block, ...] = (Prose(words), self.table(), *figures, *galleries)
+        return Chapter(
+            f"Attack on {record.model}: outliers from {about['outliers']}", self.kind, leaders(self.trials()), blocks
+        )
 
     def save(self, folder: Path | str) -> Path:
         """Write the result's own files and, beside them, ``attack.json`` and ``attack/``; pictures and parameters."""
         folder = Path(folder)
+        refuse_overwriting(folder)
         records = []
         for number, each in enumerate(self.searches):
             name = f"{number:03d}.safetensors"
@@ -199,7 +283,7 @@ class Attack:
             records.append(each.record() | {"file": name})
         self.save_landscape(folder)
         write_text(folder / RECORD, json.dumps(records, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-        return self.result.save(folder)
+        return self.result.save_as(self.kind, folder)
 
     def save_landscape(self, folder: Path) -> None:
         """Write the landscape, if there is one, into the folder of this attack, which may be finished already."""
@@ -207,12 +291,11 @@ class Attack:
             self.landscape.save(folder / _FOLDER / _LANDSCAPE)
 
     @classmethod
-    def load(cls, folder: Path | str) -> "Attack":
+    def load(cls, folder: Path | str) -> Self:
         """Read what ``save`` wrote."""
         folder = Path(folder)
+        expect_kind(read_runfile(folder), folder, cls.kind)
         result = Result.load(folder)
-        if PROTOCOL not in result.record.protocols:
-            raise DataError(f"{folder}: a result of {', '.join(result.record.protocols)}, not of an attack")
         seen = folder / _FOLDER / _LANDSCAPE
         return cls(result, tuple(_searches(folder)), Landscape.load(seen) if seen.exists() else None)
 

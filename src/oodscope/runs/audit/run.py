@@ -6,10 +6,22 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Self
 
+from oodscope.base.errors import DataError
 from oodscope.base.files import write_text
+from oodscope.base.hashing import fingerprint
+from oodscope.document.chapter import Block, Card, Cards, Chapter
+from oodscope.document.table import Entry, Row, Table, columns
+from oodscope.results.measurement import Measurements
+from oodscope.results.record import RunRecord, environment
+from oodscope.results.run import Run
+from oodscope.results.runfile import expect_kind, read_runfile, write_runfile
+
+_FILE = "audit.json"
 
 Verdict = Literal["fatal", "contamination", "note"]
 VERDICTS: dict[Verdict, str] = {
@@ -64,7 +76,7 @@ class ClassPair:
 
 
 @dataclass(frozen=True)
-class Audit:
+class Audit(Run):
     """What an audit found.
 
     Parameters
@@ -73,7 +85,10 @@ class Audit:
     notes : what a reader should know of the search itself, such as what could not be compared.
     sets : how many images each set has.
     seconds : what each step took.
+    created : when, in UTC, as ISO 8601.
     """
+
+    kind: ClassVar[str] = "audit"
 
     benchmark: str
     benchmark_version: str
@@ -82,8 +97,58 @@ class Audit:
     notes: Sequence[str] = ()
     sets: Mapping[str, int] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
+    created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
-    def verdicts(self) -> dict[str, int]:
+    @property
+    def record(self) -> RunRecord:
+        """What was audited; an audit has no model, seed or protocol."""
+        return RunRecord(
+            id=f"audit-{fingerprint(self.benchmark, self.benchmark_version, self.created)[:12]}",
+            created=self.created,
+            oodscope_version=version("oodscope"),
+            benchmark=self.benchmark,
+            benchmark_version=self.benchmark_version,
+            environment=environment(),
+            notes=list(self.notes),
+            costs=dict(self.seconds),
+        )
+
+    @property
+    def measurements(self) -> Measurements:
+        """None: an audit measures no detector."""
+        return Measurements()
+
+    def tables(self) -> Mapping[str, Table]:
+        """``images``: how many images sets share; ``classes``: OOD classes that meet ID classes."""
+        images = tuple(
+            Row((Entry(kind), Entry(first), Entry(second)), (Entry(str(count), count),))
+            for (kind, first, second), count in self.shared().items()
+        )
+        classes = tuple(
+            Row(
+                (Entry(pair.set), Entry(pair.ood_class)),
+                (Entry(pair.id_class), Entry(pair.relation), Entry(pair.verdict), Entry(str(pair.images), pair.images)),
+            )
+            for pair in self.classes
+        )
+        heads = columns("kind", "first set", "second set")
+        meets = columns("ID class", "relation", "verdict", "images")
+        return {
+            "images": Table("images", "Images that sets share", heads, columns("images of the second set"), images),
+            "classes": Table(
+                "classes", "OOD classes that meet ID classes", columns("set", "OOD class"), meets, classes
+            ),
+        }
+
+    def chapter(self) -> Chapter:
+        """How many findings have each verdict, and which sets share images or classes."""
+        counts = self.verdicts()
+        cards = Cards(tuple(Card(name, str(count), VERDICTS[name]) for name, count in counts.items()))
+        verdict = ", ".join(f"{count} {name}" for name, count in counts.items())
+        blocks: tuple[Block, ...] = (cards, *self.tables().values())
+        return Chapter(f"Audit of {self.benchmark}", self.kind, verdict, blocks)
+
+    def verdicts(self) -> dict[Verdict, int]:
         """How many findings have each verdict, gravest first."""
         found = Counter([*(pair.verdict for pair in self.pairs), *(pair.verdict for pair in self.classes)])
         return {verdict: found[verdict] for verdict in VERDICTS}
@@ -105,13 +170,35 @@ class Audit:
         return lines
 
     def save(self, folder: Path | str) -> Path:
-        """Write ``images.csv``, ``classes.csv`` and, with everything, ``audit.json``."""
+        """Write ``images.csv``, ``classes.csv``, with everything ``audit.json``, and ``run.json``, which comes last.
+
+        An audit is repeated after its findings were mended, so it may replace an older one.
+        """
         folder = Path(folder)
         write_text(folder / "images.csv", _csv([_flat(pair) for pair in self.pairs], _flat(_BLANK)))
         write_text(folder / "classes.csv", _csv([asdict(pair) for pair in self.classes], ClassPair.__annotations__))
-        content = asdict(self) | {"verdicts": self.verdicts(), "summary": self.summary()}
-        write_text(folder / "audit.json", json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-        return folder
+        own = {name: value for name, value in asdict(self).items() if name != "created"}
+        content = own | {"verdicts": self.verdicts(), "summary": self.summary()}
+        write_text(folder / _FILE, json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+        return write_runfile(folder, self.kind, self.record, ["images.csv", "classes.csv", _FILE])
+
+    @classmethod
+    def load(cls, folder: Path | str) -> Self:
+        """Read what ``save`` wrote."""
+        folder = Path(folder)
+        file = expect_kind(read_runfile(folder), folder, cls.kind)
+        try:
+            content = json.loads((folder / _FILE).read_text(encoding="utf-8"))
+            pairs = [
+                ImagePair(**{**each, "first": ImageRef(**each["first"]), "second": ImageRef(**each["second"])})
+                for each in content["pairs"]
+            ]
+            names = ("benchmark", "benchmark_version", "notes", "sets", "seconds")
+            rest = {name: content[name] for name in names}
+            classes = [ClassPair(**each) for each in content["classes"]]
+            return cls(pairs=pairs, classes=classes, created=file.record.created, **rest)
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise DataError(f"{folder / _FILE}: not the findings of an audit: {error}") from error
 
 
 def _flat(pair: ImagePair) -> dict[str, Any]:

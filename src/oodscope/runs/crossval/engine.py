@@ -7,7 +7,6 @@ from time import perf_counter
 from typing import Any
 
 from oodscope.base.errors import DataError
-from oodscope.base.files import write_text
 from oodscope.detectors.base import Detector, parameters_json
 from oodscope.execution.lookahead import ahead
 from oodscope.execution.progress import SILENT, Progress
@@ -15,8 +14,9 @@ from oodscope.runs.crossval.draws import Divisions, Pair, compact_pairs, distinc
 from oodscope.runs.crossval.journal import Journal
 from oodscope.runs.crossval.judging import FoldScores
 from oodscope.runs.crossval.leaks import find_leaks, refuse_leaks
-from oodscope.runs.crossval.outcome import CrossValidation, metadata_of, record_of, table_of
+from oodscope.runs.crossval.outcome import metadata_of, record_of, table_of
 from oodscope.runs.crossval.plan import CrossValidationPlan
+from oodscope.runs.crossval.run import CrossValidation
 from oodscope.runs.crossval.trainer import Trainer
 from oodscope.runs.crossval.units import Unit, UnitScorer, batches_of_units
 
@@ -92,10 +92,9 @@ def cross_validate(
     costs |= {"seconds": perf_counter() - started, "units": len(found), "unfinished": left}
     notes = _notes(divisions, leaks, left)
     table = table_of(found, metadata_of(plan, pairs, trainer, detectors, leaks, notes))
-    table.save(folder)
-    record = record_of(plan, pairs, trainer, notes, costs)
-    write_text(Path(folder) / "run.json", record.model_dump_json(indent=1) + "\n")
-    return CrossValidation(table, record, left)
+    outcome = CrossValidation(table, record_of(plan, pairs, trainer, notes, costs), left)
+    outcome.save(folder)
+    return outcome
 
 
 def _leaks(trainer: Trainer, pairs: Sequence[Pair], allow_leak: bool) -> list[str]:

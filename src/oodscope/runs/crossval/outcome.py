@@ -1,7 +1,6 @@
-"""CrossValidation: what a dual cross-validation hands back."""
+"""What a dual cross-validation hands back, put together from its finished draws."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
@@ -17,23 +16,9 @@ from oodscope.runs.crossval.draws import Pair, distinct_sets
 from oodscope.runs.crossval.journal import Cells
 from oodscope.runs.crossval.leaks import find_pair_exposure
 from oodscope.runs.crossval.plan import CrossValidationPlan
-from oodscope.runs.crossval.run import CrossValidationTable
+from oodscope.runs.crossval.run import PROTOCOL, CrossValidationTable
 from oodscope.runs.crossval.trainer import Trainer
 from oodscope.runs.crossval.units import Unit
-
-
-@dataclass(frozen=True)
-class CrossValidation:
-    """The table of all finished draws, what was run, and whether draws are missing.
-
-    Parameters
-    ----------
-    unfinished : how many draws of how many ID sets are left, because the time was up.
-    """
-
-    table: CrossValidationTable
-    record: RunRecord
-    unfinished: int = 0
 
 
 def table_of(finished: Mapping[Unit, Cells], metadata: Mapping[str, Any]) -> CrossValidationTable:
@@ -89,7 +74,7 @@ def record_of(
         precision=PRECISION,
         device=str(trainer.device),
         environment=environment(),
-        protocols=["cross_validation"],
+        protocols=[PROTOCOL],
         notes=notes,
         costs=costs,
     )

@@ -1,17 +1,26 @@
-"""CrossValidationTable: every metric of every fold and hold-out, from which all statistics of a study come."""
+"""CrossValidation: a dual cross-validation, with the table of every metric of every fold and hold-out."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from oodscope.base.errors import DataError, UnknownNameError
+from oodscope.document.chapter import Chapter
+from oodscope.document.table import Table
+from oodscope.document.trial import Trial, leaders
+from oodscope.document.weakness import Subject, Weakness
 from oodscope.metrics.catalog import CROSSVAL
 from oodscope.results import scorefile
+from oodscope.results.measurement import Measurement, Measurements
+from oodscope.results.record import RunRecord
+from oodscope.results.run import Run, choose_table
+from oodscope.results.runfile import expect_kind, read_runfile, write_runfile
 
 TEXT = ("kind", "training", "pair", "detector", "metric")
 NUMBERS = ("repetition", "fold", "n_id", "n_ood")
@@ -19,8 +28,12 @@ DRAWS = ("id_draw", "ood_draw", "training_seed")
 KINDS = ("fold", "hold_out", "crossed")
 TRAININGS = ("plain", "outlier_exposure")
 
+HEADLINE = "auroc"
+"""By which detectors are ranked across folds, where it was measured."""
+
 _KEY = ["kind", "repetition", "fold", "training", "pair", "detector", "metric", *DRAWS]
 FILE = "crossval.parquet"
+PROTOCOL = "cross_validation"
 _WHAT = "cross-validation table"
 
 
@@ -166,6 +179,102 @@ class CrossValidationTable:
         metric, detector = rows["metric"].cat.codes.to_numpy(), rows["detector"].cat.codes.to_numpy()
         values[metric, repetition, fold, detector, cell] = rows["value"].to_numpy()
         return repetitions, ~np.isnan(values).any(axis=(0, 2, 3, 4)), values
+
+
+@dataclass(frozen=True)
+class CrossValidation(Run):
+    """The table of all finished draws, what was run, and whether draws are missing.
+
+    Parameters
+    ----------
+    unfinished : how many draws of how many ID sets are left, because the time was up.
+    """
+
+    kind: ClassVar[str] = "crossval"
+
+    draws: CrossValidationTable
+    record: RunRecord
+    unfinished: int = 0
+
+    @property
+    def measurements(self) -> Measurements:
+        """The estimate of every metric for each detector and cell: ``set`` is the pair, ``group`` the training."""
+        from oodscope.runs.crossval.trials import finished_studies  # which are made of tables
+
+        record = self.record
+        return Measurements(
+            Measurement(
+                run=record.id,
+                benchmark=record.benchmark,
+                benchmark_version=record.benchmark_version,
+                model=record.model,
+                protocol=PROTOCOL,
+                detector=detector,
+                set=cell.pair,
+                group=cell.training,
+                metric=study.metric,
+                value=float(study.estimate[row, column]),
+                seed=record.seed,
+            )
+            for study in finished_studies(self.draws)
+            for row, detector in enumerate(study.detectors)
+            for column, cell in enumerate(study.cells)
+        )
+
+    def tables(self) -> Mapping[str, Table]:
+        """Every table of the headline metric, then those over all metrics."""
+        return self._sheets(HEADLINE if HEADLINE in self.draws.metrics else self.draws.metrics[0])
+
+    def table(self, name: str | None = None, metric: str | None = None) -> Table:
+        """One table of one metric; the estimate of the headline metric in every cell by default."""
+        return choose_table(self.tables() if metric is None else self._sheets(metric), name)
+
+    def _sheets(self, metric: str) -> dict[str, Table]:
+        from oodscope.runs.crossval.sheets import metric_sheets, overall_sheets  # which are made of tables
+        from oodscope.runs.crossval.study import study_metric
+
+        chosen = study_metric(self.draws, metric)
+        studies = [study_metric(self.draws, name) for name in self.draws.metrics]
+        return {sheet.name: sheet for sheet in (*metric_sheets(chosen), *overall_sheets(studies))}
+
+    def trials(self) -> Sequence[Trial]:
+        """The mean over all cells, with the interval for other OOD classes where folds were made."""
+        from oodscope.runs.crossval.trials import trials_of
+
+        return list(trials_of(self.draws))
+
+    def weaknesses(self, subject: Subject) -> Sequence[Weakness]:
+        """In which cell the folds of a detector spread most; every fold has its own network."""
+        from oodscope.runs.crossval.trials import weaknesses_of
+
+        return list(weaknesses_of(self.draws, subject))
+
+    def chapter(self) -> Chapter:
+        """The mean of each detector, and its estimate in every cell."""
+        from oodscope.runs.crossval.figures import estimates
+        from oodscope.runs.crossval.summary import summary
+        from oodscope.runs.crossval.trials import finished_study
+
+        study = finished_study(self.draws)
+        figures = () if study is None else (estimates(study),)
+        blocks = (summary(self.draws), *figures)
+        return Chapter("Dual cross-validation", self.kind, leaders(self.trials()), blocks)
+
+    def _repr_html_(self) -> str:
+        return self.draws._repr_html_()
+
+    def save(self, folder: Path | str) -> Path:
+        """Write the table and ``run.json``; a cross-validation that went on replaces what it had before."""
+        folder = Path(folder)
+        name = self.draws.save(folder).name
+        return write_runfile(folder, self.kind, self.record, [name], {"unfinished": self.unfinished})
+
+    @classmethod
+    def load(cls, folder: Path | str) -> Self:
+        """Read what ``save`` wrote."""
+        folder = Path(folder)
+        file = expect_kind(read_runfile(folder), folder, cls.kind)
+        return cls(CrossValidationTable.load(folder), file.record, int(file.about["unfinished"]))
 
 
 def _typed(frame: pd.DataFrame) -> pd.DataFrame:

@@ -166,6 +166,41 @@ def wins(study: MetricStudy) -> Table:
     return _matrix(study, "wins", title, entries, notes)
 
 
+def overall_sheets(studies: Sequence[MetricStudy]) -> Iterator[Table]:
+    """Whether cross-validation finds what the truth shows; none where either is missing or cells are few."""
+    first = studies[0]
+    if first.testable and first.has_truth and first.has_folds:
+        yield from (rates(studies, alpha) for alpha in ALPHAS)
+        yield against_truth(studies)
+
+
+def metric_sheets(study: MetricStudy) -> Iterator[Table]:
+    """Every table of one metric that the study is large enough for: of cells first, then of pairs of detectors."""
+    yield from cell_sheets(study)
+    yield from _by_pair(study)
+
+
+def cell_sheets(study: MetricStudy) -> Iterator[Table]:
+    """The tables of one metric with a row per cell."""
+    if study.has_truth:
+        yield truth(study)
+        if len(study.hold_outs) > 1:
+            yield truth_errors(study)
+    if study.has_folds:
+        yield cross_validated(study)
+
+
+def _by_pair(study: MetricStudy) -> Iterator[Table]:
+    if study.has_truth and study.testable:
+        yield p_values(study)
+        yield from corrected_p_values(study)
+    if study.has_truth and study.has_folds and study.testable:
+        yield from (counts(study, alpha) for alpha in ALPHAS)
+        yield against_truth_p(study)
+    if study.has_folds and len(study.detectors) > 1:
+        yield wins(study)
+
+
 def _by_cell(
     study: MetricStudy,
     name: str,

@@ -6,10 +6,8 @@ from oodscope.base.errors import DataError
 from oodscope.document.table import Column, Entry, Row, Table, columns
 from oodscope.document.wording import percent
 from oodscope.metrics.catalog import METRICS
-from oodscope.runs.crossval.run import CrossValidationTable
+from oodscope.runs.crossval.run import HEADLINE, CrossValidationTable
 from oodscope.runs.crossval.study import study_metric
-
-HEADLINE = "auroc"
 
 
 def summary(table: CrossValidationTable) -> Table:

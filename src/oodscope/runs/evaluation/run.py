@@ -1,39 +1,44 @@
 """Result: what an evaluation hands back, in memory and as a folder."""
 
-import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import ClassVar, Self
 
 import pandas as pd
-import pyarrow as pa
 
-from oodscope.base.config import parse
-from oodscope.base.errors import DataError, OodscopeError, StorageError
-from oodscope.base.files import atomic_path, file_sha256, write_text
+from oodscope.base.errors import DataError
 from oodscope.document import html
+from oodscope.document.chapter import Chapter
 from oodscope.document.html import block
 from oodscope.document.table import Table
+from oodscope.document.trial import Trial, leaders
+from oodscope.document.weakness import Subject, Weakness
 from oodscope.protocols.arrange import pivot
 from oodscope.protocols.registry import headline_metrics
 from oodscope.results.gallery import Gallery
 from oodscope.results.measurement import Measurements
 from oodscope.results.record import RunRecord
+from oodscope.results.run import Run
+from oodscope.results.runfile import expect_kind, read_runfile, refuse_overwriting, write_runfile
 from oodscope.results.scoretable import ScoreTable
 
-RECORD, _MEASUREMENTS, _SCORES = "run.json", "measurements.parquet", "scores.parquet"
-_GALLERY = "gallery.safetensors"
+_SCORES, _GALLERY = "scores.parquet", "gallery.safetensors"
+_CURVES = 10
+"""Detectors whose ROC curves a chapter lays over each other."""
 
 
 @dataclass(frozen=True)
-class Result:
-    """One run: its record, its numbers, the scores they were computed from, and pictures of the hardest images.
+class Result(Run):
+    """One evaluation: its record, its numbers, the scores they were computed from, and pictures of the hardest images.
 
     Parameters
     ----------
     gallery : for pages; None where no images were at hand, and in older results.
     """
+
+    kind: ClassVar[str] = "evaluation"
 
     record: RunRecord
     measurements: Measurements
@@ -41,83 +46,88 @@ class Result:
     gallery: Gallery | None = None
 
     def __post_init__(self) -> None:
+        if not self.record.protocols:
+            raise DataError(f"the record of run {self.record.id!r} names no protocol that it was evaluated under")
         if strangers := set(self.measurements.distinct("run")) - {self.record.id}:
             raise DataError(f"the record is of run {self.record.id!r}, a measurement of {min(strangers)!r}")
 
-    def table(self, protocol: str | None = None, metric: str | None = None) -> Table:
-        """The table people publish, for one protocol (the run's first by default) and one metric (its headline)."""
-        return pivot(self.measurements, protocol or self.record.protocols[0], metric)
+    def table(self, name: str | None = None, metric: str | None = None) -> Table:
+        """The table people publish.
+
+        Parameters
+        ----------
+        name : a protocol; the run's first by default.
+        metric : the protocol's headline by default.
+        """
+        return pivot(self.measurements, name or self.record.protocols[0], metric)
 
     def _repr_html_(self) -> str:
         """For a notebook: what was run, and the first table of every protocol."""
         record = self.record
         told = f"{record.model} on {record.benchmark} {record.benchmark_version}, run {record.id}"
-        shown = [
-            name
-            for name in record.protocols
-            if self.measurements.filter(protocol=name, metric=headline_metrics(name)[0])
-        ]
-        tables = [part for name in shown for part in html.notebook_parts(self.table(name))]
+        tables = [part for table in self.tables().values() for part in html.notebook_parts(table)]
         return block(f"<p><b>{escape(told)}</b></p>", *tables)
 
     def to_dataframe(self) -> pd.DataFrame:
         """The measurements, one tidy row each."""
         return self.measurements.to_dataframe()
 
-    def save(self, folder: Path | str) -> Path:
-        """Write ``run.json``, the measurements (Parquet, and CSV for people), the scores and the gallery.
+    def tables(self) -> Mapping[str, Table]:
+        """The first table of every protocol that measured something."""
+        return {name: self.table(name) for name in self._measured()}
 
-        ``run.json`` comes last and holds the checksums of the others, so a folder whose writing was
-        interrupted, or of which a part was copied, does not pass for a result.
-        """
-        folder = Path(folder)
-        if (folder / RECORD).exists():
-            raise StorageError(f"{folder} holds a result, and results are never overwritten; choose another folder")
-        frame = self.to_dataframe()
-        with atomic_path(folder / _MEASUREMENTS) as temporary:
-            frame.to_parquet(temporary, compression="zstd", index=False)
-        with atomic_path(folder / "measurements.csv") as temporary:
-            frame.to_csv(temporary, index=False)
+    def score_tables(self) -> Mapping[str, ScoreTable]:
+        """The one table, ``scores``."""
+        return {"scores": self.scores}
+
+    def trials(self) -> Sequence[Trial]:
+        """One for each protocol: its headline metric, over the group that leads its table."""
+        from oodscope.runs.evaluation.trials import trials_of  # which are made of results
+
+        return trials_of(self)
+
+    def weaknesses(self, subject: Subject) -> Sequence[Weakness]:
+        """The worst set and the worst error rate of a detector with this run's network."""
+        from oodscope.runs.evaluation.trials import weaknesses_of
+
+        return weaknesses_of(self, subject)
+
+    def chapter(self) -> Chapter:
+        """Who leads each protocol, its tables, and the ROC curves on every OOD set."""
+        from oodscope.runs.evaluation.figures.separation import roc_of_set  # drawn only where it is asked for
+
+        names = [name for role in ("near", "far") for name in self.scores.sets(role)]
+        leading = self.scores.detectors[:_CURVES]
+        figures = (roc_of_set(self.scores, name, leading) for name in names)
+        record = self.record
+        title = f"{record.model} on {record.benchmark}"
+        return Chapter(title, self.kind, leaders(self.trials()), (*self.tables().values(), *figures))
+
+    def save(self, folder: Path | str) -> Path:
+        """Write the measurements (Parquet, and CSV for people), the scores and the gallery, ``run.json`` last."""
+        return self.save_as(self.kind, Path(folder))
+
+    def save_as(self, kind: str, folder: Path) -> Path:
+        """Write the same files as those of a run of another kind that holds a result, such as an attack."""
+        refuse_overwriting(folder)
+        names = [self.measurements.save(folder), _SCORES]
         self.scores.save(folder / _SCORES)
-        names = [_MEASUREMENTS, _SCORES]
         if self.gallery is not None:
             self.gallery.save(folder / _GALLERY)
             names.append(_GALLERY)
-        files = {name: file_sha256(folder / name) for name in names}
-        content = {"record": self.record.model_dump(mode="json"), "sha256": files}
-        text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
-        write_text(folder / RECORD, text + "\n")
-        return folder
+        return write_runfile(folder, kind, self.record, names)
 
     @classmethod
-    def load(cls, folder: Path | str) -> "Result":
-        """Read what ``save`` wrote."""
+    def load(cls, folder: Path | str) -> Self:
+        """Read what ``save`` wrote; of an attack, the result that it holds."""
         folder = Path(folder)
-        content = _read_json(folder / RECORD)
-        record = parse(RunRecord, content["record"], str(folder / RECORD))
-        for name, digest in content["sha256"].items():
-            if not (folder / name).is_file():
-                raise DataError(f"{folder}: {name} is missing")
-            if file_sha256(folder / name) != digest:
-                raise DataError(f"{folder / name}: not the file saved with this result (checksum differs)")
-        gallery = Gallery.load(folder / _GALLERY) if _GALLERY in content["sha256"] else None
-        return cls(record, _read_measurements(folder / _MEASUREMENTS), ScoreTable.load(folder / _SCORES), gallery)
+        file = expect_kind(read_runfile(folder), folder, cls.kind, "attack")
+        gallery = Gallery.load(folder / _GALLERY) if _GALLERY in file.files else None
+        return cls(file.record, Measurements.load(folder), ScoreTable.load(folder / _SCORES), gallery)
 
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise DataError(f"{path.parent}: no finished result here ({path.name} is missing)") from error
-    except ValueError as error:
-        raise DataError(f"{path}: not valid JSON: {error}") from error
-    if not isinstance(content, dict) or set(content) != {"record", "sha256"}:
-        raise DataError(f"{path}: not the record of a result")
-    return content
-
-
-def _read_measurements(path: Path) -> Measurements:
-    try:
-        return Measurements.from_dataframe(pd.read_parquet(path, partitioning=None))
-    except (pa.ArrowException, OodscopeError) as error:
-        raise DataError(f"{path}: {error}") from error
+    def _measured(self) -> list[str]:
+        return [
+            name
+            for name in self.record.protocols
+            if self.measurements.filter(protocol=name, metric=headline_metrics(name)[0])
+        ]

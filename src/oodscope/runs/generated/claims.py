@@ -1,8 +1,8 @@
 """Claims about generated sets, each beside the numbers that it stands or falls by."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from oodscope.document.claim import Claim
 from oodscope.document.wording import percent, span
 from oodscope.metrics.metric import MEAN
 from oodscope.runs.generated.ranks import ALL, rank_agreements
@@ -10,15 +10,6 @@ from oodscope.runs.generated.run import WORST, GeneratedStudy
 
 RECOGNISED_NEAR, RECOGNISED_SHIFTED = 0.5, 0.6
 """Shares of images that keep their class for the judging ensemble: at most so many near, at least so many shifted."""
-
-
-@dataclass(frozen=True)
-class Claim:
-    """What should be so, whether it is, and by which numbers."""
-
-    text: str
-    holds: bool
-    evidence: str
 
 
 def claims(study: GeneratedStudy) -> list[Claim]:

@@ -1,10 +1,9 @@
 """GeneratedStudy: detectors of several networks on generated sets beside real ones, and what those sets are."""
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +12,17 @@ from safetensors.numpy import load_file, save_file
 
 from oodscope.base.config import parse
 from oodscope.base.errors import DataError, UnknownNameError
-from oodscope.base.files import atomic_path, write_text
+from oodscope.base.files import atomic_path
+from oodscope.base.hashing import fingerprint
+from oodscope.document.chapter import Block, Chapter, Claims, Gallery, Picture
 from oodscope.document.html import block, notebook_parts
+from oodscope.document.table import Table
+from oodscope.document.trial import Trial, leaders
+from oodscope.document.weakness import Subject, Weakness
 from oodscope.results.measurement import Measurement, Measurements
+from oodscope.results.record import RunRecord
+from oodscope.results.run import Run, choose_table
+from oodscope.results.runfile import RECORD, expect_kind, read_runfile, refuse_overwriting, write_runfile
 from oodscope.results.scoretable import ScoreTable
 from oodscope.runs.evaluation.run import Result
 from oodscope.runs.generated.sanity import Sanity
@@ -31,7 +38,8 @@ RELIABILITY, NETWORKS = "reliability", "networks"
 """Keys of a score table's metadata. ``reliability``: the bins of every set whose calibration was measured.
 ``networks``: fingerprints of the classifier and, if it is an ensemble, of its members."""
 
-RECORD, _SAMPLES = "generated.json", "samples.safetensors"
+_SAMPLES = "samples.safetensors"
+_DETECTORS, _CALIBRATION = "detectors", "calibration"
 
 
 @dataclass(frozen=True)
@@ -53,7 +61,7 @@ class Samples:
 
 
 @dataclass(frozen=True)
-class GeneratedStudy:
+class GeneratedStudy(Run):
     """Several networks judged on one benchmark, some of whose sets are generated.
 
     Every number on its page is a function of what it holds.
@@ -64,6 +72,8 @@ class GeneratedStudy:
     sanity : what the sets are, by networks that had no part in making them.
     samples : by the name of the set.
     """
+
+    kind: ClassVar[str] = "generated"
 
     results: tuple[Result, ...]
     sanity: Sanity
@@ -121,15 +131,84 @@ class GeneratedStudy:
         rows = (row for each in self.results for row in each.measurements.filter(protocol=PROTOCOL, metric=metric))
         return {(row.model, row.set): row for row in rows}
 
-    def _repr_html_(self) -> str:
+    @property
+    def record(self) -> RunRecord:
+        """That of the first network's run, for all networks; ``records`` has every one."""
+        records = [each.record for each in self.results]
+        return records[0].model_copy(
+            update={
+                "id": f"generated-{fingerprint([each.id for each in records])[:12]}",
+                "model": ", ".join(self.networks),
+                "model_fingerprint": records[0].model_fingerprint if len(records) == 1 else "",
+                "protocols": [PROTOCOL],
+                "notes": [],
+                "parts": [each.id for each in records],
+            }
+        )
+
+    def records(self) -> Sequence[RunRecord]:
+        """One for each network."""
+        return [each.record for each in self.results]
+
+    @property
+    def measurements(self) -> Measurements:
+        """Those of every network; each row names its run."""
+        return Measurements(row for each in self.results for row in each.measurements)
+
+    def score_tables(self) -> Mapping[str, ScoreTable]:
+        """One for each network."""
+        return {each.record.model: each.scores for each in self.results}
+
+    def tables(self) -> Mapping[str, Table]:
+        """``detectors`` on generated and real sets, and the ``calibration`` of networks."""
         from oodscope.runs.generated.table import calibration_table, separation_table  # which are made of studies
 
-        tables = (separation_table(self), calibration_table(self))
-        return block(*(part for table in tables for part in notebook_parts(table)))
+        return {_DETECTORS: separation_table(self), _CALIBRATION: calibration_table(self)}
+
+    def table(self, name: str | None = None, metric: str | None = None) -> Table:
+        """One of both tables; a metric of calibration chooses that of calibration."""
+        from oodscope.runs.generated.table import calibration_table, separation_table
+
+        if metric is None:
+            return choose_table(self.tables(), name)
+        calibrated = metric in {row.metric for row in self.measurements.filter(protocol=PROTOCOL)}
+        table = calibration_table(self, metric) if calibrated else separation_table(self, metric)
+        return choose_table({_CALIBRATION if calibrated else _DETECTORS: table}, name)
+
+    def trials(self) -> Sequence[Trial]:
+        """One for each network and generated near-OOD set."""
+        from oodscope.runs.generated.trials import trials_of
+
+        return list(trials_of(self))
+
+    def weaknesses(self, subject: Subject) -> Sequence[Weakness]:
+        """The generated near-OOD set that a detector separates worst."""
+        from oodscope.runs.generated.trials import weaknesses_of
+
+        return list(weaknesses_of(self, subject))
+
+    def chapter(self) -> Chapter:
+        """What the sets are claimed to be and whether they are, both tables, and a few images of each set."""
+        from oodscope.runs.generated.claims import claims
+        from oodscope.runs.generated.figures import reliability_of_network
+
+        names = self.sanity.class_names
+        galleries = (
+            Gallery(name, tuple(Picture(image, names[seen]) for image, seen in zip(each.images, each.judged)))
+            for name, each in self.samples.items()
+        )
+        figures = (reliability_of_network(self, name) for name in self.networks)
+        blocks: tuple[Block, ...] = (Claims(tuple(claims(self))), *self.tables().values(), *figures, *galleries)
+        title = f"Generated sets of {self.results[0].record.benchmark}"
+        return Chapter(title, self.kind, leaders(self.trials()), blocks)
+
+    def _repr_html_(self) -> str:
+        return block(*(part for table in self.tables().values() for part in notebook_parts(table)))
 
     def save(self, folder: Path | str) -> Path:
-        """Write each run to a folder of its own, the samples, and ``generated.json``, which comes last."""
+        """Write each network's run to a folder of its own, the samples, and ``run.json``, which comes last."""
         folder = Path(folder)
+        refuse_overwriting(folder)
         for result in self.results:
             result.save(folder / result.record.id)
         arrays = {
@@ -140,29 +219,24 @@ class GeneratedStudy:
         }
         with atomic_path(folder / _SAMPLES) as temporary:
             save_file(arrays, temporary)
-        content = {
-            "runs": [each.record.id for each in self.results],
-            "samples": list(self.samples),
-            "sanity": self.sanity.model_dump(mode="json"),
-        }
-        write_text(folder / RECORD, json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-        return folder
+        about = {"samples": list(self.samples), "sanity": self.sanity.model_dump(mode="json")}
+        return write_runfile(folder, self.kind, self.record, [_SAMPLES], about)
 
     @classmethod
-    def load(cls, folder: Path | str) -> "GeneratedStudy":
+    def load(cls, folder: Path | str) -> Self:
         """Read what ``save`` wrote."""
         folder = Path(folder)
+        file = expect_kind(read_runfile(folder), folder, cls.kind)
         try:
-            content = json.loads((folder / RECORD).read_text(encoding="utf-8"))
             arrays: dict[str, Any] = load_file(folder / _SAMPLES)
-            runs, names, sanity = content["runs"], content["samples"], content["sanity"]
+            names, sanity = file.about["samples"], file.about["sanity"]
         except (OSError, ValueError, TypeError, KeyError, SafetensorError) as error:
             raise DataError(f"{folder}: not a finished study of generated sets: {error}") from error
         samples = {
             name: Samples(**{key.partition(".")[2]: array for key, array in arrays.items() if key.startswith(f"{n}.")})
             for n, name in enumerate(names)
         }
-        results = tuple(Result.load(folder / Path(run).name) for run in runs)
+        results = tuple(Result.load(folder / Path(run).name) for run in file.record.parts)
         return cls(results, parse(Sanity, sanity, str(folder / RECORD)), samples)
 
 

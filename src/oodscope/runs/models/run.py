@@ -1,19 +1,29 @@
 """Study: the same evaluation of many models, side by side."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import ClassVar, Self
 
 import pandas as pd
 from pydantic import Field
 
 from oodscope.base.config import StrictModel, parse
-from oodscope.base.errors import DataError
+from oodscope.base.errors import DataError, UnknownNameError
+from oodscope.base.hashing import fingerprint
+from oodscope.document.chapter import Chapter
 from oodscope.document.number import Number
 from oodscope.document.table import Column, Entry, Row, Table, columns
 from oodscope.document.wording import explanation, heading, percent
 from oodscope.metrics.metric import MEAN
 from oodscope.results.measurement import Measurement, Measurements
+from oodscope.results.record import RunRecord, environment
+from oodscope.results.run import Run, choose_table
+from oodscope.results.runfile import RECORD, expect_kind, read_runfile, write_runfile
 from oodscope.runs.evaluation.run import Result
 
 STUDIED = "human_centric"
@@ -50,16 +60,23 @@ class StudyMember:
     measurements: Measurements
 
 
-class Study:
+class Study(Run):
     """Many models under one protocol.
+
+    It shows the measurements of evaluations that are runs of their own, and keeps a copy of them; their scores and
+    trials are theirs. So a study may be saved again over an older one.
 
     Parameters
     ----------
     members : every model with its measurements, those of the studied metrics among them.
+    record : of a study that was saved; a new one unless given.
     """
 
-    def __init__(self, members: Iterable[StudyMember]) -> None:
+    kind: ClassVar[str] = "models"
+
+    def __init__(self, members: Iterable[StudyMember], record: RunRecord | None = None) -> None:
         self.members = tuple(members)
+        self._saved = record
         names = [member.model.name for member in self.members]
         if not names:
             raise DataError("a study needs at least one model")
@@ -70,6 +87,29 @@ class Study:
             plain = member.model.distilled_from
             if plain and plain not in names:
                 raise DataError(f"{member.model.name}: distilled_from {plain!r} is no model of the study")
+
+    @cached_property
+    def record(self) -> RunRecord:
+        """The models together; ``parts`` names the evaluation of each."""
+        if self._saved is not None:
+            return self._saved
+        rows = self.measurements
+        return RunRecord(
+            id=f"models-{fingerprint([each.model.model_dump() for each in self.members], rows.distinct('run'))[:12]}",
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            oodscope_version=version("oodscope"),
+            benchmark=", ".join(rows.distinct("benchmark")),
+            benchmark_version=", ".join(rows.distinct("benchmark_version")),
+            model=", ".join(member.model.name for member in self.members),
+            environment=environment(),
+            protocols=[STUDIED],
+            parts=rows.distinct("run"),
+        )
+
+    @cached_property
+    def measurements(self) -> Measurements:
+        """Those of every model."""
+        return Measurements(row for member in self.members for row in member.measurements)
 
     @property
     def detectors(self) -> list[str]:
@@ -106,7 +146,49 @@ class Study:
             ]
         return pd.DataFrame(rows)
 
-    def table(self) -> Table:
+    def tables(self) -> Mapping[str, Table]:
+        """``study``: error rates on each set; ``summary``: one number for each model and detector."""
+        return {each.name: each for each in (self._rates(), self.summary())}
+
+    def table(self, name: str | None = None, metric: str | None = None) -> Table:
+        """One of both tables; a metric is that of the summary."""
+        if metric is None:
+            return choose_table(self.tables(), name)
+        if metric not in METRICS:
+            raise UnknownNameError("metric", metric, METRICS, f"A study shows: {', '.join(METRICS)}")
+        return choose_table({"summary": self.summary(metric)}, name)
+
+    def chapter(self) -> Chapter:
+        """Both tables, and the error rate of every detector against the accuracy of the models."""
+        from oodscope.runs.models.figures import der_against_accuracy  # which are drawn from studies
+
+        figures = (der_against_accuracy(self, name, METRICS[0]) for name in self.detectors)
+        title = f"{len(self.members)} models on {self.record.benchmark}"
+        return Chapter(title, self.kind, "", (self.summary(), self._rates(), *figures))
+
+    def save(self, folder: Path | str) -> Path:
+        """Write the measurements of all models and ``run.json``, which comes last."""
+        folder = Path(folder)
+        models = [
+            {**each.model.model_dump(mode="json"), "run": each.measurements[0].run if each.measurements else ""}
+            for each in self.members
+        ]
+        name = self.measurements.save(folder)
+        return write_runfile(folder, self.kind, self.record, [name], {"models": models})
+
+    @classmethod
+    def load(cls, folder: Path | str) -> Self:
+        """Read what ``save`` wrote."""
+        folder = Path(folder)
+        file = expect_kind(read_runfile(folder), folder, cls.kind)
+        rows, members = Measurements.load(folder), []
+        for entry in file.about["models"]:
+            labels = {key: value for key, value in entry.items() if key != "run"}
+            model = parse(StudyModel, labels, str(folder / RECORD))
+            members.append(StudyMember(model, rows.filter(run=entry["run"])))
+        return cls(members, file.record)
+
+    def _rates(self) -> Table:
         """The table of the paper: rows of models and detectors, DER99 and DER95 on each set and group mean."""
         measured = [(member.model.name, _detected(member)) for member in self.members]
         sets = dict.fromkeys((row.group, row.set) for _, rows in measured for row in rows)

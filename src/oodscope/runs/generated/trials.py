@@ -1,0 +1,44 @@
+"""What a study of generated sets says for and against detectors."""
+
+from collections.abc import Iterator
+
+from oodscope.document.chapter import anchor_of
+from oodscope.document.number import Number
+from oodscope.document.trial import Entry, Trial, make_trial
+from oodscope.document.weakness import Subject, Weakness
+from oodscope.runs.generated.run import PROTOCOL, GeneratedStudy
+
+
+def trials_of(study: GeneratedStudy) -> Iterator[Trial]:
+    """One trial for each network and generated near-OOD set."""
+    separation = study.separation("auroc")
+    for network in study.networks:
+        for name in study.sanity.near():
+            rows = [row for (model, _, of), row in separation.items() if (model, of) == (network, name)]
+            entries = [
+                Entry(row.detector, row.tuning, Number(row.value, row.low, row.high, exposure=row.exposure))
+                for row in rows
+            ]
+            if entries:
+                yield make_trial(
+                    PROTOCOL,
+                    f"{study.results[0].record.benchmark}, {network}",
+                    f"AUROC on {name}",
+                    entries,
+                    higher=True,
+                    model=study.result(network).record.model_fingerprint,
+                )
+
+
+def weaknesses_of(study: GeneratedStudy, subject: Subject) -> Iterator[Weakness]:
+    """The generated near-OOD set that a detector separates worst."""
+    rows = [
+        row
+        for row in study.separation("auroc").values()
+        if (row.detector, row.tuning) == (subject.detector, subject.tuning) and row.set in study.sanity.near()
+        if subject.fits(study.result(row.model).record.model_fingerprint)
+    ]
+    if rows:
+        row = min(rows, key=lambda row: row.value)
+        words, anchor = f"{row.set}, AUROC", anchor_of(PROTOCOL)
+        yield Weakness("generated", words, row.value, "", anchor, -row.value, PROTOCOL)
