@@ -22,7 +22,14 @@ if TYPE_CHECKING:
 PACKAGED = Path(__file__).parent / "packaged"
 """Job files that come with the package, run by their name."""
 
-_KINDS = {"plan": "crossval", "models": "study", "attack": "attack", "fit": "fit"}
+_KINDS = {
+    "plan": "crossval",
+    "models": "study",
+    "attack": "attack",
+    "fit": "fit",
+    "activations": "activations",
+    "scores": "scores",
+}
 """The key that makes a declaration another kind of job than an evaluation."""
 
 
@@ -47,8 +54,8 @@ def run(job: str | Path, *, output: str | Path | None = None, progress: Progress
     """Execute what a YAML file declares, and return what the Python function of that kind returns.
 
     An evaluation gives a ``Result`` (with ``as_seeds`` the summary over seeds), a list ``models`` a ``Study``, a
-    ``plan`` a ``CrossValidation``, ``attack`` an ``Attack``, ``fit`` a ``Scorer``. Names, places, device and output
-    folder are checked before the first image is read::
+    ``plan`` a ``CrossValidation``, ``attack`` an ``Attack``, ``fit`` a ``Scorer``, ``activations`` and ``scores`` a
+    ``Result`` from arrays. Names, places, device and output folder are checked before the first image is read::
 
         result = oods.run("job.yaml")
         print(result.table())
@@ -151,4 +158,26 @@ def _fit(declared: Mapping[str, Any], where: str, folder: Path, progress: Progre
     return Finished("fit", scorer, files=(path,))
 
 
-_EXECUTE = {"evaluation": _evaluation, "study": _study, "crossval": _crossval, "attack": _attack, "fit": _fit}
+def _activations(declared: Mapping[str, Any], where: str, folder: Path, progress: Progress) -> Finished:
+    from oodscope.jobs.arrays import ActivationsJob
+
+    runs = (ActivationsJob.read(declared, where, folder).execute(progress),)
+    return Finished("evaluation", runs[0][0], runs)
+
+
+def _scores(declared: Mapping[str, Any], where: str, folder: Path, progress: Progress) -> Finished:
+    from oodscope.jobs.arrays import ScoresJob
+
+    runs = (ScoresJob.read(declared, where, folder).execute(),)
+    return Finished("evaluation", runs[0][0], runs)
+
+
+_EXECUTE = {
+    "evaluation": _evaluation,
+    "study": _study,
+    "crossval": _crossval,
+    "attack": _attack,
+    "fit": _fit,
+    "activations": _activations,
+    "scores": _scores,
+}
