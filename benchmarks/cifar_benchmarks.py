@@ -25,6 +25,7 @@ from detectors_cifar import PUBLISHED
 from oodscope.data.packaged import row_list
 from oodscope.detectors.registry import DETECTORS, create_detector
 from oodscope.metrics.ranking.ranking import Ranking
+from oodscope.runs.evaluation.extraction import FromNetwork
 from oodscope.runs.evaluation.scoring import applicable, score_benchmark
 from openood_cifar import open_benchmark, open_classifier
 
@@ -73,7 +74,8 @@ def judge(folder: Path, name: str, only: list[str], device: str) -> dict[str, An
     """AUROC in percent of every detector and set under each track."""
     bench, clf = open_both_groups(folder, name), open_classifier(folder, name, device)
     store = oods.ActivationStore()
-    detectors, skipped = applicable([create_detector(each) for each in only or DETECTORS], clf, bench)
+    extraction = FromNetwork(clf, store, batch_size=500)
+    detectors, skipped = applicable([create_detector(each) for each in only or DETECTORS], extraction, bench)
     found: dict[str, Any] = {
         "skipped": skipped,
         "device": str(clf.device),
@@ -82,7 +84,7 @@ def judge(folder: Path, name: str, only: list[str], device: str) -> dict[str, An
     }
     for track in TRACKS:
         started = time.perf_counter()
-        scores = score_benchmark(clf, bench, detectors, track=track, store=store, batch_size=500)
+        scores = score_benchmark(extraction, bench, detectors, track=track)
         found["tracks"][track] = {each: measure(scores, each, bench) for each in scores.detectors}
         frame = scores.frame[scores.frame["set"] == "id_test"]
         found["accuracy"] = float((frame["prediction"] == frame["label"]).mean())

@@ -21,6 +21,7 @@ from scipy.stats import spearmanr
 import oodscope as oods
 from oodscope.detectors.registry import DETECTORS, create_detector
 from oodscope.metrics.ranking.ranking import Ranking
+from oodscope.runs.evaluation.extraction import FromNetwork
 from oodscope.runs.evaluation.scoring import applicable, score_benchmark
 from openood_cifar import open_benchmark, open_classifier
 
@@ -47,11 +48,12 @@ def judge(folder: Path, name: str, only: list[str], device: str) -> dict[str, An
     """Near-OOD AUROC in percent of every detector under every track, with what the search chose."""
     bench, clf = open_benchmark(folder, name), open_classifier(folder, name, device)
     store = oods.ActivationStore()
-    detectors, skipped = applicable([create_detector(each) for each in only or DETECTORS], clf, bench)
+    extraction = FromNetwork(clf, store, batch_size=500)
+    detectors, skipped = applicable([create_detector(each) for each in only or DETECTORS], extraction, bench)
     found: dict[str, Any] = {"skipped": skipped, "forwarded": 0, "tracks": {}}
     for track in TRACKS:
         started = time.perf_counter()
-        scores = score_benchmark(clf, bench, detectors, track=track, store=store, batch_size=500)
+        scores = score_benchmark(extraction, bench, detectors, track=track)
         frame = scores.frame
         rows = {}
         for detector in scores.detectors:

@@ -323,9 +323,10 @@ class Study:
         return oods.ImageSet.from_arrays(kind, pixels, source.labels, source.class_names), source
 
     def _applies(self, name: str, network: Classifier, bench: oods.Benchmark) -> bool:
+        from oodscope.runs.evaluation.extraction import FromNetwork
         from oodscope.runs.evaluation.scoring import applicable
 
-        chosen, refused = applicable([oods.create_detector(name)], network, bench)
+        chosen, refused = applicable([oods.create_detector(name)], FromNetwork(network), bench)
         for detector, reason in refused.items():
             self.say(f"{network.name}: {detector} left out: {reason}")
         return bool(chosen)

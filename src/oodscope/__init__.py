@@ -56,8 +56,10 @@ if TYPE_CHECKING:
     from oodscope.runs.crossval.networks import FineTuning as FineTuning
     from oodscope.runs.crossval.networks import FullTraining as FullTraining
     from oodscope.runs.crossval.plan import CrossValidationPlan as CrossValidationPlan
+    from oodscope.runs.evaluation.activations import evaluate_activations as evaluate_activations
     from oodscope.runs.evaluation.evaluate import evaluate as evaluate
     from oodscope.runs.evaluation.run import Result as Result
+    from oodscope.runs.evaluation.scores import evaluate_scores as evaluate_scores
     from oodscope.runs.evaluation.scoring import fit_scorers as fit_scorers
     from oodscope.runs.evaluation.seeds import over_seeds as over_seeds
     from oodscope.runs.generated.checking import GeneratedChecks as GeneratedChecks
@@ -109,6 +111,8 @@ _HOMES = {
     "create_recipe": "training.registry",
     "cross_validate": "runs.crossval.engine",
     "evaluate": "runs.evaluation.evaluate",
+    "evaluate_activations": "runs.evaluation.activations",
+    "evaluate_scores": "runs.evaluation.scores",
     "fit_scorer": "deploy.fit",
     "fold_sets": "data.folds.sets",
     "fit_scorers": "runs.evaluation.scoring",

@@ -17,6 +17,7 @@ from oodscope.detectors.registry import create_detector
 from oodscope.jobs.model import ModelData, ModelSpec, build_classifier
 from oodscope.models.zoo import dinov2
 from oodscope.runs.evaluation.evaluate import evaluate
+from oodscope.runs.evaluation.extraction import FromNetwork
 from oodscope.runs.evaluation.scoring import applicable
 from tests.tiny import benchmark, imageset, noise
 from tests.tiny_libraries import clip_architecture, clip_weights, hf_folder
@@ -97,7 +98,8 @@ def test_open_clip(bench, tmp_path):
     assert "no negative labels" in plain.describe()
     with pytest.raises(OodscopeError, match="neglabel: needs negative labels"):
         evaluate(plain, bench, ["neglabel"])
-    assert "needs negative labels" in applicable([create_detector("neglabel")], plain, bench)[1]["neglabel"]
+    _, refused = applicable([create_detector("neglabel")], FromNetwork(plain), bench)
+    assert "needs negative labels" in refused["neglabel"]
 
 
 @pytest.fixture

@@ -1,16 +1,24 @@
-"""``oodscope evaluate``: judge detectors for a classifier you have."""
+"""``oodscope evaluate``: evaluate detectors for a classifier, or from arrays or scores computed elsewhere."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from oodscope.cli import options
-from oodscope.cli.options import declared_benchmark, declared_detectors, declared_model, separated, text_or_none
+from oodscope.cli.options import (
+    declared_activations,
+    declared_benchmark,
+    declared_detectors,
+    declared_model,
+    separated,
+    text_or_none,
+)
 
 
 def evaluate(
-    model: options.Model,
+    context: typer.Context,
+    model: options.OptionalModel = None,
     weights: options.Weights = "",
     probe: options.Probe = False,
     head: options.Head = None,
@@ -36,7 +44,10 @@ def evaluate(
     ] = "default",
     trained_on: options.TrainedOn = "",
     pretrained_on: options.PretrainedOn = "",
-    output: Annotated[Path, typer.Option(help="Folder for results and report.")] = Path("runs"),
+    activations: options.ArrayFiles = None,
+    scores: options.ScoreFile = None,
+    model_name: options.ModelName = "",
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for results and report.")] = Path("runs"),
     batch_size: options.BatchSize = 256,
     device: options.Device = "auto",
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap.")] = 0,
@@ -47,30 +58,70 @@ def evaluate(
     ] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Judge detectors for a classifier on a benchmark."""
+    """Evaluate detectors for a classifier on a benchmark, or from arrays or scores computed elsewhere."""
+    from oodscope.base.errors import OodscopeError
     from oodscope.execution.console import ConsoleProgress
     from oodscope.jobs.run import execute_declared
 
+    shared = {
+        "detectors": declared_detectors(detectors),
+        "protocols": separated(protocols),
+        "tune": tune,
+        "seed": seed,
+        "output": str(output),
+    }
+    if activations or scores is not None:
+        _refuse_image_options(context, "--activations" if activations else "--scores")
+        arrays = _declared_arrays(activations, scores, model_name, classes, device)
+        _show(execute_declared({**shared, **arrays}, "evaluate", progress=ConsoleProgress()), as_json)
+        return
+    if model is None:
+        raise OodscopeError("no network: pass --model NAME, or --activations ROLE=FILE, or --scores FILE")
+    if model_name:
+        raise OodscopeError("--model-name names the network behind --activations or --scores; --model has a name")
     history = {"trained_on": trained_on, "pretrained_on": pretrained_on}
     places = {"id_test": id_test, "id_train": id_train, "id_val": id_val, "ood_val": ood_val}
     declared = {
+        **shared,
         "benchmark": declared_benchmark(benchmark, places, {"near": near, "far": far, "csid": csid}, transform),
         "root": text_or_none(root),
         "classes": classes,
         "images_per_class": images_per_class,
         "model": declared_model(model, weights, probe=probe, head=head, negatives=negatives, **history),
-        "detectors": declared_detectors(detectors),
-        "protocols": separated(protocols),
-        "tune": tune,
         "skip_unreadable": skip_unreadable,
         "batch_size": batch_size,
         "device": device,
-        "seed": seed,
-        "output": str(output),
         "as_seeds": as_seeds,
     }
-    finished = execute_declared(declared, "evaluate", progress=ConsoleProgress())
+    _show(execute_declared(declared, "evaluate", progress=ConsoleProgress()), as_json)
 
+
+_ALWAYS = ("model_name", "detectors", "protocols", "tune", "seed", "output", "as_json")
+_FOR_ARRAYS = {"--activations": ("activations", "classes", "device", *_ALWAYS), "--scores": ("scores", *_ALWAYS)}
+"""Options that have a meaning where no image is read."""
+
+
+def _refuse_image_options(context: typer.Context, used: str) -> None:
+    """An option that concerns images or their network has no effect on arrays: say so instead of ignoring it."""
+    from oodscope.base.errors import OodscopeError
+
+    for name in context.params:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name != "DEFAULT" and name not in _FOR_ARRAYS[used]:
+            option = "--" + name.replace("_", "-")
+            raise OodscopeError(f"{used} and {option} do not go together: with {used} no image is read")
+
+
+def _declared_arrays(
+    activations: list[str] | None, scores: Path | None, model_name: str, classes: str | None, device: str
+) -> dict[str, Any]:
+    named = {"model": model_name} if model_name else {}
+    if activations:
+        return {"activations": declared_activations(activations), "classes": classes, "device": device, **named}
+    return {"scores": str(scores), **named}
+
+
+def _show(finished: Any, as_json: bool) -> None:
     from oodscope.cli.output import show_finished
 
     show_finished(finished, as_json)

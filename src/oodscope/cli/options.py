@@ -7,13 +7,26 @@ import typer
 
 PLACE = "a folder, .txt/.csv/.tsv list, .npz, .tar, hf:NAME or torchvision:CLASS"
 
-Model = Annotated[
-    str,
+_MODEL = typer.Option(
+    help="Network: a name of 'list models', timm:NAME, torchvision:NAME, hf:NAME, open_clip:NAME/TAG, "
+    "dinov2:NAME (with --probe or --head), or python:MODULE:FUNCTION."
+)
+Model = Annotated[str, _MODEL]
+OptionalModel = Annotated[str | None, _MODEL]
+ArrayFiles = Annotated[
+    list[str] | None,
     typer.Option(
-        help="Network: a name of 'list models', timm:NAME, torchvision:NAME, hf:NAME, open_clip:NAME/TAG, "
-        "dinov2:NAME (with --probe or --head), or python:MODULE:FUNCTION."
+        help="Instead of a model and images: ROLE=FILE or ROLE:NAME=FILE with logits, features and labels (.npz or "
+        ".safetensors), such as near:letters=letters.npz; may be given several times."
     ),
 ]
+ScoreFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="Instead of a model and images: a .csv or .parquet file with set, role and a column per detector."
+    ),
+]
+ModelName = Annotated[str, typer.Option(help="How tables call the network behind --activations or --scores.")]
 Weights = Annotated[str, typer.Option(help="A .safetensors file, or 'pretrained'; several files, an ensemble.")]
 Probe = Annotated[
     bool, typer.Option("--probe", help="Fit a linear head to the features of id_train, instead of the network's.")
@@ -98,6 +111,29 @@ def declared_sets(
     own: dict[str, Any] = {role: place for role, place in places.items() if place is not None}
     own |= {role: named_places(f"--{role}", given) for role, given in groups.items() if given}
     return own | ({"transform": yaml_text(transform, "--transform")} if transform else {})
+
+
+def declared_activations(given: list[str]) -> dict[str, Any]:
+    """Files by role, from ``ROLE=FILE`` and ``ROLE:NAME=FILE``; a set without a name is called like its file."""
+    from oodscope.base.errors import OodscopeError, UnknownNameError
+
+    single, groups = ("id_train", "id_val", "id_test", "ood_val"), ("near", "far", "csid")
+    declared: dict[str, Any] = {}
+    for text in given:
+        place, sign, file = text.partition("=")
+        if not sign or not file:
+            raise OodscopeError(f"--activations {text}: write ROLE=FILE or ROLE:NAME=FILE, such as near:letters=a.npz")
+        role, colon, name = place.partition(":")
+        if role not in (*single, *groups):
+            raise UnknownNameError("role", role, (*single, *groups), f"Known: {', '.join((*single, *groups))}")
+        if role in single and colon:
+            raise OodscopeError(f"--activations {text}: {role} is one set and takes no name; write {role}=FILE")
+        members = declared if role in single else declared.setdefault(role, {})
+        key = role if role in single else name or Path(file).stem
+        if key in members:
+            raise OodscopeError(f"--activations {text}: {place} is given twice; name each set once")
+        members[key] = file
+    return declared
 
 
 def declared_benchmark(

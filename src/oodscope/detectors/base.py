@@ -35,6 +35,10 @@ class Offer:
     members : how many networks vote; 0 for a single network.
     negatives : how many negative labels a vision-language network compares with.
     outputs : names of what the network returns beside its logits.
+    logits : whether logits are known.
+    features : whether features are known; as ``head`` unless given.
+    images : whether there are images, through which a network can be asked for more than its activations.
+    labels : whether the in-distribution images to learn from have labels.
     """
 
     head: bool
@@ -45,6 +49,10 @@ class Offer:
     members: int = 0
     negatives: int = 0
     outputs: tuple[str, ...] = ()
+    logits: bool = True
+    features: bool | None = None
+    images: bool = True
+    labels: bool = True
 
 
 class Needs(Flag):
@@ -198,8 +206,16 @@ class Detector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is unt
     def why_not(self, offer: Offer) -> str | None:
         """Why this detector cannot be used with what there is; None if it can."""
         needs = self.needs
-        if needs & (Needs.FEATURES | Needs.HEAD) and not offer.head:
+        if not offer.images and (self.probes or needs & _INSIDE):
+            return "needs images and the network, and only activations were given"
+        if Needs.LOGITS in needs and not offer.logits:
+            return "needs logits, and none were given"
+        if needs & (Needs.FEATURES | Needs.HEAD) and not (offer.head or offer.features):
             return "needs the features before a linear head, and none was found"
+        if Needs.FEATURES in needs and offer.features is False:
+            return "needs features, and none were given"
+        if Needs.HEAD in needs and not offer.head:
+            return "needs the weight and bias of a linear head: pass head=(weight, bias)"
         if offer.signed and not self.signed_features_ok:
             return "needs features of zero or more (as after a ReLU), and this network's may be negative"
         if Needs.MAPS in needs and not offer.stages:
@@ -214,6 +230,8 @@ class Detector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is unt
             return "needs in-distribution training images (id_train)"
         if Needs.HELD_OUT in needs and not (offer.train or offer.held_out):
             return "needs in-distribution images to learn from (id_val or id_train)"
+        if Needs.LABELS in needs and not offer.labels:
+            return "needs the labels of the in-distribution images that it learns from"
         return None
 
     def search_space(self, train: Activations) -> list[dict[str, Any]]:
@@ -304,6 +322,7 @@ class Detector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is unt
             raise DetectorError(f"{self.name}: {what} are NaN or infinite in {len(bad)} of {total} rows ({shown})")
 
 
+_INSIDE = Needs.GRADIENTS | Needs.MAPS | Needs.MEMBERS | Needs.NEGATIVES
 _COLUMNS = {Needs.LOGITS: "logits", Needs.FEATURES: "features"}
 
 

@@ -24,6 +24,7 @@ from oodscope.report.page.attack import write_attack
 from oodscope.runs.attack.attack import attack
 from oodscope.runs.attack.plan import PRESETS, Plan
 from oodscope.runs.attack.run import Attack
+from oodscope.runs.evaluation.extraction import FromNetwork
 from oodscope.runs.evaluation.scoring import applicable, fit_scorers
 
 GAN = "gan="
@@ -162,4 +163,4 @@ def _chosen(asked: str | list[Detector], classifier: Classifier, benchmark: Benc
     """The detectors named, or all that apply."""
     if isinstance(asked, list):
         return asked
-    return applicable([create_detector(name) for name in DETECTORS], classifier, benchmark)[0]
+    return applicable([create_detector(name) for name in DETECTORS], FromNetwork(classifier), benchmark)[0]

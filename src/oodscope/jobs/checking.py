@@ -32,7 +32,8 @@ def check_declared(declared: Mapping[str, Any], where: str) -> None:
     entries = [declared.get("detectors"), plan.get("detectors") if isinstance(plan, Mapping) else None]
     if isinstance(fit, Mapping) and isinstance(fit.get("detector"), str):
         entries.append([fit["detector"]])
-    for given in entries:
+    for given in entries if "scores" not in declared else ():
+        # the detectors of a score file are its columns
         _check_detectors(_names(given))
     _check_protocols(_names(declared.get("protocols")))
     tune = declared.get("tune")

@@ -9,11 +9,10 @@ from oodscope.base.config import read_yaml
 from oodscope.base.errors import OodscopeError
 from oodscope.detectors.base import Detector
 from oodscope.execution.progress import Progress
-from oodscope.jobs.storing import store_of, told_to_store
+from oodscope.jobs.storing import save_result, told_to_store
 from oodscope.jobs.task import Detectors, Task, make_detectors
 from oodscope.metrics.metric import Tuning
 from oodscope.protocols.registry import read_protocols
-from oodscope.report.page.page import write_report
 from oodscope.runs.evaluation.evaluate import evaluate
 from oodscope.runs.evaluation.run import Result
 
@@ -58,10 +57,7 @@ def execute(job: Job, progress: Progress, labels: Mapping[str, Any] | None = Non
     with told_to_store(job.output, f"evaluate {job.subject}", progress) as sink:
         result = _evaluated(job, make_detectors(job.detectors), sink)
     result = replace(result, record=result.record.model_copy(update={"labels": dict(labels or {})}))
-    folder = result.save(Path(job.output) / result.record.id)
-    write_report(result, folder / "report.html")
-    store_of(job.output).add(result, folder)
-    return result, folder
+    return result, save_result(result, job.output)
 
 
 def _evaluated(job: Job, detectors: str | list[Detector], progress: Progress) -> Result:

@@ -23,7 +23,15 @@ if TYPE_CHECKING:
 PACKAGED = Path(__file__).parent / "packaged"
 """Job files that come with the package, run by their name."""
 
-_KINDS = {"plan": "crossval", "models": "study", "attack": "attack", "fit": "fit", "train": "training"}
+_KINDS = {
+    "plan": "crossval",
+    "models": "study",
+    "attack": "attack",
+    "fit": "fit",
+    "train": "training",
+    "activations": "activations",
+    "scores": "scores",
+}
 """The key that makes a declaration another kind of job than an evaluation."""
 
 
@@ -48,9 +56,9 @@ def run(job: str | Path, *, output: str | Path | None = None, progress: Progress
     """Execute what a YAML file declares, and return what the Python function of that kind returns.
 
     An evaluation gives a ``Result`` (with ``as_seeds`` the summary over seeds), a list ``models`` a ``Study``, a
-    ``plan`` a ``CrossValidation``, ``attack`` an ``Attack``, ``fit`` a ``Scorer``, ``train``
-    the trained networks. Names, places, device and output
-    folder are checked before the first image is read::
+    ``plan`` a ``CrossValidation``, ``attack`` an ``Attack``, ``fit`` a ``Scorer``, ``train`` the trained networks,
+    ``activations`` and ``scores`` a ``Result`` from arrays. Names, places, device and output folder are checked before
+    the first image is read::
 
         result = oods.run("job.yaml")
         print(result.table())
@@ -160,6 +168,20 @@ def _training(declared: Mapping[str, Any], where: str, folder: Path, progress: P
     return Finished("training", tuple(done), files=tuple(each.folder for each in done))
 
 
+def _activations(declared: Mapping[str, Any], where: str, folder: Path, progress: Progress) -> Finished:
+    from oodscope.jobs.arrays import ActivationsJob
+
+    runs = (ActivationsJob.read(declared, where, folder).execute(progress),)
+    return Finished("evaluation", runs[0][0], runs)
+
+
+def _scores(declared: Mapping[str, Any], where: str, folder: Path, progress: Progress) -> Finished:
+    from oodscope.jobs.arrays import ScoresJob
+
+    runs = (ScoresJob.read(declared, where, folder).execute(),)
+    return Finished("evaluation", runs[0][0], runs)
+
+
 _EXECUTE = {
     "evaluation": _evaluation,
     "study": _study,
@@ -167,4 +189,6 @@ _EXECUTE = {
     "attack": _attack,
     "fit": _fit,
     "training": _training,
+    "activations": _activations,
+    "scores": _scores,
 }

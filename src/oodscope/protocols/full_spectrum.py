@@ -50,7 +50,8 @@ class FullSpectrum(Protocol):
         pooled = accuracies + measure_separation(scores, POOLED, self.negatives, self.metrics)
         rows = _aurocs(pooled, scores, POOLED, "csid", scores.sets("id_test"))
         for view, negatives in _views(scores).items():
-            rows.append(_accuracy(accuracies, view, negatives))
+            if all(scores.classified(name) for name in negatives):
+                rows.append(_accuracy(accuracies, view, negatives))
             for group in self.groups:
                 rows += _aurocs(pooled, scores, view, group, negatives)
         return pooled + Measurements(rows)

@@ -217,10 +217,13 @@ def resample(separations: Mapping[str, Separation], metrics: Sequence[Metric], *
 
 
 def measure_accuracy(scores: ScoreTable, protocol: str, negatives: Sequence[str]) -> Measurements:
-    """The classifier's accuracy on each in-distribution set and, where there are several, pooled."""
+    """The classifier's accuracy on each in-distribution set and, where there are several, pooled.
+
+    Sets without labels or without predictions have none.
+    """
     frame = scores.frame
     correct = (frame["label"] == frame["prediction"]).to_numpy()
-    named = [(role, name) for role in negatives for name in scores.sets(role)]
+    named = [(role, name) for role in negatives for name in scores.sets(role) if scores.classified(name)]
     masks: list[tuple[str, str, NDArray[np.bool_]]] = [
         ("id" if role == "id_test" else role, name, (frame["set"] == name).to_numpy()) for role, name in named
     ]

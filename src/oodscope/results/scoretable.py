@@ -67,6 +67,11 @@ class ScoreTable:
         label = self.frame["label"].to_numpy()
         return np.asarray((label >= 0) & (label == self.frame["prediction"].to_numpy()))
 
+    def classified(self, name: str) -> bool:
+        """Whether labels and predictions of a set are known; sets that came as plain scores may lack them."""
+        rows = self.frame[(self.frame["set"] == name).to_numpy()]
+        return bool((rows["label"] >= 0).any() and (rows["prediction"] >= 0).any())
+
     def save(self, path: Path | str) -> None:
         """Write one Parquet file, scores exact to the last bit, the context inside."""
         scorefile.write(Path(path), self.frame, self.context.plain())

@@ -57,13 +57,13 @@ def describe_model(record: RunRecord, scores: ScoreTable, about: About) -> Part:
     """The network and what it has seen."""
     test = scores.frame[(scores.frame["role"] == "id_test").to_numpy()]
     right = (test["label"] == test["prediction"]).to_numpy()
-    predicted = (test["prediction"] >= 0).to_numpy()
+    known = all(scores.classified(name) for name in scores.sets("id_test"))
     return {
         "name": record.model,
         "weights_hash": record.model_fingerprint or NOT_KNOWN,
         "architecture": record.architecture or NOT_KNOWN,
         "head_path": record.head_path or NOT_KNOWN,
-        "id_accuracy": float(right.mean()) if predicted.any() else None,
+        "id_accuracy": float(right.mean()) if known and len(test) else None,
         "trained_on": about.trained_on or record.trained_on or None,
         "pretrained_on": about.pretrained_on or record.pretrained_on or None,
         "recipe": scores.context.recipe or NOT_KNOWN,

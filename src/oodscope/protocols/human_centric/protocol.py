@@ -18,7 +18,8 @@ from pydantic import Field
 
 from oodscope.base.config import StrictModel, parse
 from oodscope.base.errors import DataError, OodscopeError
-from oodscope.data.benchmark import Benchmark
+from oodscope.data.benchmark import ID_ROLES, Benchmark
+from oodscope.data.imageset import UNLABELLED
 from oodscope.metrics.catalog import AUROC as RANKED
 from oodscope.metrics.catalog import FPR95_ID_POSITIVE, REJECTION
 from oodscope.metrics.metric import MEAN
@@ -76,6 +77,12 @@ class HumanCentric(Protocol):
             costs if costs is None or isinstance(costs, Prices) else parse(Prices, costs, "human_centric: costs")
         )
 
+    def check(self, benchmark: Benchmark) -> None:
+        super().check(benchmark)
+        for role, images in benchmark.members():
+            if role in ID_ROLES and (images.labels == UNLABELLED).any():
+                raise DataError(f"human_centric needs the labels of ID images; set {images.name!r} has none")
+
     def prepare(self, benchmark: Benchmark, seed: int) -> Benchmark:
         return divided(benchmark, split=self.threshold_split, most=self.train_rows, seed=seed)
 
@@ -91,6 +98,9 @@ class HumanCentric(Protocol):
     def measure(self, scores: ScoreTable) -> Measurements:
         if not scores.sets("id_test"):
             raise DataError("human_centric needs an id_test set; the score table has none")
+        for name in (name for role in ID_ROLES for name in scores.sets(role)):
+            if not scores.classified(name):
+                raise DataError(f"human_centric needs labels and predictions of ID images; set {name!r} lacks them")
         sets = labelled_sets(scores)
         context: dict[str, Any] = {**scores.context.row(), "protocol": self.name}
         rows: list[Measurement] = list(baseline_rows(sets, context))

@@ -20,7 +20,7 @@ from oodscope.results.scoretable import ScoreTable
 from oodscope.runs.attack.plan import Plan
 from oodscope.runs.attack.run import CLEAN, PROTOCOL
 from oodscope.runs.attack.trace import Course
-from oodscope.runs.evaluation.scoring import network_record
+from oodscope.runs.evaluation.extraction import network_record
 
 Named = tuple[str, str]
 

@@ -1,40 +1,25 @@
-"""The road in one call: classifier and benchmark in, verdict out."""
+"""Evaluate detectors for a classifier on a benchmark of images."""
 
-import secrets
-from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
-from importlib.metadata import version
-from time import perf_counter
-from typing import Any, get_args
+from collections.abc import Iterable
 
 from torch import nn
 
-from oodscope.activations.store.store import PRECISION, ActivationStore
-from oodscope.base.errors import DetectorError, OodscopeError, UnknownNameError
+from oodscope.activations.store.store import ActivationStore
+from oodscope.base.errors import OodscopeError
 from oodscope.data.benchmark import Benchmark
-from oodscope.data.similarity.duplicates import find_duplicates
-from oodscope.detectors.base import Detector, Needs
-from oodscope.detectors.registry import DETECTORS, create_detector
 from oodscope.execution.progress import SILENT, Progress
 from oodscope.metrics.metric import Tuning
 from oodscope.models.classifier.classifier import Classifier
-from oodscope.protocols.base import Protocol
 from oodscope.protocols.registry import Asked, read_protocols
-from oodscope.results.measurement import Measurements
-from oodscope.results.record import RunRecord, SetRecord, environment
-from oodscope.results.scoretable import ScoreTable
-from oodscope.runs.evaluation.exposure import find_exposure
-from oodscope.runs.evaluation.picturing import picture_hardest
+from oodscope.runs.evaluation.extraction import FromNetwork
+from oodscope.runs.evaluation.pipeline import ALL, AskedDetectors, check_tuning, evaluate_extraction
 from oodscope.runs.evaluation.run import Result
-from oodscope.runs.evaluation.scoring import applicable, network_record, score_benchmark
-
-ALL = "all"
 
 
 def evaluate(
     classifier: Classifier | nn.Module,
     benchmark: Benchmark,
-    detectors: str | Detector | Iterable[str | Detector] = ALL,
+    detectors: AskedDetectors = ALL,
     protocols: Asked | Iterable[Asked] = ("standard",),
     *,
     tune: Tuning = "default",
@@ -65,74 +50,17 @@ def evaluate(
     recipe : how the model was trained, for the record.
     progress : who is told how far the work has come; ``oodscope.ConsoleProgress()`` shows bars.
     """
-    started = perf_counter()
     asked = read_protocols(protocols)
-    if tune not in get_args(Tuning):
-        raise UnknownNameError("tuning track", str(tune), get_args(Tuning), f"Known: {', '.join(get_args(Tuning))}")
+    check_tuning(tune)
     if not isinstance(classifier, Classifier):
         classifier = Classifier(classifier)
     if benchmark.transform is not None:
         classifier = classifier.with_default_transform(benchmark.transform)
     _check_classes(classifier, benchmark)
-    prepared = benchmark
-    for protocol in asked:
-        protocol.check(benchmark)
-        prepared = protocol.prepare(prepared, seed)
-    chosen, skipped = _choose(detectors, classifier, benchmark)
-    exposure = find_exposure(classifier, benchmark)
-    notes = _notes(benchmark, chosen)
-    store = store or ActivationStore()
-    forwarded = store.forwarded
-    scores = score_benchmark(
-        classifier,
-        prepared,
-        chosen,
-        track=tune,
-        store=store,
-        batch_size=batch_size,
-        roles=[role for protocol in asked for role in protocol.roles],
-        context={
-            **_context(classifier, benchmark, seed, recipe),
-            "exposure": exposure,
-            "protocols": {protocol.name: protocol.options for protocol in asked if protocol.options},
-        },
-        progress=progress,
+    extraction = FromNetwork(classifier, store, batch_size, progress)
+    return evaluate_extraction(
+        extraction, benchmark, detectors, asked, tune=tune, seed=seed, recipe=recipe, progress=progress
     )
-    notes += [note for protocol in asked for note in protocol.notes(scores)]
-    measurements = _measure(asked, scores, progress)
-    gallery = picture_hardest(benchmark, scores)
-    record = _record(
-        classifier,
-        benchmark,
-        scores,
-        protocols=[protocol.name for protocol in asked],
-        skipped=skipped,
-        notes=notes,
-        costs={"seconds": perf_counter() - started},
-        forward_images=store.forwarded - forwarded,
-    )
-    return Result(record, measurements, scores, gallery)
-
-
-def _choose(
-    detectors: str | Detector | Iterable[str | Detector], classifier: Classifier, benchmark: Benchmark
-) -> tuple[list[Detector], dict[str, str]]:
-    if isinstance(detectors, str) and detectors == ALL:
-        asked: list[Detector] = [create_detector(name) for name in DETECTORS]
-        return applicable(asked, classifier, benchmark)
-    given = [detectors] if isinstance(detectors, (str, Detector)) else list(detectors)
-    asked = [create_detector(each) if isinstance(each, str) else each for each in given]
-    if not asked:
-        raise DetectorError("no detector given; name some, or use 'all'")
-    ids = [detector.id for detector in asked]
-    for name in ids:
-        if ids.count(name) > 1:
-            raise DetectorError(f"{name}: asked for twice with the same parameters")
-    usable, refused = applicable(asked, classifier, benchmark)
-    if refused:
-        name, reason = next(iter(refused.items()))
-        raise DetectorError(f"{name}: {reason}. {classifier.head_reason or ''}".strip())
-    return usable, {}
 
 
 def _check_classes(classifier: Classifier, benchmark: Benchmark) -> None:
@@ -142,71 +70,3 @@ def _check_classes(classifier: Classifier, benchmark: Benchmark) -> None:
             f"{len(benchmark.class_names)}; they do not belong together. If it holds some of the classes only, "
             "name those of the classifier (--classes FILE, or benchmark.in_classes)"
         )
-
-
-def _notes(benchmark: Benchmark, detectors: Sequence[Detector]) -> list[str]:
-    notes = [
-        f"{len(images.skipped)} unreadable image{'s' * (len(images.skipped) > 1)} of {images.name} left out: "
-        + ", ".join(images.skipped[:5])
-        + (", ..." if len(images.skipped) > 5 else "")
-        for _, images in benchmark.members()
-        if images.skipped
-    ]
-    eager = [detector.id for detector in detectors if Needs.HELD_OUT in detector.needs]
-    if eager and benchmark.id_val is None:
-        notes.append(
-            f"no id_val: {', '.join(eager)} learned from id_train instead of held-out images; no search can run"
-        )
-    return [*benchmark.notes, *notes, *find_duplicates(benchmark).notes()]
-
-
-def _measure(protocols: Sequence[Protocol], scores: ScoreTable, progress: Progress) -> Measurements:
-    measurements = Measurements()
-    with progress.stage("measure", len(protocols)) as advance:
-        for protocol in protocols:
-            measurements = measurements + protocol.measurements(scores)
-            advance(1)
-    return measurements
-
-
-def _context(classifier: Classifier, benchmark: Benchmark, seed: int, recipe: str) -> dict[str, Any]:
-    """What every row of the run shares; it travels with the scores, so that they suffice to measure again."""
-    return {
-        "run": f"{benchmark.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}",
-        "benchmark": benchmark.name,
-        "benchmark_version": benchmark.version,
-        "model": classifier.name,
-        "fingerprint": classifier.fingerprint,
-        "recipe": recipe,
-        "seed": seed,
-    }
-
-
-def _record(classifier: Classifier, benchmark: Benchmark, scores: ScoreTable, **course: Any) -> RunRecord:
-    return RunRecord(
-        id=scores.context.run,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-        oodscope_version=version("oodscope"),
-        benchmark=benchmark.name,
-        benchmark_version=benchmark.version,
-        sets={
-            images.name: SetRecord(
-                role=role,
-                n=len(images),
-                fingerprint=images.fingerprint,
-                exposure=scores.context.exposure.get(images.name, ""),
-                unreadable=len(images.skipped),
-            )
-            for role, images in benchmark.members()
-        },
-        model=classifier.name,
-        model_fingerprint=classifier.fingerprint,
-        transform=str(classifier.transform),
-        head=classifier.describe(),
-        **network_record(classifier),
-        seed=scores.context.seed or 0,
-        precision=PRECISION,
-        device=str(classifier.device),
-        environment=environment(),
-        **course,
-    )

@@ -1,6 +1,6 @@
-"""From a classifier and a benchmark to scores: one pass per image, every detector from it."""
+"""From activations to scores: detectors fitted and applied to all sets of a benchmark."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from time import perf_counter
 from typing import Any
@@ -15,12 +15,10 @@ from oodscope.activations.probes.probe import Probe
 from oodscope.activations.store.store import ActivationStore
 from oodscope.base.errors import DataError, DetectorError
 from oodscope.data.benchmark import Benchmark, Role, Validation
-from oodscope.data.imageset import ImageSet
+from oodscope.data.imageset import UNLABELLED, ImageSet
 from oodscope.data.jigsaw import jigsaw
-from oodscope.data.preprocess import Preprocess
 from oodscope.deploy.scorer import Scorer
 from oodscope.detectors.base import Detector, Needs
-from oodscope.detectors.capabilities import offer_to
 from oodscope.detectors.registry import create_detector
 from oodscope.detectors.tuning import Fitted, fit_detector
 from oodscope.execution.memory import PeakMemory
@@ -28,32 +26,18 @@ from oodscope.execution.progress import SILENT, Advance, Progress
 from oodscope.metrics.metric import Tuning
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.results.scoretable import ScoreTable
-
-
-def network_record(classifier: Classifier) -> dict[str, Any]:
-    """Preprocessing as settings, architecture, head, and what the weights are known to have seen."""
-    transform = classifier.transform
-    return {
-        "preprocess": transform.model_dump(mode="json") if isinstance(transform, Preprocess) else None,
-        "architecture": type(classifier.model).__name__,
-        "head_path": classifier.head_path or "",
-        "trained_on": [each.name if isinstance(each, ImageSet) else each for each in classifier.trained_on],
-        "pretrained_on": list(classifier.pretrained_on),
-    }
-
+from oodscope.runs.evaluation.extraction import Extraction, FromNetwork
 
 TESTED: tuple[Role, ...] = ("id_test", "near", "far", "csid")
 """What every protocol may look at."""
 
-Extract = Callable[[ImageSet, Iterable[Probe]], Activations]
-
 
 def applicable(
-    detectors: Iterable[Detector], classifier: Classifier, benchmark: Benchmark
+    detectors: Iterable[Detector], extraction: Extraction, benchmark: Benchmark
 ) -> tuple[list[Detector], dict[str, str]]:
-    """The detectors that this classifier and benchmark allow, and why the others do not."""
+    """The detectors that this network and benchmark allow, and why the others do not."""
     asked = list(detectors)
-    offer = offer_to(asked, classifier, train=benchmark.id_train is not None, held_out=benchmark.id_val is not None)
+    offer = extraction.offer(asked, benchmark)
     usable, skipped = [], {}
     for detector in asked:
         reason = detector.why_not(offer)
@@ -64,14 +48,21 @@ def applicable(
     return usable, skipped
 
 
+def refuse_inapplicable(detectors: Iterable[Detector], extraction: Extraction, benchmark: Benchmark) -> list[Detector]:
+    """The detectors, all of which were asked for by name: one that does not apply is an error."""
+    usable, refused = applicable(detectors, extraction, benchmark)
+    if refused:
+        name, reason = next(iter(refused.items()))
+        raise DetectorError(f"{name}: {reason}. {extraction.hint}".strip())
+    return usable
+
+
 def score_benchmark(
-    classifier: Classifier,
+    extraction: Extraction,
     benchmark: Benchmark,
     detectors: Sequence[Detector],
     *,
     track: Tuning,
-    store: ActivationStore,
-    batch_size: int,
     roles: Sequence[Role] = (),
     context: Mapping[str, Any] | None = None,
     progress: Progress = SILENT,
@@ -80,24 +71,19 @@ def score_benchmark(
 
     Parameters
     ----------
+    extraction : where activations come from.
     track : how hyper-parameters are chosen; see ``evaluate``.
-    store : where activations are read from and kept.
     roles : what is scored beside the test sets, such as ``id_train`` and ``id_val``.
     context : what else the table says of itself; see :class:`ScoreContext`.
     """
-
-    def extract(images: ImageSet, probes: Iterable[Probe]) -> Activations:
-        unique = tuple(dict.fromkeys(probes))
-        return store.extract(classifier, images, probes=unique, batch_size=batch_size, progress=progress)
-
-    fitted = _fit_all(classifier, benchmark, detectors, track, extract, progress)
+    fitted = _fit_all(extraction, benchmark, detectors, track, progress)
     probes = [probe for each in fitted for probe in each.detector.probes]
     tested = [
         (role, (role == "id_train" and benchmark.scored_train) or images)
         for role, images in benchmark.members()
         if role in (*TESTED, *roles)
     ]
-    activations = {images.name: extract(images, probes) for _, images in tested}
+    activations = {images.name: extraction.extract(images, probes) for _, images in tested}
     with progress.stage("score", len(fitted)) as advance:
         columns, costs = _score_all(fitted, activations, advance)
     frame = pd.concat(
@@ -126,31 +112,18 @@ def fit_scorers(
     They share one pass over the training images. Nothing is calibrated: they are for attacks and comparisons;
     ``fit_scorer`` makes one to deploy. A detector that does not apply is an error.
     """
-    kept = store or ActivationStore()
     asked = [create_detector(each) if isinstance(each, str) else each for each in detectors]
     if not asked:
         raise DetectorError("no detector given; name some, such as msp and knn")
     classifier = classifier.with_default_transform(benchmark.transform)
-    usable, refused = applicable(asked, classifier, benchmark)
-    if refused:
-        name, reason = next(iter(refused.items()))
-        raise DetectorError(f"{name}: {reason}. {classifier.head_reason or ''}".strip())
-
-    def extract(images: ImageSet, probes: Iterable[Probe]) -> Activations:
-        unique = tuple(dict.fromkeys(probes))
-        return kept.extract(classifier, images, probes=unique, batch_size=batch_size, progress=progress)
-
-    fitted = _fit_all(classifier, benchmark, usable, "default", extract, progress)
+    extraction = FromNetwork(classifier, store, batch_size, progress)
+    usable = refuse_inapplicable(asked, extraction, benchmark)
+    fitted = _fit_all(extraction, benchmark, usable, "default", progress)
     return {each.id: Scorer(classifier, each.detector, class_names=benchmark.class_names) for each in fitted}
 
 
 def _fit_all(
-    classifier: Classifier,
-    benchmark: Benchmark,
-    detectors: Sequence[Detector],
-    track: Tuning,
-    extract: Extract,
-    progress: Progress,
+    extraction: Extraction, benchmark: Benchmark, detectors: Sequence[Detector], track: Tuning, progress: Progress
 ) -> list[Fitted]:
     search = track != "default"
     learners = [detector for detector in detectors if detector.learns]
@@ -158,20 +131,20 @@ def _fit_all(
     students = [each for each in learners if Needs.TRAIN in each.needs or benchmark.id_val is None]
     train = val = None
     if students and benchmark.id_train is not None:
-        train = extract(benchmark.id_train, _probes_of(students, search))
+        train = extraction.extract(benchmark.id_train, _probes_of(students, search))
     if (learners or search) and benchmark.id_val is not None:
-        val = extract(benchmark.id_val, _probes_of(detectors if search else learners, search))
-    validation = _validation(benchmark, val, detectors, extract, track) if search else None
+        val = extraction.extract(benchmark.id_val, _probes_of(detectors if search else learners, search))
+    validation = _validation(benchmark, val, detectors, extraction, track) if search else None
     fitted = []
     with progress.stage("fit", len(detectors)) as advance:
         for detector in detectors:
-            fitted.append(fit_detector(detector.to(classifier.device), train, val, search=validation, track=track))
+            fitted.append(fit_detector(detector.to(extraction.device), train, val, search=validation, track=track))
             advance(1)
     return fitted
 
 
 def _validation(
-    benchmark: Benchmark, val: Activations | None, detectors: Sequence[Detector], extract: Extract, track: Tuning
+    benchmark: Benchmark, val: Activations | None, detectors: Sequence[Detector], extraction: Extraction, track: Tuning
 ) -> Validation[Activations]:
     if benchmark.id_val is None or val is None:
         raise DataError(f"benchmark {benchmark.name!r} has no id_val; without it parameters cannot be searched")
@@ -180,7 +153,7 @@ def _validation(
         raise DataError(
             f"benchmark {benchmark.name!r} has no ood_val; search with outliers made from id_val: tune='id_only'"
         )
-    return Validation(val, extract(outliers, _probes_of(detectors, search=True)))
+    return Validation(val, extraction.extract(outliers, _probes_of(detectors, search=True)))
 
 
 def _probes_of(detectors: Iterable[Detector], search: bool) -> Iterator[Probe]:
@@ -221,7 +194,7 @@ def _describe(benchmark: Benchmark, role: Role, images: ImageSet, activations: A
             "role": role,
             "label": benchmark.id_labels(role, images),
             "own_class": images.labels,
-            "prediction": activations.prediction.cpu().numpy(),
+            "prediction": activations.prediction.cpu().numpy() if "prediction" in activations else UNLABELLED,
             "unit": "all",
         }
     )

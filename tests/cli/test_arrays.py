@@ -1,0 +1,86 @@
+"""``oodscope evaluate`` with arrays or scores in the place of a network and images."""
+
+import json
+
+import numpy as np
+import pytest
+
+from oodscope.results.store.store import ResultStore
+from oodscope.runs.evaluation.run import Result
+from tests.runs.evaluation.test_activations import score_frame, small
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Arrays of three sets in the folder in which commands run."""
+    given = small()
+    for name, arrays in (
+        ("train", given["id_train"]),
+        ("test", given["id_test"]),
+        ("letters", given["near"]["letters"]),
+    ):
+        np.savez(tmp_path / f"{name}.npz", **arrays)
+    score_frame().to_csv(tmp_path / "scores.csv", index=False)
+    return tmp_path
+
+
+SETS = [
+    *("--activations", "id_train=train.npz", "--activations", "id_test=test.npz"),
+    *("--activations", "near:letters=letters.npz"),
+]
+
+
+@pytest.mark.slow
+def test_arrays_are_evaluated_saved_stored_and_reported(oodscope, files):
+    done = oodscope("evaluate", *SETS, "--detectors", "msp,knn", "--model-name", "mine", "-o", "out")
+    assert done.status == 0, done
+    assert "letters" in done.out
+    (folder,) = [path.parent for path in files.glob("out/*/run.json")]
+    assert Result.load(folder).record.model == "mine"
+    assert (folder / "report.html").is_file()
+    assert len(ResultStore(files / "out" / "results.sqlite").runs()) == 1
+    assert oodscope("compare", folder).status == 0
+
+
+@pytest.mark.slow
+def test_scores_are_evaluated_saved_stored_and_reported(oodscope, files):
+    done = oodscope("evaluate", "--scores", "scores.csv", "--detectors", "mine", "--json")
+    assert done.status == 0, done
+    told = json.loads(done.out)
+    assert {row["detector"] for row in told["measurements"]} == {"mine"}
+    assert (files / told["folder"] / "report.html").is_file()
+    job = files / "job.yaml"
+    job.write_text("scores: scores.csv\ndetectors: [mine, other]\noutput: again\n")
+    assert oodscope("run", job).status == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ([*SETS, "--benchmark", "glyphs"], "--activations and --benchmark do not go together"),
+        ([*SETS, "--model", "small_cnn"], "--activations and --model do not go together"),
+        ([*SETS, "--id-test", "folder"], "--activations and --id-test do not go together"),
+        ([*SETS, "--scores", "scores.csv"], "--activations and --scores do not go together"),
+        (["--scores", "scores.csv", "--near", "folder"], "--scores and --near do not go together"),
+        (["--scores", "scores.csv", "--device", "cpu"], "--scores and --device do not go together"),
+        (["--activations", "id_tets=test.npz"], "unknown role 'id_tets'. Did you mean 'id_test'"),
+        (["--activations", "test.npz"], "write ROLE=FILE or ROLE:NAME=FILE"),
+        (["--activations", "id_test:a=test.npz"], "id_test is one set and takes no name"),
+        ([*SETS, "--activations", "near:letters=test.npz"], "near:letters is given twice"),
+        (["--activations", "near=letters.npz"], "id_test"),
+        ([*SETS, "--detectors", "mps"], "unknown detector 'mps'"),
+        ([*SETS, "--detectors", "odin"], "odin: needs images and the network"),
+        (["--scores", "scores.csv", "--detectors", "mien"], "unknown detector 'mien'. Did you mean 'mine'"),
+        (["--scores", "none.csv"], "none.csv: no such file"),
+        (["--benchmark", "glyphs"], "no network: pass --model NAME, or --activations ROLE=FILE, or --scores FILE"),
+        (
+            ["--benchmark", "glyphs", "--model", "small_cnn", "--model-name", "x"],
+            "--model-name names the network behind",
+        ),
+    ],
+)
+def test_mistakes_end_in_one_line(oodscope, files, options, words):
+    done = oodscope("evaluate", *options)
+    assert done.status == 1, done
+    assert words in done.err
+    assert len(done.err.strip().splitlines()) == 1, done
