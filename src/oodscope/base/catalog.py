@@ -12,7 +12,7 @@ from typing import Any
 
 
 def catalog(section: str) -> dict[str, dict[str, Any]]:
-    """The entries of one section: detectors, benchmarks, models, corruptions, variations or figures."""
+    """The entries of one section: ``detectors``, ``benchmarks``, ``models`` and what else has names."""
     entries: dict[str, dict[str, Any]] = _load()[section]
     return entries
 

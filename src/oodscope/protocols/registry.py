@@ -60,6 +60,13 @@ def in_order(names: Iterable[str]) -> list[str]:
     return [name for name in dict.fromkeys([*catalog("protocols"), *given]) if name in given]
 
 
+def described_protocols() -> list[tuple[str, str]]:
+    """Title and summary of every protocol, those of installed packages last."""
+    others = [PROTOCOLS.get(name) for name in PROTOCOLS if name not in catalog("protocols")]
+    own = [(each["title"], each["summary"]) for each in catalog("protocols").values()]
+    return [*own, *((each.title, each.summary) for each in others)]
+
+
 def _base_name(row_name: str) -> str:
     name = row_name.partition(":")[0]
     views = [known for known in PROTOCOLS.names() if name.startswith(f"{known}_")]
