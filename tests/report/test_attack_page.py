@@ -9,7 +9,8 @@ import pytest
 from PIL import Image
 
 import oodscope as oods
-from oodscope.report.page.attack import render
+from oodscope.deploy.function_scorer import FunctionScorer
+from oodscope.report.page.attack import render, write_attack
 from oodscope.runs.attack.table import attack_table
 from tests.generation.toys import Shift
 from tests.tiny import benchmark
@@ -21,14 +22,14 @@ EVIL = '<b onclick="x">&'
 def attack():
     bench = benchmark()
     scorers = {
-        EVIL: oods.FunctionScorer(lambda images: images.mean(dim=(1, 2, 3))),
-        "std": oods.FunctionScorer(lambda images: images.std(dim=(1, 2, 3))),
+        EVIL: FunctionScorer(lambda images: images.mean(dim=(1, 2, 3))),
+        "std": FunctionScorer(lambda images: images.std(dim=(1, 2, 3))),
     }
     return oods.attack(scorers, bench.id_val, bench.id_test, bench.far[0], {"shift": Shift()}, budget=8, chains=15)
 
 
 def test_it_needs_nothing_but_a_browser(attack, tmp_path):
-    page = oods.write_attack(attack, tmp_path).read_text()
+    page = write_attack(attack, tmp_path).read_text()
     assert EVIL not in page
     assert "&lt;b onclick=" in page
     assert "http" not in re.sub(r"Content-Security-Policy|http-equiv", "", page)
@@ -55,7 +56,7 @@ def test_the_numbers_are_those_measured(attack):
 
 
 def test_tables_in_the_papers_shape(attack, tmp_path):
-    oods.write_attack(attack, tmp_path)
+    write_attack(attack, tmp_path)
     table = attack_table(attack)
     clean = [row.cells[0].value for row in table.rows]
     assert clean == sorted(clean, reverse=True)

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import oodscope as oods
-from oodscope.report.page.generated import render
+from oodscope.report.page.generated import render, write_generated_study
 from oodscope.runs.generated.claims import claims
 from oodscope.runs.generated.ranks import rank_agreements
 from oodscope.runs.generated.run import GeneratedStudy
@@ -26,7 +25,7 @@ def done():
 
 
 def test_it_needs_nothing_but_a_browser(done, tmp_path):
-    page = oods.write_generated_study(done, tmp_path).read_text()
+    page = write_generated_study(done, tmp_path).read_text()
     read(page)  # every element is closed
     assert EVIL not in page
     assert "&lt;b onclick=" in page

@@ -1,7 +1,6 @@
 """What comes with the package: manifests, dataset cards, split lists and class lists."""
 
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,6 @@ HOME = Path(__file__).parent
 """Folder of ``benchmarks/``, ``datasets/`` and ``lists/``."""
 
 
-@cache
 def _packaged(kind: str) -> dict[str, Path]:
     return {path.stem: path for path in sorted((HOME / kind).glob("*.yaml"))}
 

@@ -10,6 +10,7 @@ from PIL import Image
 import oodscope as oods
 from oodscope.base.errors import ModelError
 from oodscope.data.images.folders import open_folder
+from oodscope.report.page.audit import write_audit
 from oodscope.runs.audit.classes import verdict_of, verdict_of_class
 from oodscope.runs.audit.pairs import least_cosine, nearest
 from tests.pictures import clouds, cropped, jpeg
@@ -197,7 +198,7 @@ def test_verdicts_of_classes():
 
 def test_tables_and_page(audited, tmp_path):
     bench, found = audited
-    path = oods.write_audit(found, bench, tmp_path / "deep")
+    path = write_audit(found, bench, tmp_path / "deep")
     assert {file.name for file in path.parent.iterdir()} == {"audit.html", "audit.json", "images.csv", "classes.csv"}
     with (path.parent / "images.csv").open() as stream:
         rows = list(csv.DictReader(stream))
@@ -219,7 +220,7 @@ def test_no_name_acts_as_markup(tmp_path):
     Image.fromarray(pixels[4]).save(folder / "{{ 7*7 }}&<i>.png")
     bench = made(near=open_folder(EVIL, tmp_path / "x"), classes=CLASSES | {"far": ["cat", EVIL]})
     bench = oods.Benchmark(name=EVIL, version=EVIL, id_test=bench.id_test, near=bench.near, far=bench.far)
-    text = oods.write_audit(oods.audit(bench), bench, tmp_path / "out").read_text()
+    text = write_audit(oods.audit(bench), bench, tmp_path / "out").read_text()
     page = read(text)
     (script,) = page.all("script")  # the page's own, between light and dark
     assert "localStorage" in script.text and EVIL not in script.text

@@ -25,8 +25,8 @@ class Corruption:
     differentiable : whether gradients reach a float image through it.
     continuous : whether a severity between two published ones interpolates every constant; otherwise some
         constants (iterations, liquids, layers) jump half way.
-    target : ``module:function`` of what happens to images: it takes images as floats from 0 to 255, draws and the
-        constants of ``ladder`` by name, one value per image.
+    target : ``module:function`` of what happens to images: it takes images in [0, 1], ``[N, C, H, W]``, draws of
+        random numbers, and the constants of ``ladder`` by name, one value per image.
     ladder : those constants at every severity.
     version : of its pixels; a change after which the same images become others is a new version.
     """
