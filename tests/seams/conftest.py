@@ -11,8 +11,22 @@ from zipfile import ZipFile
 
 import pytest
 
+from oodscope.data.corruptions.catalog import CORRUPTIONS
+from oodscope.data.images.sourcespec import SOURCES
+from oodscope.data.packaged import BENCHMARKS
+from oodscope.detectors.registry import DETECTORS
+from oodscope.document.formats import FORMATS
+from oodscope.generation.samplers.registry import SAMPLERS
+from oodscope.generation.variations.registry import VARIATIONS
+from oodscope.metrics.catalog import METRICS
+from oodscope.models.zoo.zoo import LIBRARIES
+from oodscope.protocols.registry import PROTOCOLS
+from oodscope.report.paper.figure import FIGURES
 from tests.cli.conftest import oodscope  # noqa: F401  (the command line)
 
+REGISTRIES = (
+    DETECTORS, PROTOCOLS, METRICS, BENCHMARKS, SOURCES, CORRUPTIONS, LIBRARIES, VARIATIONS, SAMPLERS, FIGURES, FORMATS,
+)  # fmt: skip
 PLUGIN = Path(__file__).parent / "plugin"
 _INFO = "oodscope_plugin-1.0.dist-info"
 
@@ -53,3 +67,10 @@ def plugin(site_packages, monkeypatch):
     monkeypatch.syspath_prepend(str(site_packages))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site_packages), os.environ.get("PYTHONPATH", "")]))
     invalidate_caches()
+
+
+@pytest.fixture(autouse=True)
+def registrations(monkeypatch):
+    """What a test registers is forgotten after it."""
+    for each in REGISTRIES:
+        monkeypatch.setattr(each, "_registered", dict(each._registered))

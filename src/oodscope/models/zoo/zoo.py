@@ -101,7 +101,7 @@ def create_model(
     if library == "dinov2":
         raise ModelError(f"{spec} ends in features: give it a linear head (head: FILE) or fit one (probe: {{}})")
     check_architecture(spec)
-    build = LIBRARIES.get(library)
+    build = LIBRARIES[library] if library in LIBRARIES else None
     if weights == "pretrained":
         if build is None:
             raise ModelError(f"{spec}: there are no published weights; train it, or pass weights=PATH")

@@ -23,7 +23,8 @@ class Generated(Protocol):
 
     def measure(self, scores: ScoreTable) -> Measurements:
         raise DataError(
-            "calibration is measured from probabilities, not from scores; use judge_generated (oodscope.runs.generated.judging)"
+            "calibration is measured from probabilities, not from scores; "
+            "use judge_generated (oodscope.runs.generated.judging)"
         )
 
     def check(self, benchmark: "Benchmark") -> None:
