@@ -20,6 +20,7 @@ import oodscope as oods
 from oodscope.data.similarity.classnames import overlapping_classes
 from oodscope.data.similarity.signatures import read_signatures
 from oodscope.data.similarity.wordnet import WordNet
+from oodscope.report.page.audit import write_audit
 from oodscope.runs.audit.pairs import Member, by_features, by_hash, least_cosine, near_pairs
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -111,7 +112,7 @@ def main() -> None:
     for name in given.only:
         bench = benchmark(folder, name)
         found = oods.audit(bench)
-        oods.write_audit(found, bench, given.out / name)
+        write_audit(found, bench, given.out / name)
         print(f"\n{name}: {found.verdicts()}, seconds { ({k: round(v, 1) for k, v in found.seconds.items()}) }")
         for line in (*found.summary(), *found.notes):
             print("-", line)

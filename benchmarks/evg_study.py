@@ -34,14 +34,17 @@ from scipy.stats import spearmanr
 import oodscope as oods
 from density_models import Autoencoder, autoencoder_scorer, flow_scorer, load_density
 from oodscope.deploy.function_scorer import TensorScorer
+from oodscope.detectors.saving import load_detector
 from oodscope.generation.variations.base import Variation
 from oodscope.generation.variations.gan import GanVariation
 from oodscope.generation.variations.registry import create_variation
 from oodscope.models.generators.saved import load_generator
+from oodscope.report.page.attack import write_attack
 from oodscope.runs.attack.attacked import Attacked, Frame, aim
 from oodscope.runs.attack.plan import Plan
 from oodscope.runs.attack.run import Attack
 from oodscope.runs.attack.table import attack_table
+from oodscope.runs.evaluation.scoring import fit_scorers
 from openood_cifar import ARTIFACTS, TRANSFORM, open_classifier, pack
 
 DETECTORS = ("msp", "mls", "ebo", "gen", "klm", "knn", "mds", "vim", "fdbd", "react", "ash", "nnguide")
@@ -143,7 +146,7 @@ class Study:
         folder = output / part.name
         shutil.rmtree(folder, ignore_errors=True)
         attack.save(folder)
-        oods.write_attack(attack, folder)
+        write_attack(attack, folder)
         print(
             f"\n## {part.name} ({time.perf_counter() - began:.0f} s)\n\n{(folder / 'table.md').read_text()}", flush=True
         )
@@ -196,9 +199,9 @@ def fitted(
         saved = work / "detectors" / f"{name}.safetensors"
         try:
             if not saved.exists():
-                made = oods.fit_scorers(classifier, bench, [name], store=store, progress=oods.ConsoleProgress())
+                made = fit_scorers(classifier, bench, [name], store=store, progress=oods.ConsoleProgress())
                 made[name].detector.save(saved)
-            scorers[name] = oods.Scorer(classifier, oods.load_detector(saved))
+            scorers[name] = oods.Scorer(classifier, load_detector(saved))
         except oods.OodscopeError as error:
             failed[name] = str(error)
             print(f"FAILED to fit {name}: {error}", flush=True)

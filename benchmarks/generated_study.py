@@ -54,9 +54,13 @@ from oodscope.generation.shifted.recipe import ShiftedRecipe
 from oodscope.generation.shifted.trained import shift, train_shifted
 from oodscope.metrics.generated.information import Window
 from oodscope.models.classifier.classifier import Classifier
+from oodscope.report.page.generated import write_generated_study
+from oodscope.runs.generated.checking import GeneratedChecks
 from oodscope.runs.generated.claims import claims
+from oodscope.runs.generated.judging import judge_generated
 from oodscope.runs.generated.ranks import rank_agreements
 from oodscope.runs.generated.table import calibration_table, separation_table
+from oodscope.training.methods.cross_entropy import CrossEntropy
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.realdata.packs import load_pack
@@ -125,7 +129,7 @@ class Study:
                     return []
                 architectures, seeds = zip(*asked)
             mirror = self.options.dataset == "cifar10"
-            recipe = oods.CrossEntropy(
+            recipe = CrossEntropy(
                 epochs=self.options.epochs,
                 batch_size=128,
                 warmup_epochs=min(1, self.options.epochs - 1),
@@ -273,7 +277,7 @@ class Study:
             result = oods.evaluate(network, bench, usable_ones, store=store, progress=self.progress)
             runs.append((network, result))
             self.say(f"{network.name}: {len(usable_ones)} detectors")
-        checks = oods.GeneratedChecks(
+        checks = GeneratedChecks(
             generated=(near.name, shifted.name),
             judges=self.ensemble(JUDGES),
             makers=makers,
@@ -281,11 +285,11 @@ class Study:
             perceptual=open_perceptual(self.options.perceptual, self.ensemble(JUDGES), self.options.device),
             originals=originals,
         )
-        study = oods.judge_generated(runs, bench, checks, store=store, progress=self.progress)
+        study = judge_generated(runs, bench, checks, store=store, progress=self.progress)
         shutil.rmtree(self.work / "study", ignore_errors=True)
         study.save(self.work / "study")
         output = self.options.output / self.options.dataset
-        page = oods.write_generated_study(study, output)
+        page = write_generated_study(study, output)
         shutil.copy(self.work / "study" / "generated.json", output)
         for sheet in self.work.rglob("samples.png"):
             shutil.copy(sheet, output / f"{'-'.join(sheet.parent.relative_to(self.work).parts)}-samples.png")

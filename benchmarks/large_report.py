@@ -20,6 +20,7 @@ import torch
 
 import oodscope as oods
 from oodscope.base.catalog import catalog
+from oodscope.deploy.function_scorer import FunctionScorer
 from oodscope.protocols.registry import create_protocol
 from oodscope.results.measurement import Measurements
 from oodscope.results.record import RunRecord, SetRecord, environment
@@ -119,8 +120,8 @@ def attacked() -> Attack:
     }
     directions = torch.randn(len(DETECTORS), 3 * 32 * 32, generator=torch.Generator().manual_seed(1))
 
-    def scorer(direction: torch.Tensor) -> oods.FunctionScorer:
-        return oods.FunctionScorer(lambda batch: batch.flatten(1) @ direction)
+    def scorer(direction: torch.Tensor) -> FunctionScorer:
+        return FunctionScorer(lambda batch: batch.flatten(1) @ direction)
 
     scorers = {name: scorer(direction) for name, direction in zip(DETECTORS, directions)}
     return oods.attack(scorers, *sets.values(), ("affine", "color", "affine+color"), budget=16, chains=100)
@@ -160,8 +161,9 @@ def make_runs(folder: Path, images: int) -> None:
 
 def write(runs: Path, page: Path, profile: bool) -> tuple[float, float]:
     """Seconds of `oodscope report` after its imports: by the clock, and of the processor."""
-    from oodscope.report.page.page import write_report
     from oodscope.runs.opened import open_runs
+
+    from oodscope.report.page.page import write_report
 
     watch = cProfile.Profile()
     started = time.perf_counter(), time.process_time()

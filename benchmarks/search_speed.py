@@ -24,7 +24,7 @@ from torchvision.models import resnet18
 import oodscope as oods
 from oodscope.deploy.scorer import Scorer
 from oodscope.detectors.methods.knn import KNN
-from oodscope.generation.samplers import create_sampler
+from oodscope.generation.samplers.registry import create_sampler
 from oodscope.generation.search.energy import Standardised
 from oodscope.generation.search.fast import Compiled, FastPipeline, Trunk, quick_products
 from oodscope.generation.search.search import search

@@ -20,27 +20,26 @@ if TYPE_CHECKING:
     from oodscope.activations.store.store import ActivationStore as ActivationStore
     from oodscope.base.errors import OodscopeError as OodscopeError
     from oodscope.data.benchmark import Benchmark as Benchmark
-    from oodscope.data.corruptions.batch import corrupt_batch as corrupt_batch
     from oodscope.data.corruptions.sets import corrupt as corrupt
-    from oodscope.data.folds.sets import FoldPlan as FoldPlan
-    from oodscope.data.folds.sets import fold_sets as fold_sets
-    from oodscope.data.folds.splitters import DualKFold as DualKFold
-    from oodscope.data.folds.splitters import HierarchicalKFold as HierarchicalKFold
     from oodscope.data.imageset import ImageSet as ImageSet
     from oodscope.data.loading import load_benchmark as load_benchmark
     from oodscope.data.own import own_benchmark as own_benchmark
     from oodscope.data.preprocess import Preprocess as Preprocess
     from oodscope.deploy.artefact import load as load
     from oodscope.deploy.fit import fit_scorer as fit_scorer
-    from oodscope.deploy.function_scorer import FunctionScorer as FunctionScorer
+    from oodscope.deploy.onnx import export_onnx as export_onnx
     from oodscope.deploy.scorer import Scorer as Scorer
     from oodscope.detectors.base import Detector as Detector
+    from oodscope.detectors.base import Needs as Needs
+    from oodscope.detectors.logitscore import LogitScore as LogitScore
+    from oodscope.detectors.rectifier import Rectifier as Rectifier
     from oodscope.detectors.registry import create_detector as create_detector
-    from oodscope.detectors.saving import load_detector as load_detector
     from oodscope.execution.console import ConsoleProgress as ConsoleProgress
     from oodscope.jobs.run import run as run
+    from oodscope.metrics.metric import Metric as Metric
     from oodscope.models.classifier.classifier import Classifier as Classifier
     from oodscope.models.zoo.zoo import create_model as create_model
+    from oodscope.protocols.base import Protocol as Protocol
     from oodscope.protocols.human_centric.protocol import HumanCentric as HumanCentric
     from oodscope.report.page.page import write_report as write_report
     from oodscope.results.opening import open_runs as open_runs
@@ -50,23 +49,11 @@ if TYPE_CHECKING:
     from oodscope.runs.attack.attack import attack as attack
     from oodscope.runs.audit.audit import audit as audit
     from oodscope.runs.comparison.compare import compare as compare
-    from oodscope.runs.crossval.draws import Pair as Pair
     from oodscope.runs.crossval.engine import cross_validate as cross_validate
-    from oodscope.runs.crossval.frozen import FrozenEmbeddings as FrozenEmbeddings
-    from oodscope.runs.crossval.networks import FineTuning as FineTuning
-    from oodscope.runs.crossval.networks import FullTraining as FullTraining
-    from oodscope.runs.crossval.plan import CrossValidationPlan as CrossValidationPlan
     from oodscope.runs.evaluation.activations import evaluate_activations as evaluate_activations
     from oodscope.runs.evaluation.evaluate import evaluate as evaluate
     from oodscope.runs.evaluation.run import Result as Result
     from oodscope.runs.evaluation.scores import evaluate_scores as evaluate_scores
-    from oodscope.runs.evaluation.scoring import fit_scorers as fit_scorers
-    from oodscope.runs.evaluation.seeds import over_seeds as over_seeds
-    from oodscope.runs.generated.checking import GeneratedChecks as GeneratedChecks
-    from oodscope.runs.generated.judging import judge_generated as judge_generated
-    from oodscope.training.methods.cross_entropy import CrossEntropy as CrossEntropy
-    from oodscope.training.methods.fine_tune import FineTune as FineTune
-    from oodscope.training.methods.outlier_exposure import OutlierExposure as OutlierExposure
     from oodscope.training.recipe import Recipe as Recipe
     from oodscope.training.registry import create_recipe as create_recipe
     from oodscope.training.train import train as train
@@ -77,25 +64,17 @@ _HOMES = {
     "Benchmark": "data.benchmark",
     "Classifier": "models.classifier.classifier",
     "ConsoleProgress": "execution.console",
-    "CrossEntropy": "training.methods.cross_entropy",
-    "CrossValidationPlan": "runs.crossval.plan",
     "Detector": "detectors.base",
-    "DualKFold": "data.folds.splitters",
-    "FineTune": "training.methods.fine_tune",
-    "FineTuning": "runs.crossval.networks",
-    "FoldPlan": "data.folds.sets",
-    "FrozenEmbeddings": "runs.crossval.frozen",
-    "FullTraining": "runs.crossval.networks",
-    "FunctionScorer": "deploy.function_scorer",
-    "GeneratedChecks": "runs.generated.checking",
-    "HierarchicalKFold": "data.folds.splitters",
     "HumanCentric": "protocols.human_centric.protocol",
     "ImageSet": "data.imageset",
+    "LogitScore": "detectors.logitscore",
+    "Metric": "metrics.metric",
+    "Needs": "detectors.base",
     "OodscopeError": "base.errors",
-    "OutlierExposure": "training.methods.outlier_exposure",
-    "Pair": "runs.crossval.draws",
     "Preprocess": "data.preprocess",
+    "Protocol": "protocols.base",
     "Recipe": "training.recipe",
+    "Rectifier": "detectors.rectifier",
     "Result": "runs.evaluation.run",
     "ResultStore": "results.store.store",
     "Run": "results.run",
@@ -105,7 +84,6 @@ _HOMES = {
     "audit": "runs.audit.audit",
     "compare": "runs.comparison.compare",
     "corrupt": "data.corruptions.sets",
-    "corrupt_batch": "data.corruptions.batch",
     "create_detector": "detectors.registry",
     "create_model": "models.zoo.zoo",
     "create_recipe": "training.registry",
@@ -113,15 +91,11 @@ _HOMES = {
     "evaluate": "runs.evaluation.evaluate",
     "evaluate_activations": "runs.evaluation.activations",
     "evaluate_scores": "runs.evaluation.scores",
+    "export_onnx": "deploy.onnx",
     "fit_scorer": "deploy.fit",
-    "fold_sets": "data.folds.sets",
-    "fit_scorers": "runs.evaluation.scoring",
-    "judge_generated": "runs.generated.judging",
     "load": "deploy.artefact",
     "load_benchmark": "data.loading",
-    "load_detector": "detectors.saving",
     "open_runs": "results.opening",
-    "over_seeds": "runs.evaluation.seeds",
     "own_benchmark": "data.own",
     "run": "jobs.run",
     "train": "training.train",

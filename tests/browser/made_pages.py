@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 import oodscope as oods
+from oodscope.deploy.function_scorer import FunctionScorer
 from oodscope.leaderboard.site.render import write_site
 from oodscope.report.page.attack import write_attack
 from oodscope.report.page.audit import write_audit
@@ -64,8 +65,8 @@ def report(folder: Path) -> Path:
 def small_attack() -> Attack:
     bench = benchmark()
     scorers = {
-        "mean": oods.FunctionScorer(lambda batch: batch.mean(dim=(1, 2, 3))),
-        "std": oods.FunctionScorer(lambda batch: batch.std(dim=(1, 2, 3))),
+        "mean": FunctionScorer(lambda batch: batch.mean(dim=(1, 2, 3))),
+        "std": FunctionScorer(lambda batch: batch.std(dim=(1, 2, 3))),
     }
     return oods.attack(scorers, bench.id_val, bench.id_test, bench.far[0], {"shift": Shift()}, budget=8, chains=15)
 

@@ -14,6 +14,7 @@ from safetensors.torch import load_file, save_file
 import oodscope as oods
 from oodscope.activations.store.store import ActivationStore
 from oodscope.base.errors import DataError, DetectorError, ModelError, StorageError
+from oodscope.deploy.function_scorer import FunctionScorer
 from oodscope.detectors.base import Needs
 from oodscope.detectors.registry import DETECTORS
 from oodscope.models.classifier.ensemble import Ensemble
@@ -477,7 +478,7 @@ class TestTransforms:
 
 class TestFunctions:
     def test_any_function_is_a_scorer(self):
-        scorer = oods.FunctionScorer(lambda images: images.mean(dim=(1, 2, 3)))
+        scorer = FunctionScorer(lambda images: images.mean(dim=(1, 2, 3)))
         pixels, _ = images(5, 0)
         assert np.allclose(scorer.score(pixels, batch_size=2), pixels.reshape(5, -1).mean(axis=1) / 255)
         leaf = torch.rand(2, 3, 8, 8, requires_grad=True)
@@ -486,9 +487,9 @@ class TestFunctions:
 
     def test_its_answer_is_checked(self):
         with pytest.raises(DetectorError, match=r"turns 2 images into \[2, 1\]; needed: one score per image"):
-            oods.FunctionScorer(lambda images: images[:, 0, 0, :1]).score_tensor(torch.rand(2, 3, 8, 8))
+            FunctionScorer(lambda images: images[:, 0, 0, :1]).score_tensor(torch.rand(2, 3, 8, 8))
         with pytest.raises(DetectorError, match="images differ in size"):
-            oods.FunctionScorer(lambda images: images).score([np.zeros((4, 4), np.uint8), np.zeros((5, 5), np.uint8)])
+            FunctionScorer(lambda images: images).score([np.zeros((4, 4), np.uint8), np.zeros((5, 5), np.uint8)])
 
 
 def test_nothing_is_pickled(saved):

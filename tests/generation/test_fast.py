@@ -8,7 +8,7 @@ from torch import nn
 import oodscope as oods
 from oodscope.base.errors import DetectorError
 from oodscope.deploy.scorer import Scorer
-from oodscope.generation.samplers import create_sampler
+from oodscope.generation.samplers.registry import create_sampler
 from oodscope.generation.search import fast as compiling
 from oodscope.generation.search.energy import Standardised
 from oodscope.generation.search.fast import FastPipeline

@@ -8,7 +8,7 @@ import torch
 from scipy.stats import kstest
 
 from oodscope.base.errors import OodscopeError, UnknownNameError
-from oodscope.generation.samplers import SAMPLERS, create_sampler
+from oodscope.generation.samplers.registry import SAMPLERS, create_sampler
 from oodscope.generation.search.energy import RankProbit, Standardised
 from oodscope.generation.search.search import search
 from tests.generation.toys import FLAT, SLOPE, Ball, Pixels, energy

@@ -16,7 +16,7 @@ from scipy.stats import ks_2samp
 import oodscope as oods
 from oodscope.base.errors import DataError, DetectorError, OodscopeError, StorageError
 from oodscope.deploy.function_scorer import FunctionScorer
-from oodscope.generation.samplers import create_sampler
+from oodscope.generation.samplers.registry import create_sampler
 from oodscope.generation.search.energy import Standardised
 from oodscope.generation.search.found import Found, images_of
 from oodscope.generation.search.search import search
@@ -207,7 +207,7 @@ CHILD = """
 import sys, time, torch
 torch.set_num_threads(1)
 from oodscope.deploy.function_scorer import FunctionScorer
-from oodscope.generation.samplers import create_sampler
+from oodscope.generation.samplers.registry import create_sampler
 from oodscope.generation.search.search import search
 from tests.generation.toys import Pixels
 

@@ -5,7 +5,7 @@ import torch
 
 import oodscope as oods
 from oodscope.deploy.scorer import Scorer
-from oodscope.generation.samplers import SAMPLERS, create_sampler
+from oodscope.generation.samplers.registry import SAMPLERS, create_sampler
 from oodscope.generation.search.energy import RankProbit, Standardised
 from oodscope.generation.search.fast import FastPipeline
 from oodscope.generation.search.search import search

@@ -31,6 +31,7 @@ from oodscope.leaderboard.verify.submitting import submit
 from oodscope.leaderboard.verify.verifying import verify, verify_all, verify_each
 from oodscope.results.measurement import Measurement
 from oodscope.runs.evaluation.run import Result
+from oodscope.runs.evaluation.scoring import fit_scorers
 from tests.leaderboard.leaderboard_world import ABOUT, activations, edit, enter, few_replicates, run, store  # noqa: F401
 from tests.tiny import benchmark, classifier
 
@@ -642,7 +643,7 @@ def _means(row):
 @pytest.fixture(scope="module")
 def attack(tmp_path_factory):
     """Two variations of outliers, sent against two detectors."""
-    fitted = oods.fit_scorers(classifier(), benchmark(), ["msp", "knn"], store=store())
+    fitted = fit_scorers(classifier(), benchmark(), ["msp", "knn"], store=store())
     bench = benchmark()
     varied = {name: create_variation(name, image_shape=(3, 8, 8)) for name in ("color", "linf")}
     found = oods.attack(fitted, bench.id_val, bench.id_test, bench.near[0], varied, budget=6, chains=10, seed=1)

@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 import oodscope as oods
+from oodscope.deploy.function_scorer import FunctionScorer
 from oodscope.report.page.attack import render, write_attack
 from oodscope.runs.attack.table import attack_table
 from tests.generation.toys import Shift
@@ -21,8 +22,8 @@ EVIL = '<b onclick="x">&'
 def attack():
     bench = benchmark()
     scorers = {
-        EVIL: oods.FunctionScorer(lambda images: images.mean(dim=(1, 2, 3))),
-        "std": oods.FunctionScorer(lambda images: images.std(dim=(1, 2, 3))),
+        EVIL: FunctionScorer(lambda images: images.mean(dim=(1, 2, 3))),
+        "std": FunctionScorer(lambda images: images.std(dim=(1, 2, 3))),
     }
     return oods.attack(scorers, bench.id_val, bench.id_test, bench.far[0], {"shift": Shift()}, budget=8, chains=15)
 

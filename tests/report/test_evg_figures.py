@@ -8,6 +8,7 @@ import torch
 
 import oodscope as oods
 from oodscope.base.errors import DataError
+from oodscope.deploy.function_scorer import FunctionScorer
 from oodscope.generation.variations.gan import GanVariation
 from oodscope.generation.variations.registry import create_variation
 from oodscope.report.paper.figure import FIGURES
@@ -19,10 +20,10 @@ pytestmark = pytest.mark.slow
 
 EVIL = "$_{$<&"
 SCORERS = {
-    "mean": oods.FunctionScorer(lambda images: images.mean(dim=(1, 2, 3))),
-    "spread": oods.FunctionScorer(lambda images: -images.std(dim=(1, 2, 3))),
-    "red": oods.FunctionScorer(lambda images: images[:, 0, :4, :4].mean(dim=(1, 2))),
-    EVIL: oods.FunctionScorer(lambda images: images.flatten(1).diff(dim=1).abs().mean(dim=1)),
+    "mean": FunctionScorer(lambda images: images.mean(dim=(1, 2, 3))),
+    "spread": FunctionScorer(lambda images: -images.std(dim=(1, 2, 3))),
+    "red": FunctionScorer(lambda images: images[:, 0, :4, :4].mean(dim=(1, 2))),
+    EVIL: FunctionScorer(lambda images: images.flatten(1).diff(dim=1).abs().mean(dim=1)),
 }
 GAN = GanVariation(torch.nn.Sequential(torch.nn.Unflatten(1, (3, 8, 8)), torch.nn.Tanh()), dimension=192)
 

@@ -13,7 +13,7 @@ from scipy.stats import linregress, pearsonr
 
 from oodscope.base.errors import DataError, OodscopeError, UnknownNameError
 from oodscope.report.paper import crossval, human, openood
-from oodscope.report.paper.figure import FIGURES, find_figure
+from oodscope.report.paper.figure import FIGURES
 from oodscope.report.paper.labels import label_points
 from oodscope.report.paper.style import COLOURS, MARKERS, style_of, write_figure
 from oodscope.runs.crossval.study import study_metric
@@ -406,7 +406,7 @@ def test_a_run_that_does_not_fit_is_told_what_is_missing(number):
 
 def test_an_unknown_figure_suggests_the_nearest():
     with pytest.raises(UnknownNameError, match="unknown figure 'openod-6'. Did you mean 'openood-6'"):
-        find_figure("openod-6")
+        FIGURES["openod-6"]
 
 
 def test_an_ending_that_is_no_format(tmp_path):

@@ -12,12 +12,12 @@ from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score, roc_curve
 
 from oodscope.base.errors import UnknownNameError
+from oodscope.protocols.human_centric.figures import der_curves, risk_coverage
 from oodscope.report.render.plotly import plotly_json
 from oodscope.results.measurement import Measurements
 from oodscope.results.scoretable import ScoreTable
 from oodscope.runs.evaluation.figures.cost import cost_against_quality, pareto_front
 from oodscope.runs.evaluation.figures.disagreement import rank_correlations, verdict_differences
-from oodscope.runs.evaluation.figures.rejection import der_curves, risk_coverage
 from oodscope.runs.evaluation.figures.separation import roc_of_detector, roc_of_set, score_histograms
 from tests.report.test_plot import EVIL
 from tests.results.factory import DETECTORS, SETS, make_result, make_scores

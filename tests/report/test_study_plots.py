@@ -8,6 +8,7 @@ import pytest
 
 import oodscope as oods
 from oodscope.base.errors import DataError
+from oodscope.deploy.function_scorer import FunctionScorer
 from oodscope.report.render.plotly import plotly_json
 from oodscope.runs.attack.figures import (
     auroc_against_budget,
@@ -38,8 +39,8 @@ from tests.tiny import benchmark
 def attack():
     bench = benchmark()
     scorers = {
-        EVIL: oods.FunctionScorer(lambda images: images.mean(dim=(1, 2, 3))),
-        "std": oods.FunctionScorer(lambda images: images.std(dim=(1, 2, 3))),
+        EVIL: FunctionScorer(lambda images: images.mean(dim=(1, 2, 3))),
+        "std": FunctionScorer(lambda images: images.std(dim=(1, 2, 3))),
     }
     return oods.attack(scorers, bench.id_val, bench.id_test, bench.far[0], {"shift": Shift()}, budget=8, chains=15)
 

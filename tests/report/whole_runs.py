@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 import oodscope as oods
+from oodscope.deploy.function_scorer import FunctionScorer
 from oodscope.protocols.registry import create_protocol
 from oodscope.results.measurement import Measurements
 from oodscope.results.run import Run
@@ -74,8 +75,8 @@ def attacked() -> Attack:
     """Two functions of pixels that carry the names of detectors, shifted for a moment."""
     bench = benchmark()
     scorers = {
-        "knn": oods.FunctionScorer(lambda images: images.mean(dim=(1, 2, 3))),
-        "msp": oods.FunctionScorer(lambda images: images.std(dim=(1, 2, 3))),
+        "knn": FunctionScorer(lambda images: images.mean(dim=(1, 2, 3))),
+        "msp": FunctionScorer(lambda images: images.std(dim=(1, 2, 3))),
     }
     return oods.attack(scorers, bench.id_val, bench.id_test, bench.far[0], {"shift": Shift()}, budget=8, chains=15)
 

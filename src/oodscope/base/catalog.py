@@ -5,6 +5,7 @@
 """
 
 import json
+import sys
 from functools import cache
 from importlib.metadata import entry_points
 from importlib.resources import files
@@ -12,13 +13,19 @@ from typing import Any
 
 
 def catalog(section: str) -> dict[str, dict[str, Any]]:
-    """The entries of one section: detectors, benchmarks, models, recipes, corruptions, variations or figures."""
+    """The entries of one section: ``detectors``, ``benchmarks``, ``models`` and what else has names."""
     entries: dict[str, dict[str, Any]] = _load()[section]
     return entries
 
 
 def plugins(section: str) -> dict[str, str]:
     """What installed packages offer through the entry point group ``oodscope.<section>``: name and target."""
+    return _offered(section, tuple(sys.path))
+
+
+@cache
+def _offered(section: str, path: tuple[str, ...]) -> dict[str, str]:
+    # reading the metadata of every installed package takes tens of milliseconds, and tables ask once for each number
     return {point.name: point.value for point in entry_points(group=f"oodscope.{section}")}
 
 

@@ -1,13 +1,17 @@
-"""Names to classes, found without importing them until they are asked for."""
+"""Names to classes and objects, found without importing them until they are asked for."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from importlib import import_module
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from oodscope.base.catalog import catalog, plugins
 from oodscope.base.errors import OodscopeError, UnknownNameError
 
 T = TypeVar("T")
+
+FEW = 12
+"""Names that an error message still lists in full."""
 
 
 class Registry(Generic[T]):
@@ -44,12 +48,7 @@ class Registry(Generic[T]):
         target = {**self._builtin(), **plugins(f"{self.kind}s")}.get(name)
         if target is None:
             raise UnknownNameError(self.kind, name, self.names(), f"See: oodscope list {self.kind}s")
-        module, _, attribute = target.partition(":")
-        try:
-            cls = getattr(import_module(module), attribute)
-        except (ImportError, AttributeError) as error:
-            raise OodscopeError(f"{self.kind} {name!r} cannot be loaded from {target}: {error}") from error
-        return self._checked(name, cls)
+        return self._checked(name, load_target(self.kind, name, target))
 
     def __contains__(self, name: str) -> bool:
         return name in self.names()
@@ -64,3 +63,84 @@ class Registry(Generic[T]):
         if not (isinstance(cls, type) and issubclass(cls, self.base)):
             raise OodscopeError(f"{self.kind} {name!r} must be a subclass of {self.base.__name__}, not {cls!r}")
         return cls
+
+
+class Collection(Mapping[str, T]):
+    """Objects of one kind by name: those of the package, of installed packages, and those registered in code.
+
+    The last wins, as in a :class:`Registry`. An installed package offers objects through the entry point group
+    ``oodscope.<section>``: a name, and ``module:object``, which is imported when the name is asked for.
+
+    Parameters
+    ----------
+    kind : singular noun for messages, such as ``table format``.
+    section : of the catalogue, and of the entry point group.
+    own : the objects of the package, or a function that imports them when they are asked for.
+    check : whether an object of others is one of this kind; a refusal names ``expected``.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        section: str,
+        own: Mapping[str, T] | Callable[[], Mapping[str, T]],
+        *,
+        check: Callable[[Any], bool],
+        expected: str,
+    ) -> None:
+        self.kind = kind
+        self.section = section
+        self._own = own
+        self._check = check
+        self._expected = expected
+        self._registered: dict[str, T] = {}
+
+    @property
+    def own(self) -> Mapping[str, T]:
+        """The objects that come with the package."""
+        return self._own() if callable(self._own) else self._own
+
+    def others(self) -> list[str]:
+        """The names that come from installed packages and from ``register``; nothing is imported."""
+        return list(dict.fromkeys([*plugins(self.section), *self._registered]))
+
+    def register(self, name: str, value: T) -> T:
+        """Make ``value`` known as ``name`` in this process."""
+        self._registered[name] = self._checked(name, value)
+        return value
+
+    def __getitem__(self, name: str) -> T:
+        if name in self._registered:
+            return self._registered[name]
+        if target := plugins(self.section).get(name):
+            return self._checked(name, load_target(self.kind, name, target))
+        if name not in self.own:
+            hint = f"Known: {', '.join(self)}" if len(self) <= FEW else f"See: oodscope list {self.section}"
+            raise UnknownNameError(self.kind, name, self, hint)
+        return self.own[name]
+
+    def __contains__(self, name: object) -> bool:
+        # an object is not imported to learn that its name exists
+        return name in self.others() or name in self.own
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys([*self.own, *self.others()]))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def _checked(self, name: str, value: Any) -> T:
+        if not self._check(value):
+            raise OodscopeError(f"{self.kind} {name!r} must be {self._expected}, not {value!r}")
+        checked: T = value
+        return checked
+
+
+@cache
+def load_target(kind: str, name: str, target: str) -> Any:
+    """The object that an entry point names as ``module:object``, imported now."""
+    module, _, attribute = target.partition(":")
+    try:
+        return getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise OodscopeError(f"{kind} {name!r} cannot be loaded from {target}: {error}") from error

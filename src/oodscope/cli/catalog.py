@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 import oodscope.detectors.methods
+import oodscope.generation.samplers
 import oodscope.generation.variations
 import oodscope.protocols
 import oodscope.runs
@@ -16,10 +17,12 @@ import oodscope.training.methods
 from oodscope.base.config import read_yaml
 from oodscope.base.files import write_text
 from oodscope.data.corruptions.catalog import CORRUPTIONS
-from oodscope.data.manifest import Manifest
+from oodscope.data.manifest import OWN_SOURCES, Manifest
 from oodscope.detectors.base import Detector
 from oodscope.detectors.logitscore import LogitScore
 from oodscope.detectors.rectifier import Rectifier
+from oodscope.document.formats import FORMATS
+from oodscope.generation.samplers.base import Sampler
 from oodscope.generation.variations.base import Variation
 from oodscope.metrics.catalog import METRICS
 from oodscope.models.zoo.zoo import MODELS
@@ -45,7 +48,10 @@ def build_catalog() -> dict[str, dict[str, dict[str, Any]]]:
         "recipes": _recipes(),
         "corruptions": _corruptions(),
         "variations": _variations(),
+        "samplers": _samplers(),
+        "sources": _sources(),
         "figures": _figures(),
+        "formats": _formats(),
     }
 
 
@@ -87,7 +93,7 @@ def _metrics() -> dict[str, dict[str, Any]]:
             "unit": metric.unit,
             "summary": metric.description,
         }
-        for name, metric in METRICS.items()
+        for name, metric in METRICS.own.items()
     }
 
 
@@ -120,13 +126,36 @@ def _detector(cls: type[Detector]) -> dict[str, Any]:
 def _variations() -> dict[str, dict[str, Any]]:
     return {
         cls.name: {
-            "summary": (inspect.getdoc(cls) or "").partition("\n")[0],
+            "summary": _first_line(cls),
             "varies_images": cls.conditional,
             "differentiable": cls.differentiable,
             "target": f"{cls.__module__}:{cls.__name__}",
         }
         for cls in _named(oodscope.generation.variations, Variation)  # type: ignore[type-abstract]
     }
+
+
+def _samplers() -> dict[str, dict[str, Any]]:
+    return {
+        cls.name: {
+            "summary": _first_line(cls),
+            "gradient": cls.gradient,
+            "target": f"{cls.__module__}:{cls.__name__}",
+        }
+        for cls in _named(oodscope.generation.samplers, Sampler)  # type: ignore[type-abstract]
+    }
+
+
+def _sources() -> dict[str, dict[str, Any]]:
+    return {name: {"summary": _first_line(cls)} for name, cls in OWN_SOURCES.items()}
+
+
+def _formats() -> dict[str, dict[str, Any]]:
+    return {name: {"ending": each.ending, "summary": each.summary} for name, each in FORMATS.own.items()}
+
+
+def _first_line(cls: type) -> str:
+    return (inspect.getdoc(cls) or "").partition("\n")[0]
 
 
 def _benchmarks() -> dict[str, dict[str, Any]]:
@@ -165,13 +194,13 @@ def _recipe(cls: type[Recipe]) -> dict[str, Any]:
 
 def _corruptions() -> dict[str, dict[str, Any]]:
     columns = ("family", "group", "comparable", "differentiable", "continuous", "summary", "target")
-    return {name: {column: getattr(info, column) for column in columns} for name, info in CORRUPTIONS.items()}
+    return {name: {column: getattr(info, column) for column in columns} for name, info in CORRUPTIONS.own.items()}
 
 
 def _figures() -> dict[str, dict[str, Any]]:
     return {
         name: {"paper": each.paper, "number": each.number, "needs": each.needs}
-        for name, each in sorted(FIGURES.items())
+        for name, each in sorted(FIGURES.own.items())
     }
 
 

@@ -12,10 +12,10 @@ def figure(
     output: Annotated[Path, typer.Option(help="File to write; its ending says pdf, svg or png.")],
 ) -> None:
     """Draw a figure of a paper from your own runs, ready for print."""
-    from oodscope.report.paper.figure import find_figure
+    from oodscope.report.paper.figure import FIGURES
     from oodscope.report.paper.style import check_format, write_figure
     from oodscope.results.opening import open_runs
 
-    wanted = find_figure(name)
+    wanted = FIGURES[name]
     check_format(output)
     typer.echo(write_figure(wanted.drawn(open_runs(runs)), output))

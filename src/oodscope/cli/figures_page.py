@@ -22,8 +22,8 @@ Schemes and drawings of the papers, which show nothing of an evaluation, are lef
 
 def page() -> str:
     """The page in Markdown: a section per paper, a table of its figures."""
-    papers = sorted({figure.paper for figure in FIGURES.values()})
-    sections = [_section(paper, [each for each in FIGURES.values() if each.paper == paper]) for paper in papers]
+    papers = sorted({figure.paper for figure in FIGURES.own.values()})
+    sections = [_section(paper, [each for each in FIGURES.own.values() if each.paper == paper]) for paper in papers]
     return "\n".join([_HEAD, *sections])
 
 

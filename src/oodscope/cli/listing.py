@@ -20,14 +20,17 @@ class Kind(StrEnum):
     RECIPES = "recipes"
     CORRUPTIONS = "corruptions"
     VARIATIONS = "variations"
+    SAMPLERS = "samplers"
+    SOURCES = "sources"
     FIGURES = "figures"
+    FORMATS = "formats"
 
 
 def listing(
     kind: Annotated[Kind, typer.Argument(help="What to list.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """List what exists of one kind, such as detectors, benchmarks or recipes, plugins included."""
+    """List what has a name, such as detectors, protocols and benchmarks, with that of installed packages."""
     offered = {name: {"target": target, "summary": f"plugin {target}"} for name, target in plugins(kind).items()}
     entries: dict[str, dict[str, Any]] = {**catalog(kind), **offered}
     if as_json:

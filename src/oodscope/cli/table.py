@@ -22,7 +22,9 @@ def table(
     metric: Annotated[
         str, typer.Option(help="Such as auroc or fpr95_id_positive; the protocol's first unless given.")
     ] = "",
-    format: Annotated[str, typer.Option(help="rich, markdown, csv, json, latex or html.")] = "rich",
+    format: Annotated[
+        str, typer.Option(help="rich, markdown, csv, json, latex, html, ...; see oodscope list formats.")
+    ] = "rich",
     sheet: Annotated[
         str,
         typer.Option(help="Which table of the run, such as p-values or calibration; its first unless given."),
@@ -35,14 +37,14 @@ def table(
 
     Every kind of run has tables of its own, in the same formats.
     """
-    from oodscope.document.formats import format_of
+    from oodscope.document.formats import FORMATS
     from oodscope.protocols.arrange import pivot
     from oodscope.results.opening import open_run
     from oodscope.results.store.store import ResultStore
     from oodscope.runs.evaluation.run import Result
     from oodscope.runs.evaluation.seeds import over_seeds
 
-    format_of(format)  # a typo is named before any file is read
+    FORMATS[format]  # a typo is named before any file is read
     if as_seeds:
         print_table(
             over_seeds([Result.load(run) for run in runs or ()]).table(protocol or None, metric or None), format

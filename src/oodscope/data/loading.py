@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-from oodscope.base.catalog import catalog
 from oodscope.base.errors import DataError, UnknownNameError
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.corruptions.sets import CorruptedSpec
@@ -11,7 +10,7 @@ from oodscope.data.images.labels import read_class_names
 from oodscope.data.images.readability import usable
 from oodscope.data.imageset import ImageSet
 from oodscope.data.manifest import GlyphsSpec, Manifest, SetSpec, read_manifest
-from oodscope.data.packaged import find
+from oodscope.data.packaged import BENCHMARKS
 from oodscope.data.public.datasetspec import DatasetSpec
 from oodscope.data.public.root import Shelf, data_root
 from oodscope.execution.progress import SILENT, Progress
@@ -31,7 +30,7 @@ def load_benchmark(
 
     Parameters
     ----------
-    name : of a built-in benchmark (``oodscope list benchmarks``), or the path of a YAML file.
+    name : of a benchmark (``oodscope list benchmarks``), or the path of a YAML file.
     root : folder of public datasets (``oodscope data prepare``); by default the environment variable
         ``OODSCOPE_ROOT``, or ``data`` in the cache. They must have been verified there.
     images_per_class : training images per class of a generated benchmark; its other sets keep their
@@ -87,10 +86,12 @@ def _find(name: str | Path) -> tuple[Manifest, Path | None]:
     if path.suffix in (".yaml", ".yml") or path.is_file():
         manifest = read_manifest(path)
         return manifest, path.parent / manifest.root
-    known = catalog("benchmarks")
-    if str(name) not in known:
-        raise UnknownNameError("benchmark", str(name), known, "See: oodscope list benchmarks (or give a YAML file)")
-    return read_manifest(find("benchmark", str(name))), None
+    if str(name) not in BENCHMARKS:
+        hint = "See: oodscope list benchmarks (or give a YAML file)"
+        raise UnknownNameError("benchmark", str(name), BENCHMARKS, hint)
+    found = BENCHMARKS[str(name)]
+    manifest = read_manifest(found)
+    return manifest, found.parent / manifest.root if str(name) in BENCHMARKS.others() else None
 
 
 def _scale(manifest: Manifest, images_per_class: int) -> float:

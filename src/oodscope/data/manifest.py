@@ -1,17 +1,19 @@
 """Benchmarks declared in YAML: strictly checked, versioned, with sets by role."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, WrapValidator
+from pydantic_core import PydanticCustomError
 
 from oodscope.base.config import StrictModel, parse, read_yaml
-from oodscope.base.errors import DataError
+from oodscope.base.errors import DataError, OodscopeError, UnknownNameError
 from oodscope.data.corruptions.sets import CorruptedSpec
 from oodscope.data.generated.files import GeneratedSpec
 from oodscope.data.glyphs.split import open_glyphs
 from oodscope.data.images.folders import open_folder, open_list, open_npz
+from oodscope.data.images.sourcespec import SOURCES, SourceSpec
 from oodscope.data.images.specs import CsvSpec, HuggingFaceSpec, WebDatasetSpec
 from oodscope.data.imageset import ImageSet
 from oodscope.data.preprocess import Preprocess
@@ -19,7 +21,7 @@ from oodscope.data.public.datasetspec import DatasetSpec
 from oodscope.execution.progress import SILENT, Progress
 
 
-class FolderSpec(StrictModel):
+class FolderSpec(SourceSpec):
     """Images under a folder; its subfolders are the classes, or the ``levels`` of a hierarchy (``open_folder``)."""
 
     source: Literal["folder"]
@@ -30,7 +32,7 @@ class FolderSpec(StrictModel):
         return open_folder(name, root / self.path, self.levels)
 
 
-class ListSpec(StrictModel):
+class ListSpec(SourceSpec):
     """Images named by a text file of ``path label`` lines, relative to ``images`` (default: the list's folder)."""
 
     source: Literal["list"]
@@ -41,7 +43,7 @@ class ListSpec(StrictModel):
         return open_list(name, root / self.path, None if self.images is None else root / self.images)
 
 
-class NpzSpec(StrictModel):
+class NpzSpec(SourceSpec):
     """Arrays of an npz file, by name."""
 
     source: Literal["npz"]
@@ -53,7 +55,7 @@ class NpzSpec(StrictModel):
         return open_npz(name, root / self.path, self.images, self.labels)
 
 
-class TorchvisionSpec(StrictModel):
+class TorchvisionSpec(SourceSpec):
     """A dataset of ``torchvision.datasets`` that already lies under ``path``; ``options`` go to its constructor."""
 
     source: Literal["torchvision"]
@@ -73,7 +75,7 @@ class TorchvisionSpec(StrictModel):
         return ImageSet.from_dataset(name, opened)
 
 
-class GlyphsSpec(StrictModel):
+class GlyphsSpec(SourceSpec):
     """A generated split of the embedded glyphs."""
 
     source: Literal["glyphs"]
@@ -83,6 +85,37 @@ class GlyphsSpec(StrictModel):
 
     def open(self, name: str, root: Path, progress: Progress = SILENT) -> ImageSet:
         return open_glyphs(name, self.split, per_class=self.per_class, seed=self.seed, progress=progress)
+
+
+OWN_SOURCES: Mapping[str, type[SourceSpec]] = {
+    "folder": FolderSpec,
+    "list": ListSpec,
+    "csv": CsvSpec,
+    "npz": NpzSpec,
+    "webdataset": WebDatasetSpec,
+    "hf": HuggingFaceSpec,
+    "torchvision": TorchvisionSpec,
+    "generated": GeneratedSpec,
+    "glyphs": GlyphsSpec,
+}
+"""The sources that come with the package; public datasets and corrupted sets are declared too, but open otherwise."""
+
+
+def _of_others(declared: Any, own: Callable[[Any], Any]) -> Any:
+    """A set from a source of an installed package or one registered in code; any other is one of ours."""
+    if isinstance(declared, SourceSpec) and type(declared) not in OWN_SOURCES.values():
+        return declared
+    name = declared.get("source") if isinstance(declared, dict) else None
+    known = (*OWN_SOURCES, "dataset", "corrupted")
+    if not isinstance(name, str) or name in known:
+        return own(declared)
+    try:
+        if name not in SOURCES:
+            raise UnknownNameError("source", name, [*known, *SOURCES], "See: oodscope list sources")
+        return parse(SOURCES[name], declared, f"source {name}")
+    except OodscopeError as error:
+        # so that the file and the key are named too
+        raise PydanticCustomError("source", "{problem}", {"problem": str(error)}) from error
 
 
 SetSpec = Annotated[
@@ -98,6 +131,7 @@ SetSpec = Annotated[
     | DatasetSpec
     | CorruptedSpec,
     Field(discriminator="source"),
+    WrapValidator(_of_others),
 ]
 
 

@@ -7,22 +7,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodscope.base.errors import UnknownNameError
+from oodscope.base.registry import Collection
 
 HOME = Path(__file__).parent
 """Folder of ``benchmarks/``, ``datasets/`` and ``lists/``."""
 
 
+def _packaged(kind: str) -> dict[str, Path]:
+    return {path.stem: path for path in sorted((HOME / kind).glob("*.yaml"))}
+
+
+BENCHMARKS: Collection[Path] = Collection(
+    "benchmark",
+    "benchmarks",
+    lambda: _packaged("benchmarks"),
+    check=lambda each: isinstance(each, Path),
+    expected="the pathlib.Path of a YAML file",
+)
+"""The YAML file of every benchmark by name. An installed package offers a ``Path`` through ``oodscope.benchmarks``."""
+
+
 def names_in(kind: str) -> list[str]:
-    """The packaged ``benchmarks`` or ``datasets``, by name."""
-    return sorted(path.stem for path in (HOME / kind).glob("*.yaml"))
+    """The ``benchmarks`` or ``datasets`` that have a name."""
+    return sorted(BENCHMARKS if kind == "benchmarks" else _packaged(kind))
 
 
 def find(kind: str, name: str) -> Path:
-    """The YAML file of a packaged benchmark or dataset; an unknown name suggests the nearest."""
-    path = HOME / f"{kind}s" / f"{name}.yaml"
+    """The YAML file of a benchmark or dataset by name; an unknown name suggests the nearest."""
     if name not in names_in(f"{kind}s"):
         raise UnknownNameError(kind, name, names_in(f"{kind}s"), "See: oodscope data list")
-    return path
+    return BENCHMARKS[name] if kind == "benchmark" else _packaged("datasets")[name]
 
 
 def class_list(name: str) -> list[str]:

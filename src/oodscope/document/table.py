@@ -169,9 +169,9 @@ class Table:
 
         CSV and JSON hold fractions in full precision, for programs; the others percent, for people.
         """
-        from oodscope.document.formats import format_of  # whose writers are made for tables
+        from oodscope.document.formats import FORMATS  # whose writers are made for tables
 
-        return format_of(format).write(self)
+        return FORMATS[format].write(self)
 
     def __str__(self) -> str:
         return self.render("rich")

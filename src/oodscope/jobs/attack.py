@@ -12,7 +12,7 @@ from oodscope.data.imageset import ImageSet
 from oodscope.detectors.base import Detector
 from oodscope.detectors.registry import DETECTORS, create_detector
 from oodscope.execution.progress import Progress
-from oodscope.generation.samplers import create_sampler
+from oodscope.generation.samplers.registry import create_sampler
 from oodscope.generation.variations.base import Variation
 from oodscope.generation.variations.gan import GanVariation
 from oodscope.generation.variations.registry import VARIATIONS

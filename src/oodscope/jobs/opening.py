@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 import torch
 
-from oodscope.base.catalog import catalog
 from oodscope.base.errors import DataError, UnknownNameError
 from oodscope.data.images.locating import locate, stem_of
 from oodscope.data.images.readability import usable
 from oodscope.data.imageset import ImageSet
 from oodscope.data.loading import load_benchmark
+from oodscope.data.packaged import BENCHMARKS
 from oodscope.execution.progress import Progress
 from oodscope.jobs.sets import set_of_benchmark
 from oodscope.training.loop.randomness import generator as random_numbers
@@ -61,7 +61,7 @@ def open_id(text: str, val: str | None, root: Path | None, seed: int, progress: 
     root : folder of public datasets.
     seed : of the images held out.
     """
-    if text in catalog("benchmarks") or Path(text).suffix in (".yaml", ".yml"):
+    if text in BENCHMARKS or Path(text).suffix in (".yaml", ".yml"):
         benchmark = load_benchmark(text, root=root, progress=progress)
         held = open_one(val, root, progress) if val else benchmark.id_val
         if benchmark.id_train is None or held is None:

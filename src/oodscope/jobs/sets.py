@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from oodscope.base.catalog import catalog
 from oodscope.base.config import StrictModel
 from oodscope.base.errors import OodscopeError
+from oodscope.data.images.sourcespec import SOURCES
+from oodscope.data.packaged import BENCHMARKS
 from oodscope.data.preprocess import Preprocess
 from oodscope.execution.progress import Progress
 
@@ -21,8 +22,9 @@ def moved(place: Any, folder: Path) -> Any:
         return {name: moved(each, folder) for name, each in place.items()}
     if isinstance(place, list):
         return [moved(each, folder) for each in place]
-    named = place.startswith(("hf:", "torchvision:")) or (set_of_benchmark(place) or ("",))[0] in catalog("benchmarks")
-    return place if named else str(folder / place)
+    source, colon, _ = place.partition(":")
+    named = colon and source in ("hf", "torchvision", *SOURCES.others())
+    return place if named or (set_of_benchmark(place) or ("",))[0] in BENCHMARKS else str(folder / place)
 
 
 def check_places(place: str | Places) -> None:
@@ -38,7 +40,7 @@ def check_places(place: str | Places) -> None:
 def set_of_benchmark(text: str) -> tuple[str, str] | None:
     """Benchmark and set of ``BENCHMARK:SET``; a benchmark is a name of ``oodscope list benchmarks`` or a YAML file."""
     benchmark, colon, name = text.rpartition(":")
-    if colon and (benchmark in catalog("benchmarks") or Path(benchmark).suffix in (".yaml", ".yml")):
+    if colon and (benchmark in BENCHMARKS or Path(benchmark).suffix in (".yaml", ".yml")):
         return benchmark, name
     return None
 

@@ -1,12 +1,11 @@
 """The catalogue of metrics: every metric of the package, of installed packages, and those registered in code."""
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
-from importlib import import_module
 from typing import Any
 
 from oodscope.base.catalog import plugins
 from oodscope.base.errors import OodscopeError, UnknownNameError
+from oodscope.base.registry import load_target
 from oodscope.metrics.calibration.calibration import Reliability
 from oodscope.metrics.metric import Columns, Metric
 from oodscope.metrics.ranking.ranking import Ranking
@@ -349,7 +348,7 @@ class MetricCatalog(Mapping[str, Metric]):
     """
 
     def __init__(self, own: tuple[Metric, ...]) -> None:
-        self._own = {metric.name: metric for metric in own}
+        self.own = {metric.name: metric for metric in own}
         self._registered: dict[str, Metric] = {}
 
     def register(self, metric: Metric) -> Metric:
@@ -364,27 +363,22 @@ class MetricCatalog(Mapping[str, Metric]):
             return self._registered[name]
         if name in (offered := plugins("metrics")):
             return _load(name, offered[name])
-        if name not in self._own:
+        if name not in self.own:
             raise UnknownNameError("metric", name, self, f"Known: {', '.join(self)}")
-        return self._own[name]
+        return self.own[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._own or name in self._registered or name in plugins("metrics")
+        return name in self.own or name in self._registered or name in plugins("metrics")
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys([*self._own, *plugins("metrics"), *self._registered]))
+        return iter(dict.fromkeys([*self.own, *plugins("metrics"), *self._registered]))
 
     def __len__(self) -> int:
         return len(list(iter(self)))
 
 
-@cache
 def _load(name: str, target: str) -> Metric:
-    module, _, attribute = target.partition(":")
-    try:
-        metric: Any = getattr(import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise OodscopeError(f"metric {name!r} cannot be loaded from {target}: {error}") from error
+    metric: Any = load_target("metric", name, target)
     if not isinstance(metric, Metric) or metric.name != name:
         raise OodscopeError(f"metric {name!r}: {target} must be an oodscope.Metric of that name, not {metric!r}")
     return metric

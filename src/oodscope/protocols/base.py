@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from oodscope.base.errors import DataError
 from oodscope.data.benchmark import Benchmark, Role
+from oodscope.document.figure import Figure, Position
 from oodscope.metrics.metric import MEAN, Metric
 from oodscope.results.measurement import Measurement, Measurements
 from oodscope.results.scoretable import ScoreTable
@@ -75,6 +76,16 @@ class Protocol(ABC):
 
     def notes(self, scores: ScoreTable) -> list[str]:
         """What a reader of the record should know of how it was applied."""
+        return []
+
+    def figures(self, scores: ScoreTable, detectors: Sequence[str], positions: Mapping[str, Position]) -> list[Figure]:
+        """Plots for the report that this protocol adds to those of every evaluation.
+
+        Parameters
+        ----------
+        detectors : which to draw, in the order in which the first table ranks them.
+        positions : of the detectors on the page; a detector has the colour of its position in all plots.
+        """
         return []
 
     def negative_sets(self, scores: ScoreTable, row: Measurement) -> Sequence[str]:

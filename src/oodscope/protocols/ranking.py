@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from oodscope.base.errors import DataError
+from oodscope.data.benchmark import Role
 from oodscope.metrics.catalog import RANKING
 from oodscope.metrics.comparison.multiplicity import rank_ranges
 from oodscope.metrics.interval import Interval, wilson_interval
@@ -24,7 +25,10 @@ from oodscope.protocols.base import Protocol
 from oodscope.results.measurement import Measurement, Measurements
 from oodscope.results.scoretable import ScoreTable
 
-GROUPS = ("near", "far")
+Groups = Mapping[str, Sequence[Role]]
+"""Which roles' sets each group takes together, as :class:`Protocol` has it."""
+
+GROUPS: Groups = {"near": ("near",), "far": ("far",)}
 
 
 @dataclass(frozen=True)
@@ -69,21 +73,24 @@ class Separation:
         return min(self.negative.size, *(values.size for values in self.foreign.values())) > 1
 
 
-def separate(scores: ScoreTable, negatives: Sequence[str]) -> dict[str, Separation]:
-    """Each detector's scores, ID against every near and far set; images in one order for all detectors.
+def separate(scores: ScoreTable, negatives: Sequence[str], groups: Groups = GROUPS) -> dict[str, Separation]:
+    """Each detector's scores, ID against every OOD set; images in one order for all detectors.
 
     Parameters
     ----------
     negatives : the roles whose images count as in-distribution.
+    groups : the OOD sets that count, and whose mean is taken.
     """
     frame = scores.frame
     rows = {role: np.flatnonzero((frame["role"] == role).to_numpy()) for role in negatives}
     known = np.concatenate(list(rows.values()))
-    groups = {group: scores.sets(group) for group in GROUPS if scores.sets(group)}
+    members = {group: [name for role in roles for name in scores.sets(role)] for group, roles in groups.items()}
+    members = {group: names for group, names in members.items() if names}
     foreign = {
-        name: np.flatnonzero(((frame["set"] == name) & (frame["role"] == group)).to_numpy())
-        for group, names in groups.items()
-        for name in names
+        name: np.flatnonzero(((frame["set"] == name) & (frame["role"] == role)).to_numpy())
+        for roles in groups.values()
+        for role in roles
+        for name in scores.sets(role)
     }
     own = frame["own_class"].to_numpy()
     classes = {name: own[chosen] for name, chosen in foreign.items() if (own[chosen] >= 0).all()}
@@ -92,7 +99,7 @@ def separate(scores: ScoreTable, negatives: Sequence[str]) -> dict[str, Separati
     columns = {detector: frame[detector].to_numpy() for detector in scores.detectors}
     return {
         detector: Separation(
-            column[known], {name: column[chosen] for name, chosen in foreign.items()}, groups, labels, classes, correct
+            column[known], {name: column[chosen] for name, chosen in foreign.items()}, members, labels, classes, correct
         )
         for detector, column in columns.items()
     }
@@ -168,7 +175,11 @@ LEVEL = 0.95
 
 
 def measure_separation(
-    scores: ScoreTable, protocol: str, negatives: Sequence[str], metrics: Sequence[Metric] = RANKING
+    scores: ScoreTable,
+    protocol: str,
+    negatives: Sequence[str],
+    metrics: Sequence[Metric] = RANKING,
+    groups: Groups = GROUPS,
 ) -> Measurements:
     """Ranking metrics of every detector, per set and as group means, each with its interval.
 
@@ -178,10 +189,13 @@ def measure_separation(
     ----------
     negatives : the roles whose images count as in-distribution.
     metrics : of a walk down the ranking, or weighted functionals of plain columns (``Metric.value``).
+    groups : the OOD sets that count, and whose mean is taken.
     """
-    if not any(scores.sets(group) for group in GROUPS):
-        raise DataError(f"{protocol} needs at least one near or far set to separate from the in-distribution images")
-    separations = separate(scores, negatives)
+    roles = list(dict.fromkeys(role for each in groups.values() for role in each))
+    if not any(scores.sets(role) for role in roles):
+        wanted = " or ".join(roles)
+        raise DataError(f"{protocol} needs at least one {wanted} set to separate from the in-distribution images")
+    separations = separate(scores, negatives, groups)
     draws = resample(separations, metrics, seed=scores.context.seed or 0)
     ranks = group_ranks(separations, {name: scores.context.detectors[name].tuning for name in separations})
     rows: list[Measurement] = []
@@ -194,7 +208,7 @@ def measure_separation(
 def rank_metrics(scores: ScoreTable, protocol: Protocol) -> Measurements:
     """The metrics of a protocol that ranks images, per set and as group means, and the accuracy of the classifier."""
     return measure_accuracy(scores, protocol.name, protocol.negatives) + measure_separation(
-        scores, protocol.name, protocol.negatives, protocol.metrics
+        scores, protocol.name, protocol.negatives, protocol.metrics, protocol.groups
     )
 
 

@@ -7,12 +7,24 @@ from typing import Any
 from oodscope.base.catalog import catalog
 from oodscope.base.errors import OodscopeError, did_you_mean
 from oodscope.base.registry import Registry
-from oodscope.metrics.catalog import RANKING
+from oodscope.metrics.catalog import METRICS, RANKING
 from oodscope.protocols.base import Protocol
 from oodscope.results.measurement import Measurements
 from oodscope.results.scoretable import ScoreTable
 
-PROTOCOLS: Registry[Protocol] = Registry("protocol", Protocol)  # type: ignore[type-abstract]
+
+class ProtocolRegistry(Registry[Protocol]):
+    """Protocols by name. The metrics of one that is asked for are known from then on: a protocol brings its own."""
+
+    def _checked(self, name: str, cls: object) -> type[Protocol]:
+        checked = super()._checked(name, cls)
+        for metric in checked.metrics:
+            if metric.name not in METRICS:
+                METRICS.register(metric)
+        return checked
+
+
+PROTOCOLS = ProtocolRegistry("protocol", Protocol)  # type: ignore[type-abstract]
 
 
 def create_protocol(name: str, **options: Any) -> Protocol:
@@ -60,6 +72,13 @@ def in_order(names: Iterable[str]) -> list[str]:
     return [name for name in dict.fromkeys([*catalog("protocols"), *given]) if name in given]
 
 
+def described_protocols() -> list[tuple[str, str]]:
+    """Title and summary of every protocol, those of installed packages last."""
+    others = [PROTOCOLS.get(name) for name in PROTOCOLS if name not in catalog("protocols")]
+    own = [(each["title"], each["summary"]) for each in catalog("protocols").values()]
+    return [*own, *((each.title, each.summary) for each in others)]
+
+
 def _base_name(row_name: str) -> str:
     name = row_name.partition(":")[0]
     views = [known for known in PROTOCOLS.names() if name.startswith(f"{known}_")]
@@ -90,6 +109,9 @@ def read_protocols(asked: Asked | Iterable[Asked]) -> list[Protocol]:
 
 def _read(asked: Asked) -> Protocol:
     if isinstance(asked, Protocol):
+        if asked.name not in PROTOCOLS:
+            # its rows are shown by what its class says of them
+            PROTOCOLS.register(asked.name, type(asked))
         return asked
     if isinstance(asked, str):
         return create_protocol(asked)

@@ -8,6 +8,7 @@ import torch
 
 import oodscope as oods
 from oodscope.base.errors import DataError, DetectorError, OodscopeError, UnknownNameError
+from oodscope.deploy.function_scorer import FunctionScorer
 from oodscope.generation.samplers.metropolis_hastings import MetropolisHastings
 from oodscope.generation.variations.gan import GanVariation
 from oodscope.generation.variations.registry import create_variation
@@ -15,6 +16,7 @@ from oodscope.runs.attack.measuring import measure
 from oodscope.runs.attack.plan import Plan
 from oodscope.runs.attack.run import Attack
 from oodscope.runs.attack.table import attack_table
+from oodscope.runs.evaluation.scoring import fit_scorers
 from tests.generation.toys import Shift
 from tests.tiny import benchmark, classifier, imageset, network, noise
 
@@ -34,8 +36,8 @@ class Generator(torch.nn.Module):
 @pytest.fixture(scope="module")
 def scorers(tmp_path_factory):
     store = oods.ActivationStore(tmp_path_factory.mktemp("store"))
-    fitted = oods.fit_scorers(classifier(), benchmark(), NAMES, store=store)
-    return {**fitted, "mean": oods.FunctionScorer(lambda images: images.mean(dim=(1, 2, 3)))}
+    fitted = fit_scorers(classifier(), benchmark(), NAMES, store=store)
+    return {**fitted, "mean": FunctionScorer(lambda images: images.mean(dim=(1, 2, 3)))}
 
 
 def run(scorers, variations=VARIED, outliers=None, **options):
@@ -134,7 +136,7 @@ class TestNumbers:
         """What the spread says of the images that were found against the mean, and the other way round."""
         both = {
             "mean": scorers["mean"],
-            "spread": oods.FunctionScorer(lambda images: (images > 0.5).float().mean(dim=(1, 2, 3))),
+            "spread": FunctionScorer(lambda images: (images > 0.5).float().mean(dim=(1, 2, 3))),
         }
         attack, bench = run(both, {"shift": Shift()}), benchmark()
         pixels = torch.from_numpy(np.stack(bench.near[0].images(range(20)))).permute(0, 3, 1, 2) / 255
@@ -226,7 +228,7 @@ class TestFlags:
         assert "†" not in told and "**" not in told, "one detector alone is neither best nor close to the best"
 
     def test_a_score_without_gradient_is_no_fault(self, scorers):
-        step = oods.FunctionScorer(lambda images: images.mean(dim=(1, 2, 3)).mul(50).round().detach())
+        step = FunctionScorer(lambda images: images.mean(dim=(1, 2, 3)).mul(50).round().detach())
         attack = run({"step": step}, {"shift": Shift()}, budget=5)
         assert not attack.result.measurements.filter(protocol="adversarial_search", metric="white_box_gain")
 
@@ -239,9 +241,9 @@ class TestGoesOn:
             seen.append(len(images))
             return images.mean(dim=(1, 2, 3))
 
-        first = run({"mean": oods.FunctionScorer(score)}, {"shift": Shift()}, folder=tmp_path)
+        first = run({"mean": FunctionScorer(score)}, {"shift": Shift()}, folder=tmp_path)
         whole, seen[:] = sum(seen), []
-        again = run({"mean": oods.FunctionScorer(score)}, {"shift": Shift()}, folder=tmp_path)
+        again = run({"mean": FunctionScorer(score)}, {"shift": Shift()}, folder=tmp_path)
         assert sum(seen) < whole / 5
         assert first.result.scores.frame.equals(again.result.scores.frame)
         columns = ["protocol", "group", "set", "metric", "value", "low", "high"]
@@ -249,17 +251,17 @@ class TestGoesOn:
 
     def test_another_detector_of_the_same_name_is_noticed(self, tmp_path):
         run(
-            {"mean": oods.FunctionScorer(lambda images: images.mean(dim=(1, 2, 3)))},
+            {"mean": FunctionScorer(lambda images: images.mean(dim=(1, 2, 3)))},
             {"shift": Shift()},
             folder=tmp_path,
         )
-        other = oods.FunctionScorer(lambda images: images.amax(dim=(1, 2, 3)))
+        other = FunctionScorer(lambda images: images.amax(dim=(1, 2, 3)))
         with pytest.raises(DetectorError, match="belongs to an attack on another detector"):
             run({"mean": other}, {"shift": Shift()}, folder=tmp_path)
 
     def test_fewer_chains_are_the_first_block_of_more(self, monkeypatch, tmp_path):
         monkeypatch.setattr("oodscope.runs.attack.plan.BLOCK", 10)
-        scorers = {"mean": oods.FunctionScorer(lambda images: images.mean(dim=(1, 2, 3)))}
+        scorers = {"mean": FunctionScorer(lambda images: images.mean(dim=(1, 2, 3)))}
         few = run(scorers, {"shift": Shift()}, chains=10, folder=tmp_path)
         more = run(scorers, {"shift": Shift()}, chains=50, folder=tmp_path)
         assert len(column(more, "mean", "shift")) == 50
@@ -281,7 +283,7 @@ class TestGoesOn:
 
 class TestRefused:
     def test_a_failing_detector_is_left_out_with_the_reason(self, scorers):
-        broken = oods.FunctionScorer(lambda images: images.mean(dim=(1, 2, 3)) / 0)
+        broken = FunctionScorer(lambda images: images.mean(dim=(1, 2, 3)) / 0)
         attack = run({"mean": scorers["mean"], "broken": broken}, {"shift": Shift()}, budget=3)
         assert attack.detectors == ["mean"]
         assert "NaN or infinite" in attack.result.record.skipped["broken"]
@@ -336,8 +338,8 @@ def test_larger_pictures_are_seen_as_the_network_sees_them(scorers):
 
 def test_rank_probit_finds_the_same_for_a_monotone_change():
     """Where no outlier leaves the validation scores, ranks are all that counts."""
-    plain = oods.FunctionScorer(lambda images: images.mean(dim=(1, 2, 3)).double())
-    curved = oods.FunctionScorer(lambda images: images.mean(dim=(1, 2, 3)).double().exp())
+    plain = FunctionScorer(lambda images: images.mean(dim=(1, 2, 3)).double())
+    curved = FunctionScorer(lambda images: images.mean(dim=(1, 2, 3)).double().exp())
     outliers = imageset("others", 20, 9)
     options = {"energy": "rank_probit", "outliers": outliers, "budget": 1}
     one, two = (run({"x": each}, {"still": Still()}, **options) for each in (plain, curved))

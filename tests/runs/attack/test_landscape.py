@@ -8,6 +8,7 @@ import torch
 
 import oodscope as oods
 from oodscope.base.errors import DataError, OodscopeError
+from oodscope.deploy.function_scorer import FunctionScorer
 from oodscope.generation.samplers.random_search import RandomSearch
 from oodscope.generation.variations.gan import GanVariation
 from oodscope.generation.variations.plane import Plane
@@ -16,7 +17,7 @@ from oodscope.runs.attack.run import Attack
 from tests.generation.toys import Pixels, Shift
 from tests.tiny import benchmark
 
-CORNER = oods.FunctionScorer(lambda images: images[:, 0, :4, :4].mean(dim=(1, 2)))
+CORNER = FunctionScorer(lambda images: images[:, 0, :4, :4].mean(dim=(1, 2)))
 """How red the upper left quarter is: rotation, shifts and colours all matter."""
 
 

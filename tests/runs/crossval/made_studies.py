@@ -3,6 +3,7 @@
 from functools import cache
 
 import oodscope as oods
+from oodscope.deploy.function_scorer import FunctionScorer
 from oodscope.runs.comparison.compare import compare
 from tests.generation.toys import Shift
 from tests.results.factory import make_result
@@ -16,8 +17,8 @@ EVIL = '<b onclick="x">&'
 def attack():
     bench = benchmark()
     scorers = {
-        EVIL: oods.FunctionScorer(lambda images: images.mean(dim=(1, 2, 3))),
-        "std_of 100%": oods.FunctionScorer(lambda images: images.std(dim=(1, 2, 3))),
+        EVIL: FunctionScorer(lambda images: images.mean(dim=(1, 2, 3))),
+        "std_of 100%": FunctionScorer(lambda images: images.std(dim=(1, 2, 3))),
     }
     return oods.attack(scorers, bench.id_val, bench.id_test, bench.far[0], {"shift": Shift()}, budget=8, chains=15)
 

@@ -9,6 +9,8 @@ import torch
 import oodscope as oods
 from oodscope.metrics.generated.information import Window
 from oodscope.models.classifier.ensemble import Ensemble
+from oodscope.runs.generated.checking import GeneratedChecks
+from oodscope.runs.generated.judging import judge_generated
 from tests.tiny import TRANSFORM, benchmark, classifier, imageset, network, noise
 
 NEAR, SHIFTED, DIM = "laid", "inverted", "dim"
@@ -67,7 +69,7 @@ def checks(**changes):
         "perceptual": Length(),
         "originals": {SHIFTED: bench.id_test, DIM: bench.id_test},
     }
-    return oods.GeneratedChecks(**{**given, **changes})
+    return GeneratedChecks(**{**given, **changes})
 
 
 def networks():
@@ -85,4 +87,4 @@ def study():
     """Made once for all tests that look at it."""
     bench, store = world_benchmark(), STORE
     runs = [(each, oods.evaluate(each, bench, _detectors(each), store=store)) for each in networks()]
-    return oods.judge_generated(runs, bench, checks(), store=store)
+    return judge_generated(runs, bench, checks(), store=store)

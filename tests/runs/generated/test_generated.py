@@ -11,6 +11,7 @@ import scipy.stats
 import oodscope as oods
 from oodscope.metrics.generated.information import Window
 from oodscope.runs.generated.claims import claims
+from oodscope.runs.generated.judging import judge_generated
 from oodscope.runs.generated.opinion import PER_PIXEL, perceived
 from oodscope.runs.generated.ranks import ALL, INDEPENDENT, WITHIN, rank_agreements
 from oodscope.runs.generated.run import GeneratedStudy
@@ -293,11 +294,11 @@ def test_refusals(done, store):
         checks(judges=(trained(0),))
     pair = [(trained(3), done.results[1])]
     with pytest.raises(oods.OodscopeError, match="'laid'"):
-        oods.judge_generated(pair, bench, checks(generated=("layd",)), store=store)
+        judge_generated(pair, bench, checks(generated=("layd",)), store=store)
     with pytest.raises(oods.OodscopeError, match="another benchmark"):
-        oods.judge_generated(pair, replace(bench, version="2"), checks(), store=store)
+        judge_generated(pair, replace(bench, version="2"), checks(), store=store)
     with pytest.raises(oods.OodscopeError, match="is not one of the network"):
-        oods.judge_generated([(trained(2), done.results[1])], bench, checks(), store=store)
+        judge_generated([(trained(2), done.results[1])], bench, checks(), store=store)
     with pytest.raises(oods.OodscopeError, match="two networks of the study are called"):
         GeneratedStudy((done.results[0], done.results[0]), done.sanity, {})
     with pytest.raises(oods.OodscopeError, match="at least one network"):
@@ -313,7 +314,7 @@ def test_without_makers_originals_or_training_images_less_is_known(store):
     network = trained(5)
     result = oods.evaluate(network, bench, ["msp", "mls"], store=store)
     bare = checks(makers=(), window=None, perceptual=None, originals={})
-    found = oods.judge_generated([(network, result)], bench, bare, store=store)
+    found = judge_generated([(network, result)], bench, bare, store=store)
     assert found.circular == []
     assert found.sanity.of(NEAR).kept is None
     assert found.sanity.of(NEAR).made_information == ()
@@ -332,7 +333,7 @@ def test_source_classes_are_matched_by_name(store):
     bench = world_benchmark(near=(turned, imageset("lookalike", 30, 9)), csid=())
     network = trained(5)
     result = oods.evaluate(network, bench, ["msp"], store=store)
-    found = oods.judge_generated(
+    found = judge_generated(
         [(network, result)], bench, checks(generated=(NEAR,), originals={}, window=Window(0.0, 1.0)), store=store
     )
     assert found.sanity.of("lookalike").confusion == ()

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from oodscope.base.errors import DataError
 from oodscope.data.addressed import Draws
-from oodscope.data.corruptions.catalog import CORRUPTIONS, Corruption, find_corruption
+from oodscope.data.corruptions.catalog import CORRUPTIONS, Corruption
 from oodscope.data.corruptions.levels import as_unit
-from oodscope.data.corruptions.severities import LADDERS, WORST, scale_for
+from oodscope.data.corruptions.severities import WORST, scale_for
 
 STEADY = (
     "gaussian_noise",
@@ -41,7 +41,7 @@ def corrupt_steadily(images: Tensor, name: str, severity: Tensor, keys: Tensor, 
     # as in corrupt_batch: Apple's GPUs have no float64
     home = torch.device("cpu") if images.device.type == "mps" else images.device
     strength = severity.to(home, torch.float64)
-    rungs = LADDERS[name].rungs(scale_for(*images.shape[2:]))
+    rungs = CORRUPTIONS[name].ladder.rungs(scale_for(*images.shape[2:]))
     constants = {constant: _between(values, strength) for constant, values in rungs.items()}
     corrupted = _FUNCTIONS[name](as_unit(images.to(home)), Draws(seed, name, keys.to(home)), **constants)
     corrupted = corrupted.clamp(0, 1).to(images.device, images.dtype)
@@ -82,7 +82,7 @@ def corrupt_batch(
     """
     import torch
 
-    info = find_corruption(name)
+    info = CORRUPTIONS[name]
     _check_images(images)
     severities = _one_each("severity", np.asarray(severity, np.float64), len(images))
     outside = severities[~((severities >= 0) & (severities <= WORST))]
@@ -110,7 +110,7 @@ def _corrupt(
     from oodscope.data.addressed import Draws
     from oodscope.data.corruptions.levels import as_unit, cut
 
-    constants = LADDERS[name].at(scale_for(*images.shape[2:]), severity)
+    constants = info.ladder.at(scale_for(*images.shape[2:]), severity)
     draws = Draws(seed, name, torch.from_numpy(keys).to(images.device))
     result = info.load()(
         as_unit(images), draws, **{each: torch.from_numpy(value).to(images.device) for each, value in constants.items()}

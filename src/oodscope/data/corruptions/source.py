@@ -103,9 +103,12 @@ class CorruptedSource(ImageSource):
     def _digest_all(self) -> list[bytes]:
         originals = self.parent.digests()
         keys = self.parent.rows[self.rows]
+        versions = {name: CORRUPTIONS[name].version for name in set(self.corruptions)}
+        # the first version is not written, so that digests stay what they were before versions
+        named = {name: name if number == 1 else f"{name}@{number}" for name, number in versions.items()}
         return [
             hashlib.blake2b(
-                originals[row] + f"corrupted {ARITHMETIC} {self.seed} {key} {name} {severity!r}".encode(),
+                originals[row] + f"corrupted {ARITHMETIC} {self.seed} {key} {named[name]} {severity!r}".encode(),
                 digest_size=16,
             ).digest()
             for row, key, name, severity in zip(self.rows, keys, self.corruptions, self.severities.tolist())

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 
-from oodscope.base.config import StrictModel
 from oodscope.base.errors import DataError, StorageError
 from oodscope.base.files import storage_errors, write_text
 from oodscope.data.generated.record import FOLDER, RECIPE, GeneratedFile, GeneratedRecord, read_generated
 from oodscope.data.images.files import FileSource
+from oodscope.data.images.sourcespec import SourceSpec
 from oodscope.data.imageset import UNLABELLED, ImageSet
 from oodscope.execution.progress import SILENT, Progress
 
@@ -135,7 +135,7 @@ def open_generated(folder: Path | str, name: str | None = None) -> ImageSet:
     return ImageSet(name or folder.resolve().name, source, None if unlabelled else labels, record.class_names)
 
 
-class GeneratedSpec(StrictModel):
+class GeneratedSpec(SourceSpec):
     """A generated set in a benchmark's YAML: the folder that ``oodscope generate`` wrote."""
 
     source: Literal["generated"]

@@ -4,24 +4,25 @@ import inspect
 import re
 from pathlib import Path
 
-from oodscope.base.errors import DataError, UnknownNameError
+from oodscope.base.errors import DataError, UnknownNameError, did_you_mean
 from oodscope.data.generated.files import GeneratedSpec, is_generated
+from oodscope.data.images.sourcespec import SOURCES, SourceSpec
 from oodscope.data.images.specs import CsvSpec, HuggingFaceSpec, WebDatasetSpec
 from oodscope.data.manifest import FolderSpec, ListSpec, NpzSpec, TorchvisionSpec
-
-Located = FolderSpec | GeneratedSpec | ListSpec | NpzSpec | TorchvisionSpec | CsvSpec | HuggingFaceSpec | WebDatasetSpec
-"""A set that one path or name is enough to declare."""
 
 FORMS = "a folder, a .txt, .csv or .tsv list, an .npz file, .tar shards, hf:NAME[:SPLIT] or torchvision:CLASS[:SPLIT]"
 
 _PREFIXED = re.compile(r"(hf|torchvision):(.+?)(?::(\w+))?")
 
 
-def locate(text: str) -> Located:
+def locate(text: str) -> SourceSpec:
     """The declaration of the set that ``text`` names, as it would stand in a benchmark's YAML."""
     if prefixed := _PREFIXED.fullmatch(text):
         library, name, split = prefixed.groups()
         return HuggingFaceSpec(source="hf", path=name, split=split) if library == "hf" else _torchvision(name, split)
+    source, colon, place = text.partition(":")
+    if colon and source in SOURCES.others():
+        return SOURCES[source].from_place(place)
     if is_generated(text):
         return GeneratedSpec(source="generated", path=text)
     if Path(text).is_dir():
@@ -36,13 +37,18 @@ def locate(text: str) -> Located:
     if suffix == ".tar":
         return WebDatasetSpec(source="webdataset", path=text)
     what = "is no image source" if Path(text).exists() else "is not there"
-    raise DataError(f"{text} {what}; images come from {FORMS}")
+    more = "".join(f", {name}:PLACE" for name in SOURCES.others())
+    meant = did_you_mean(source, ["hf", "torchvision", *SOURCES.others()]) if colon else ""
+    raise DataError(f"{text} {what}; images come from {FORMS}{more}{meant and '.' + meant}")
 
 
 def stem_of(text: str) -> str:
     """A short name for the set that ``text`` names: its last part, without endings, braces and wildcards."""
     if prefixed := _PREFIXED.fullmatch(text):
         return Path(prefixed[2]).name
+    source, colon, place = text.partition(":")
+    if colon and source in SOURCES.others():
+        text = place
     path = Path(text)
     last = path.resolve().name if path.is_dir() else path.stem
     return re.sub(r"\{[^}]*\}|[*?\[\]]", "", last).strip("-_. ") or "set"

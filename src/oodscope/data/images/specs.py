@@ -3,15 +3,15 @@
 from pathlib import Path
 from typing import Literal
 
-from oodscope.base.config import StrictModel
 from oodscope.data.images.csvlist import open_csv
 from oodscope.data.images.huggingface import open_hf
+from oodscope.data.images.sourcespec import SourceSpec
 from oodscope.data.images.webdataset import open_webdataset
 from oodscope.data.imageset import ImageSet
 from oodscope.execution.progress import SILENT, Progress
 
 
-class CsvSpec(StrictModel):
+class CsvSpec(SourceSpec):
     """Images named by a CSV or TSV file with a header, relative to ``images`` (default: the file's folder)."""
 
     source: Literal["csv"]
@@ -22,7 +22,7 @@ class CsvSpec(StrictModel):
         return open_csv(name, root / self.path, None if self.images is None else root / self.images)
 
 
-class WebDatasetSpec(StrictModel):
+class WebDatasetSpec(SourceSpec):
     """Images in tar files; ``path`` may be a pattern, such as ``train-{000..009}.tar``."""
 
     source: Literal["webdataset"]
@@ -32,7 +32,7 @@ class WebDatasetSpec(StrictModel):
         return open_webdataset(name, root / self.path, progress)
 
 
-class HuggingFaceSpec(StrictModel):
+class HuggingFaceSpec(SourceSpec):
     """A Hugging Face dataset: ``path`` under the root if it is there, otherwise a name on the hub."""
 
     source: Literal["hf"]

@@ -8,7 +8,7 @@ from torch import Tensor
 from oodscope.base.errors import OodscopeError
 from oodscope.data.addressed import content_keys
 from oodscope.data.corruptions.batch import STEADY, corrupt_steadily
-from oodscope.data.corruptions.catalog import find_corruption
+from oodscope.data.corruptions.catalog import CORRUPTIONS
 from oodscope.data.corruptions.severities import WORST
 from oodscope.generation.variations.base import Range, Ranged
 
@@ -37,7 +37,7 @@ class Corruption(Ranged):
         if not self.types:
             raise OodscopeError(f"corruption needs at least one type of: {', '.join(STEADY)}")
         for each in self.types:
-            find_corruption(each)
+            CORRUPTIONS[each]  # an unknown name ends here
             if each not in STEADY:
                 raise OodscopeError(
                     f"corruption {each!r} would stop the device at every step of a search; these do not: "

@@ -6,13 +6,13 @@ from urllib.parse import urlsplit
 
 from jinja2 import Environment
 
-from oodscope.base.catalog import catalog
 from oodscope.document.number import Number
 from oodscope.document.wording import shown
 from oodscope.leaderboard.records.entry import Entry
 from oodscope.leaderboard.records.standing import Tier
 from oodscope.leaderboard.site.addresses import method_page, model_page
 from oodscope.leaderboard.site.words import GRAVE, TIERS, TRACKS, TUNINGS
+from oodscope.protocols.registry import described_protocols
 from oodscope.report.page.templating import page_environment
 
 
@@ -40,7 +40,7 @@ def site_environment(*, live: bool = False) -> Environment:
         "tiers": TIERS,
         "tracks": TRACKS,
         "tunings": TUNINGS,
-        "protocols": [(each["title"], each["summary"]) for each in catalog("protocols").values()],
+        "protocols": described_protocols(),
         "version": version("oodscope"),
         "live": live,
     }

@@ -145,9 +145,9 @@ def _placements(entry: Entry, scores: ScoreTable) -> Placed:
     """What each image contributes to the mean AUROCs of the protocols that rank."""
     found: Placed = {}
     for name in entry.protocols:
-        negatives = PROTOCOLS.get(name).negatives
-        if negatives:
-            separation = separate(scores, negatives)[entry.detector.id]
+        protocol = stored_protocol(scores, name)
+        if protocol.negatives:
+            separation = separate(scores, protocol.negatives, protocol.groups)[entry.detector.id]
             if separation.testable:
                 found |= {(name, group): separation.placements(sets) for group, sets in separation.groups.items()}
     return found

@@ -3,14 +3,15 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from torch import Tensor, nn
 
 from oodscope.base.errors import ModelError, UnknownNameError
+from oodscope.base.registry import Collection
 from oodscope.models.classifier.checkpoint import Weights, head_classes, load_weights, read_checkpoint
 from oodscope.models.zoo.huggingface import build_hf
-from oodscope.models.zoo.libraries import build_timm, build_torchvision, library_names
+from oodscope.models.zoo.libraries import Built, build_timm, build_torchvision, library_names
 from oodscope.models.zoo.openclip import open_towers
 from oodscope.models.zoo.zero_shot import TextHead, zero_shot
 
@@ -41,7 +42,25 @@ MODELS: dict[str, ModelInfo] = dict(
 )
 
 
-_BUILDERS = {"timm": build_timm, "torchvision": build_torchvision, "hf": build_hf}
+class Builder(Protocol):
+    """How a library makes a network: the module, and the transform of its published weights, if it has them.
+
+    An installed package offers one through the entry point group ``oodscope.models``: under the name ``mylib``, its
+    networks are ``mylib:NAME``.
+    """
+
+    def __call__(self, name: str, num_classes: int | None, *, pretrained: bool = False) -> Built: ...
+
+
+LIBRARIES: Collection[Builder] = Collection(
+    "model library",
+    "models",
+    {"timm": build_timm, "torchvision": build_torchvision, "hf": build_hf},
+    check=callable,
+    expected="a function of (name, num_classes, *, pretrained)",
+)
+"""The libraries that a network's name may begin with."""
+
 _ALSO = "Also: timm:NAME, torchvision:NAME, hf:NAME, open_clip:NAME/TAG, dinov2:NAME, python:MODULE:FUNCTION"
 
 
@@ -65,8 +84,9 @@ def create_model(
 
     Parameters
     ----------
-    spec : one of ``MODELS``, ``timm:NAME``, ``torchvision:NAME``, ``hf:NAME`` (a name on the hub, or a folder) or
-        ``open_clip:NAME/TAG``. Networks that end in features (``dinov2:NAME``) come from ``create_backbone``.
+    spec : one of ``MODELS``, ``timm:NAME``, ``torchvision:NAME``, ``hf:NAME`` (a name on the hub, or a folder),
+        ``open_clip:NAME/TAG``, or ``LIBRARY:NAME`` of an installed package. Networks that end in features
+        (``dinov2:NAME``) come from ``create_backbone``.
     num_classes : by default what the weights have; without weights, what the library's default is.
     weights : ``"pretrained"`` for the published ones, with their transform; or the path of a ``.safetensors``,
         ``.pt`` or ``.pth`` file, or a state dict, whose transform only its maker knows. ``None`` leaves the network
@@ -81,7 +101,7 @@ def create_model(
     if library == "dinov2":
         raise ModelError(f"{spec} ends in features: give it a linear head (head: FILE) or fit one (probe: {{}})")
     check_architecture(spec)
-    build = _BUILDERS.get(library)
+    build = LIBRARIES[library] if library in LIBRARIES else None
     if weights == "pretrained":
         if build is None:
             raise ModelError(f"{spec}: there are no published weights; train it, or pass weights=PATH")
@@ -107,8 +127,12 @@ def create_model(
 
 def check_architecture(spec: str) -> None:
     """Refuse a name that neither is one of ours nor begins with a library; the library's own names are not checked."""
-    if spec.partition(":")[0] not in (*_BUILDERS, "open_clip", "dinov2") and spec not in MODELS:
-        raise UnknownNameError("model", spec, [*MODELS, *library_names()], _ALSO)
+    library, _, name = spec.partition(":")
+    if library in LIBRARIES or library in ("open_clip", "dinov2") or spec in MODELS:
+        return
+    others = LIBRARIES.others()
+    known = [*MODELS, *library_names(), *(f"{each}:{name}" for each in others)]
+    raise UnknownNameError("model", spec, known, _ALSO + "".join(f", {each}:NAME" for each in others))
 
 
 def _zero_shot(

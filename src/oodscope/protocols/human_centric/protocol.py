@@ -11,7 +11,7 @@ which needs no threshold. The realised false rejection (``frr95_...``) is measur
 from ``id_val`` itself (``klm``) has seen the images of that threshold too, and the rate shows it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import Field
@@ -20,16 +20,24 @@ from oodscope.base.config import StrictModel, parse
 from oodscope.base.errors import DataError, OodscopeError
 from oodscope.data.benchmark import ID_ROLES, Benchmark
 from oodscope.data.imageset import UNLABELLED
+from oodscope.document.figure import Figure, Position
 from oodscope.metrics.catalog import AUROC as RANKED
 from oodscope.metrics.catalog import FPR95_ID_POSITIVE, REJECTION
 from oodscope.metrics.metric import MEAN
 from oodscope.protocols.base import Protocol
+from oodscope.protocols.human_centric.figures import der_curves, risk_coverage
 from oodscope.protocols.human_centric.rows import baseline_rows, conventional_rows, rejection_rows, selective_estimates
 from oodscope.protocols.human_centric.sets import ALL, SHIFTS, estimate_rows, labelled_sets
 from oodscope.protocols.human_centric.training import divided
 from oodscope.protocols.ranking import measure_accuracy
 from oodscope.results.measurement import Measurement, Measurements
 from oodscope.results.scoretable import ScoreTable
+
+PLOTTED_SETS = 2
+"""Of each role, in plots of DER and risk; the tables hold all."""
+
+PLOTTED_DETECTORS = 5
+"""Curves in one plot of DER or risk, which lie closer together than ROC curves."""
 
 _WITHOUT_DETECTOR = {"der_accept_all": "accept all", "der_reject_all": "reject all"}
 
@@ -113,6 +121,11 @@ class HumanCentric(Protocol):
             for metric, estimates in found.items():
                 rows += estimate_rows(contexts[detector], metric, sets, estimates)
         return measure_accuracy(scores, self.name, ("id_test", "csid")) + Measurements(rows)
+
+    def figures(self, scores: ScoreTable, detectors: Sequence[str], positions: Mapping[str, Position]) -> list[Figure]:
+        sets = [name for role in self.groups[ALL] for name in scores.sets(role)[:PLOTTED_SETS]]
+        leading = list(detectors)[:PLOTTED_DETECTORS]
+        return [draw(scores, name, leading, positions) for name in sets for draw in (der_curves, risk_coverage)]
 
     @classmethod
     def baselines(cls, measurements: Measurements, metric: str) -> list[str]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from oodscope.document.figure import Figure
 from oodscope.metrics.metric import MEAN
-from oodscope.protocols.registry import headline_metrics
+from oodscope.protocols.registry import headline_metrics, known_protocol, protocol_of, stored_protocol
 from oodscope.runs.attack.figures import (
     auroc_against_budget,
     found_parameters,
@@ -15,15 +15,11 @@ from oodscope.runs.attack.figures import (
 from oodscope.runs.attack.run import TRANSFER, Attack
 from oodscope.runs.evaluation.figures.cost import cost_against_quality
 from oodscope.runs.evaluation.figures.disagreement import rank_correlations, verdict_differences
-from oodscope.runs.evaluation.figures.rejection import der_curves, risk_coverage
 from oodscope.runs.evaluation.figures.separation import roc_of_detector, roc_of_set, score_histograms
 from oodscope.runs.evaluation.run import Result
 
 FEW = 10
 """Detectors in a plot that lays their curves over each other: more than these no eye tells apart."""
-
-SETS = 2
-"""Of each role, in plots of wrong decisions and risk; their tables hold all."""
 
 
 @dataclass(frozen=True)
@@ -62,15 +58,10 @@ def result_plots(result: Result, detectors: Sequence[str], run: int, positions: 
             else [],
         ),
     ]
-    if "human_centric" in result.record.protocols:
-        judged = [name for role in ("id_test", "csid", "near", "far") for name in scores.sets(role)[:SETS]]
-        groups.append(
-            PlotGroup(
-                "Wrong decisions and risk",
-                f"DER while the threshold moves, and risk against coverage, of the {FEW // 2} leading detectors.",
-                [figure for name in judged for figure in _rejection(result, name, leading[: FEW // 2], positions)],
-            )
-        )
+    for name in result.record.protocols:
+        if known_protocol(name):
+            protocol = stored_protocol(scores, name)
+            groups.append(PlotGroup(protocol.title, protocol.summary, protocol.figures(scores, leading, positions)))
     return [replace(each, figures=numbered(each.figures, run)) for each in groups if each.figures]
 
 
@@ -128,14 +119,9 @@ def _costs(result: Result, detectors: Sequence[str], positions: Mapping[str, int
     for protocol in result.record.protocols:
         metric = headline_metrics(protocol)[0]
         rows = result.measurements.filter(protocol=protocol, metric=metric, set=MEAN)
-        groups = [group for group in rows.distinct("group") if group in ("near", "far", "all")]
+        groups = [group for group in protocol_of(protocol).groups if group in rows.distinct("group")]
         if groups and any(row.microseconds_per_image for row in rows):
             yield cost_against_quality(result, protocol, groups[0], metric, detectors, positions)
-
-
-def _rejection(result: Result, name: str, leading: Sequence[str], positions: Mapping[str, int]) -> Iterator[Figure]:
-    yield der_curves(result.scores, name, leading, positions)
-    yield risk_coverage(result.scores, name, leading, positions)
 
 
 def numbered(figures: Iterable[Figure], run: int) -> list[Figure]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
 import oodscope.report.paper
-from oodscope.base.errors import DataError, UnknownNameError
+from oodscope.base.errors import DataError
+from oodscope.base.registry import Collection
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,34 +52,22 @@ class PaperFigure:
             raise DataError(f"{self.name}: {error}. It needs: {self.needs}") from error
 
 
-class _Collected(Mapping[str, PaperFigure]):
+@cache
+def _own() -> dict[str, PaperFigure]:
     """Every ``FIGURES`` of the modules beside this one, imported when the first figure is asked for."""
-
-    @cached_property
-    def _figures(self) -> dict[str, PaperFigure]:
-        found: dict[str, PaperFigure] = {}
-        for module in iter_modules(oodscope.report.paper.__path__, "oodscope.report.paper."):
-            # this module's own FIGURES is the collection, not a part of it
-            own = () if module.name == __name__ else getattr(import_module(module.name), "FIGURES", ())
-            found |= {figure.name: figure for figure in own}
-        return found
-
-    def __getitem__(self, name: str) -> PaperFigure:
-        return self._figures[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._figures)
-
-    def __len__(self) -> int:
-        return len(self._figures)
+    figures: dict[str, PaperFigure] = {}
+    for module in iter_modules(oodscope.report.paper.__path__, "oodscope.report.paper."):
+        # this module's own FIGURES is the collection, not a part of it
+        own = () if module.name == __name__ else getattr(import_module(module.name), "FIGURES", ())
+        figures |= {figure.name: figure for figure in own}
+    return figures
 
 
-FIGURES: Mapping[str, PaperFigure] = _Collected()
+FIGURES: Collection[PaperFigure] = Collection(
+    "figure",
+    "figures",
+    _own,
+    check=lambda each: isinstance(each, PaperFigure),
+    expected="a PaperFigure of oodscope.report.paper.figure",
+)
 """Every figure by its name. A module of this folder adds to them with a tuple ``FIGURES`` of its own."""
-
-
-def find_figure(name: str) -> PaperFigure:
-    """The figure called ``name``; an unknown name suggests the nearest."""
-    if name not in FIGURES:
-        raise UnknownNameError("figure", name, FIGURES, "See: oodscope list figures")
-    return FIGURES[name]

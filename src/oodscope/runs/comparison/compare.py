@@ -11,7 +11,7 @@ from oodscope.metrics.comparison.multiplicity import holm
 from oodscope.metrics.comparison.paired import PairedTest, paired_bootstrap, paired_delong
 from oodscope.metrics.metric import MEAN, Metric
 from oodscope.protocols.ranking import Separation, resample, separate
-from oodscope.protocols.registry import PROTOCOLS
+from oodscope.protocols.registry import PROTOCOLS, stored_protocol
 from oodscope.results.scoretable import ScoreTable
 from oodscope.runs.comparison.comparison import Comparison, Comparisons
 from oodscope.runs.evaluation.run import Result
@@ -38,12 +38,12 @@ def compare(
     Parameters
     ----------
     detectors : which; all (or all that both have) by default.
-    protocol : whose negatives count; the first one of the run that ranks, by default.
+    protocol : whose negatives and groups count; the first one of the run that ranks, by default.
     """
     measure = METRICS[metric]
     name = protocol or next((each for each in first.record.protocols if PROTOCOLS.get(each).negatives), "standard")
-    negatives = PROTOCOLS.get(name).negatives
-    if not negatives:
+    ranking = stored_protocol(first.scores, name)
+    if not ranking.negatives:
         raise DataError(f"protocol {name!r} does not rank images, so its numbers cannot be compared pair by pair")
     if second is None:
         scores, chosen = first.scores, _chosen(detectors, first.scores.detectors)
@@ -52,7 +52,8 @@ def compare(
         scores, pairs = _joined(first, second, _chosen(detectors, _shared(first, second)))
     if not pairs:
         raise DataError("a comparison needs two detectors, or two runs")
-    separations = {each: found for each, found in separate(scores, negatives).items() if any(each in p for p in pairs)}
+    every = separate(scores, ranking.negatives, ranking.groups)
+    separations = {each: found for each, found in every.items() if any(each in pair for pair in pairs)}
     if not separations[pairs[0][0]].groups:
         raise DataError("there is no near or far set to compare on")
     test = _test(separations, measure, first.scores.context.seed or 0, level)

@@ -22,7 +22,12 @@ class Generated(Protocol):
     negatives = ()
 
     def measure(self, scores: ScoreTable) -> Measurements:
-        raise DataError("calibration is measured from probabilities, not from scores; use oodscope.judge_generated")
+        raise DataError(
+            "calibration is measured from probabilities, not from scores; "
+            "use judge_generated (oodscope.runs.generated.judging)"
+        )
 
     def check(self, benchmark: "Benchmark") -> None:
-        raise DataError("generated sets are evaluated by a study of them; use oodscope.judge_generated")
+        raise DataError(
+            "generated sets are evaluated by a study of them; use judge_generated (oodscope.runs.generated.judging)"
+        )

@@ -1,0 +1,5 @@
+"""A benchmark: a YAML file that lies in this package."""
+
+from pathlib import Path
+
+SHAPES = Path(__file__).parent / "shapes.yaml"
