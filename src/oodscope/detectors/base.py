@@ -51,6 +51,11 @@ class Needs(Flag):
     feature ``MAPS``, the ``MEMBERS`` of an ensemble and ``NEGATIVES`` (labels that name no class), which come through
     probes. ``TRAIN`` (training images),
     ``HELD_OUT`` (validation images, or training images where there are no others) and ``LABELS`` concern fitting.
+
+    Examples
+    --------
+    >>> oods.create_detector("knn").needs == oods.Needs.FEATURES | oods.Needs.TRAIN
+    True
     """
 
     LOGITS = auto()
@@ -106,6 +111,15 @@ class Detector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is unt
     grid : values worth searching, by parameter.
     version : of the score's form. A monotone change of a score leaves every ranking alone, but changes what a
         search for its worst outliers finds; so the form is fixed, and a new one is a new version.
+
+    Examples
+    --------
+    >>> class Range(oods.Detector):
+    ...     name, needs = "range", oods.Needs.LOGITS
+    ...     def _fit(self, train, val, ood_val): pass
+    ...     def _score(self, batch): return batch.logits.amin(1) - batch.logits.amax(1)
+    >>> oods.evaluate(clf, bench, [Range()]).scores.detectors
+    ['range']
     """
 
     name: ClassVar[str]

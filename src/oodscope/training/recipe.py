@@ -70,6 +70,16 @@ class Recipe(StrictModel, ABC):
     patience : stop after so many epochs without a better validation accuracy, and keep the weights of the best epoch;
         0 makes all epochs and keeps the last.
     balanced : weight images by the inverse frequency of their class, for methods that look at ``batch.weights``.
+
+    Examples
+    --------
+    >>> from oodscope.training.recipe import Step
+    >>> class Squared(oods.Recipe):
+    ...     def loss(self, model, batch):
+    ...         logits = model(batch.images)
+    ...         wanted = torch.nn.functional.one_hot(batch.labels, logits.shape[1])
+    ...         return Step(((logits - wanted) ** 2).mean(), logits)
+    >>> trained = oods.train(model, Squared(epochs=1), bench.id_train, oods.Preprocess(size=8), device="cpu")
     """
 
     epochs: int = Field(default=100, gt=0)
