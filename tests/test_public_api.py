@@ -1,14 +1,23 @@
 """What the README promises is there."""
 
+import inspect
 import re
+from doctest import ELLIPSIS, DocTestParser, DocTestRunner
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 import yaml
 
 import oodscope
 from oodscope.data.manifest import Manifest
 from oodscope.jobs.job import Job
+from oodscope.metrics.resampling.resampling import bootstrap_each, bootstrap_values
+from oodscope.protocols import ranking
+from oodscope.protocols.registry import PROTOCOLS
+from tests import tiny
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 
@@ -44,3 +53,32 @@ def test_the_readme_names_existing_commands():
     existing |= {group.typer_instance.info.name for group in app.registered_groups}
     assert named
     assert named <= existing
+
+
+@pytest.fixture
+def names(tmp_path, monkeypatch):
+    """What the examples of docstrings take for granted: a network, a benchmark, an evaluation, a scorer, a folder."""
+    for draw in (bootstrap_each, bootstrap_values):
+        monkeypatch.setattr(ranking, draw.__name__, partial(draw, replicates=20))
+    monkeypatch.setattr(PROTOCOLS, "_registered", dict(PROTOCOLS._registered))
+    clf, bench = tiny.classifier(), tiny.benchmark()
+    return {
+        "oods": oodscope, "np": np, "torch": torch, "folder": tmp_path,
+        "model": tiny.network(), "clf": clf, "bench": bench,
+        "result": oodscope.evaluate(clf, bench, ["msp", "knn"]),
+        "scorer": oodscope.fit_scorer(clf, "msp", bench.id_val),
+    }  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in oodscope.__all__ if name != "__version__"])
+def test_every_public_name_has_an_example_that_runs(name, names, capsys):
+    documented = getattr(oodscope, name)
+    example = DocTestParser().get_doctest(inspect.getdoc(documented), names, name, None, 0)
+    assert example.examples, f"{name} has no example"
+    outcome = DocTestRunner(optionflags=ELLIPSIS).run(example)
+    assert outcome.failed == 0, capsys.readouterr().out
+
+
+def test_the_public_module_is_small():
+    assert 30 <= len(oodscope.__all__) <= 42

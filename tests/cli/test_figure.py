@@ -114,7 +114,7 @@ class TestTables:
         row = rows(oodscope("table", home / "generated", "--sheet", "calibration", "--format", "csv").out)[0]
         assert float(row["id_test"]) == study().calibration()[row["network"], "id_test"].value
         worse = oodscope("table", home / "generated", "--metric", "adaptive_ece15", "--format", "markdown").out
-        assert "adaptive_ece15 ↓" in worse
+        assert "adaptive ECE ↓" in worse
         assert "**" in oodscope("table", home / "generated", "--format", "markdown").out
 
     @pytest.mark.parametrize("format", ["rich", "markdown", "csv", "json", "latex", "html"])

@@ -33,6 +33,12 @@ class Activations(Mapping[str, Tensor]):
     prediction : ``[N]``, the predicted class; the arg-max of the logits unless given.
     weight, bias : the head, ``[C, D]`` and ``[C]``; or ``head``, one object with both.
     columns : anything a probe computed, by name.
+
+    Examples
+    --------
+    >>> acts = oods.ActivationStore(folder).extract(clf, bench.id_test)
+    >>> acts.logits.shape, acts.features.shape
+    (torch.Size([80, 4]), torch.Size([80, 24]))
     """
 
     def __init__(

@@ -5,7 +5,16 @@ from difflib import get_close_matches
 
 
 class OodscopeError(Exception):
-    """Anything a user can cause and mend. The command line prints it as one line and exits with status 1."""
+    """Anything a user can cause and mend. The command line prints it as one line and exits with status 1.
+
+    Examples
+    --------
+    >>> try:
+    ...     oods.create_detector("knnn")
+    ... except oods.OodscopeError as error:
+    ...     print(error)
+    unknown detector 'knnn'. Did you mean 'knn'?  See: oodscope list detectors
+    """
 
 
 class UnknownNameError(OodscopeError):

@@ -62,6 +62,12 @@ class Benchmark:
     scored_train : training images whose scores set thresholds, where a protocol divides ``id_train``.
     transform : preprocessing offered to classifiers that bring none.
     notes : what a reader of its results should know, such as a role that was left out.
+
+    Examples
+    --------
+    >>> small = oods.Benchmark(name="mine", version="1", id_test=bench.id_test, near=bench.near)
+    >>> [(role, images.name) for role, images in small.members()]
+    [('id_test', 'id_test'), ('near', 'static'), ('near', 'snow')]
     """
 
     name: str

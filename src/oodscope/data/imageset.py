@@ -36,6 +36,12 @@ class ImageSet:
     hierarchy : per-image columns of class membership from coarse to fine, such as
         ``{"script": [...], "character": [...]}``.
     rows : which images of the source belong to this set; all by default.
+
+    Examples
+    --------
+    >>> images = oods.ImageSet.from_arrays("mine", np.zeros((6, 8, 8, 3), np.uint8), [0, 1] * 3, ["ant", "bee"])
+    >>> len(images.take([0, 2]))
+    2
     """
 
     def __init__(

@@ -38,6 +38,11 @@ def load_benchmark(
     skip_unreadable : try to decode every image file first and leave out those that fail; without it,
         the first unreadable image stops the run. Each set lists what it lost in ``skipped``. Public datasets
         are then taken as they are, verified or not.
+
+    Examples
+    --------
+    >>> oods.load_benchmark("glyphs", images_per_class=2).name
+    'glyphs'
     """
     manifest, folder = _find(name)
     scale = None if images_per_class is None else _scale(manifest, images_per_class)

@@ -50,6 +50,12 @@ def own_benchmark(
     transform : preprocessing offered to classifiers that bring none.
     name : of the benchmark.
     skip_unreadable : leave out images that cannot be decoded; without it, the first stops the run.
+
+    Examples
+    --------
+    >>> own = oods.own_benchmark(id_test=bench.id_test, near={"static": bench.near[0]})
+    >>> own.near[0].name
+    'static'
     """
     single = {"id_train": id_train, "id_val": id_val, "id_test": id_test, "ood_val": ood_val}
     groups = {"near": near, "far": far, "csid": csid}

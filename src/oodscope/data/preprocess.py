@@ -35,6 +35,11 @@ class Preprocess(StrictModel):
     resize : length of the short side before the crop; by default ``size``.
     mean, std : per channel, of pixels in [0, 1]; their number is the number of channels.
     interpolation : Pillow's filter.
+
+    Examples
+    --------
+    >>> oods.Preprocess(size=8)([np.zeros((32, 32, 3), np.uint8)]).shape
+    torch.Size([1, 3, 8, 8])
     """
 
     size: int = Field(gt=0)

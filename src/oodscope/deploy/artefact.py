@@ -124,6 +124,12 @@ def load(
     model : the network (or a ``Classifier``), where it is one of your own.
     weights : the checkpoint it was fitted with, where the file does not hold the weights. Another one is refused.
     device : ``"auto"`` is CUDA if there is one, else MPS, else the CPU.
+
+    Examples
+    --------
+    >>> scorer.save(folder / "msp.oodscope", include_weights=True)
+    >>> oods.load(folder / "msp.oodscope", model=model, device="cpu").detector.name
+    'msp'
     """
     record, tensors = _read(Path(path))
     classifier = _classifier(record.classifier, tensors, Path(path), model, weights, device)

@@ -52,6 +52,12 @@ def fit_scorer(
     origin : which architecture of the zoo the network is, so that the saved scorer can make it again.
     store : where the activations of training images are kept; by default in the cache.
     seed : of the halves.
+
+    Examples
+    --------
+    >>> scorer = oods.fit_scorer(clf, "knn", bench.id_val, bench.id_train, target=0.1)
+    >>> scorer.calibration.guarantee.kind
+    'conformal'
     """
     if isinstance(detector, str):
         detector = create_detector(detector)

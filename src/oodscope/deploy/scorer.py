@@ -61,6 +61,12 @@ class Scorer:
     class_names : one per logit; numbers unless given.
     origin : which architecture of the zoo the network is; without it, a saved scorer is loaded with ``model=``.
     provenance : when, from which images and with which versions it was made; kept in the file.
+
+    Examples
+    --------
+    >>> scorer = oods.fit_scorer(clf, "msp", bench.id_val)
+    >>> scorer.predict(bench.id_test.take([0]))[0].accepted
+    True
     """
 
     def __init__(

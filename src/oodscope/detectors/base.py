@@ -62,6 +62,11 @@ class Needs(Flag):
     feature ``MAPS``, the ``MEMBERS`` of an ensemble, ``NEGATIVES`` (labels that name no class) and ``OUTPUTS`` (what
     the network was trained to return beside its logits), which come through probes. ``TRAIN`` (training images),
     ``HELD_OUT`` (validation images, or training images where there are no others) and ``LABELS`` concern fitting.
+
+    Examples
+    --------
+    >>> oods.create_detector("knn").needs == oods.Needs.FEATURES | oods.Needs.TRAIN
+    True
     """
 
     LOGITS = auto()
@@ -111,6 +116,15 @@ class Detector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is unt
     outputs : names of what the network must return beside its logits.
     version : of the score's form. A monotone change of a score leaves every ranking alone, but changes what a
         search for its worst outliers finds; so the form is fixed, and a new one is a new version.
+
+    Examples
+    --------
+    >>> class Range(oods.Detector):
+    ...     name, needs = "range", oods.Needs.LOGITS
+    ...     def _fit(self, train, val, ood_val): pass
+    ...     def _score(self, batch): return batch.logits.amin(1) - batch.logits.amax(1)
+    >>> oods.evaluate(clf, bench, [Range()]).scores.detectors
+    ['range']
     """
 
     name: ClassVar[str]

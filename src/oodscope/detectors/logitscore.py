@@ -10,7 +10,16 @@ from oodscope.detectors.base import Cost, Detector, Needs
 
 
 class LogitScore(Detector):
-    """A score of logits alone; nothing is fitted."""
+    """A score of logits alone; nothing is fitted.
+
+    Examples
+    --------
+    >>> class Largest(oods.LogitScore):
+    ...     name = "largest"
+    ...     def of_logits(self, logits): return -logits.amax(1)
+    >>> oods.evaluate(clf, bench, [Largest()]).scores.detectors
+    ['largest']
+    """
 
     needs: ClassVar[Needs] = Needs.LOGITS
     cost: ClassVar[Cost] = Cost.LOGITS

@@ -25,6 +25,11 @@ class Rectifier(Detector):
     Subclasses give ``_rectify`` or, if they change the head instead, ``_logits``. They take ``logit_score`` as a
     parameter; ``create_detector("react+msp")`` fills it by name. ``None`` means the energy score, which the
     papers use.
+
+    Examples
+    --------
+    >>> oods.create_detector("react+msp").id
+    'react+msp'
     """
 
     needs: ClassVar[Needs] = Needs.FEATURES | Needs.HEAD

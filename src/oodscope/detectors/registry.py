@@ -16,6 +16,11 @@ def create_detector(name: str, **params: Any) -> Detector:
     """A detector by its registry name, such as ``knn``, or a rectifier with a logit score: ``react+msp``.
 
     Parameters are those of the class: ``create_detector("knn", k=10)``.
+
+    Examples
+    --------
+    >>> oods.create_detector("knn", k=10).id
+    'knn(k=10)'
     """
     first, plus, second = name.partition("+")
     cls = DETECTORS.get(first.strip())

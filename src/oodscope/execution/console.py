@@ -14,7 +14,12 @@ ERRORS = Console(stderr=True)
 
 
 class ConsoleProgress:
-    """Shows each stage on stderr, so that stdout stays clean for tables and JSON."""
+    """Shows each stage on stderr, so that stdout stays clean for tables and JSON.
+
+    Examples
+    --------
+    >>> result = oods.evaluate(clf, bench, ["msp"], progress=oods.ConsoleProgress())
+    """
 
     @contextmanager
     def stage(self, description: str, total: int) -> Iterator[Advance]:

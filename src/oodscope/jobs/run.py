@@ -68,6 +68,15 @@ def run(job: str | Path, *, output: str | Path | None = None, progress: Progress
     job : the file, or the name of a packaged one, such as ``demo``.
     output : where results go, instead of what the file says.
     progress : who is told how far the work has come; ``oodscope.ConsoleProgress()`` shows bars.
+
+    Examples
+    --------
+    >>> import json
+    >>> job = {"benchmark": "glyphs", "images_per_class": 4, "detectors": ["msp"], "device": "cpu"}
+    >>> job |= {"model": {"architecture": "small_cnn", "train": {"epochs": 1}}, "output": str(folder)}
+    >>> _ = (folder / "job.yaml").write_text(json.dumps(job))
+    >>> oods.run(folder / "job.yaml").scores.detectors
+    ['msp']
     """
     return execute_file(job, output=output, progress=progress).result
 

@@ -45,6 +45,14 @@ class Metric:
     sample : what ``of`` is computed from, such as :class:`Walk`, :class:`Decisions` or :class:`Acceptance`.
     of : the metric of a sample, vectorised over bootstrap replicates; ``None`` if it is measured elsewhere.
     value : the metric as a weighted functional of plain columns: enough by itself for intervals and comparisons.
+
+    Examples
+    --------
+    >>> def gap(columns, weights):
+    ...     score, ood = columns["score"], columns["is_ood"]
+    ...     return np.average(score[ood], weights=weights[ood]) - np.average(score[~ood], weights=weights[~ood])
+    >>> oods.Metric("gap", "Gap", True, "mean OOD score minus mean ID score", "number", value=gap).heading
+    'Gap ↑'
     """
 
     name: str

@@ -42,6 +42,17 @@ class Protocol(ABC):
     groups : the roles whose sets each of its groups takes together; they lead its tables in this order.
     unranked : groups in which no detector can win.
     position : where it stands among others on pages and in lists.
+
+    Examples
+    --------
+    >>> from oodscope.metrics.catalog import RANKING
+    >>> from oodscope.protocols.ranking import rank_metrics
+    >>> class NearOnly(oods.Protocol):
+    ...     name, title, summary = "near_only", "Near only", "Separate ID from near-OOD images."
+    ...     metrics, headline, groups = RANKING, ("auroc",), {"near": ("near",)}
+    ...     def measure(self, scores): return rank_metrics(scores, self)
+    >>> oods.evaluate(clf, bench, ["msp"], [NearOnly()]).measurements.distinct("group")
+    ['id', 'near']
     """
 
     name: ClassVar[str]

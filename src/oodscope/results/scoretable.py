@@ -30,6 +30,11 @@ class ScoreTable:
         ``unit`` tells repetitions apart (a fold, a seed), and a sample occurs once per set and unit.
     context : what the columns are: a :class:`ScoreContext`, or its plain values. ``context.detectors`` describes each
         column of scores.
+
+    Examples
+    --------
+    >>> result.scores.sets("near"), result.scores.scores("msp", set="snow").shape
+    (['static', 'snow'], (40,))
     """
 
     def __init__(self, frame: pd.DataFrame, context: ScoreContext | Mapping[str, Any]) -> None:

@@ -116,6 +116,16 @@ class Recipe(StrictModel, ABC):
     keep : ``last`` keeps the weights of the last epoch, ``best`` those of the highest validation accuracy, the latest
         of equals as in OpenOOD. With patience the best is kept in any case, the first of equals.
     balanced : weight images by the inverse frequency of their class, for methods that look at ``batch.weights``.
+
+    Examples
+    --------
+    >>> from oodscope.training.recipe import Step
+    >>> class Squared(oods.Recipe):
+    ...     def loss(self, model, batch):
+    ...         logits = model(batch.images)
+    ...         wanted = torch.nn.functional.one_hot(batch.labels, logits.shape[1])
+    ...         return Step(((logits - wanted) ** 2).mean(), logits)
+    >>> trained = oods.train(model, Squared(epochs=1), bench.id_train, oods.Preprocess(size=8), device="cpu")
     """
 
     name: ClassVar[str] = ""

@@ -65,6 +65,13 @@ def train(
     folder : where checkpoints and the result are kept; without it nothing is written.
     device : ``auto``, ``cpu``, ``cuda``, ``cuda:1`` or ``mps``.
     progress : told of every step.
+
+    Examples
+    --------
+    >>> from oodscope.training.methods.cross_entropy import CrossEntropy
+    >>> trained = oods.train(model, CrossEntropy(epochs=1), bench.id_train, oods.Preprocess(size=8), device="cpu")
+    >>> len(trained.history)
+    1
     """
     place = resolve_device(device, recipe.precision)
     sets = check_sets(recipe, train, val, ood_train)

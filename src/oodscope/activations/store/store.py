@@ -38,6 +38,13 @@ class ActivationStore:
     Parameters
     ----------
     root : folder; by default ``activations`` in the cache.
+
+    Examples
+    --------
+    >>> store = oods.ActivationStore(folder)
+    >>> first = store.extract(clf, bench.id_test)
+    >>> store.forwarded, len(store.extract(clf, bench.id_test)), store.forwarded
+    (80, 80, 80)
     """
 
     def __init__(self, root: Path | str | None = None) -> None:

@@ -43,6 +43,11 @@ def corrupt(
         corruption and one severity, by default all.
     name : of the set; by default that of ``images``, then ``kind`` and severity. It ends with what is not comparable
         with the published sets, such as ``-own-frost``.
+
+    Examples
+    --------
+    >>> oods.corrupt(bench.id_test, "fog", severity=3).name
+    'id_test-fog-3'
     """
     if severity is not None and not 0 < severity <= WORST:
         raise DataError(f"corrupt {images.name!r}: severity {severity:g} is not above 0 and at most {WORST}")

@@ -89,6 +89,12 @@ class Classifier:
     trained_on : what its weights were trained on: image sets, or names of sets or roles of the benchmark it will be
         judged on. Test images among them are counted, and every row says so.
     pretrained_on : what its weights saw before that, such as ``"imagenet21k"`` (``oodscope.data.corpora``).
+
+    Examples
+    --------
+    >>> clf = oods.Classifier(model, oods.Preprocess(size=8), device="cpu")
+    >>> clf.num_classes
+    4
     """
 
     def __init__(

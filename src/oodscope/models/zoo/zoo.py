@@ -94,6 +94,10 @@ def create_model(
     class_names, text_head : for networks that classify by words (``open_clip``): the classes, and how sentences
         and negative labels are made for them.
     device : where those sentences are embedded.
+
+    Examples
+    --------
+    >>> made, transform = oods.create_model("small_cnn", num_classes=4)
     """
     library, _, name = spec.partition(":")
     if library == "open_clip":

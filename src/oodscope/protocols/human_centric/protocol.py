@@ -61,6 +61,12 @@ class HumanCentric(Protocol):
     train_rows : at most so many training images are scored for thresholds, drawn at random. With 50,000 the share
         kept at "99" is known to 0.1 points.
     costs : prices of the two mistakes; with them, rows of the mean cost are measured too.
+
+    Examples
+    --------
+    >>> human = oods.HumanCentric(threshold_split=True)
+    >>> oods.evaluate(clf, bench, ["msp"], protocols=[human]).table().facts["metric"]
+    'der95_val_correct'
     """
 
     name, title = "human_centric", "Human-centric"

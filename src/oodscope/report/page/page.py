@@ -80,6 +80,11 @@ def write_report(
     ----------
     title : the heading; by default the benchmarks and models.
     links : other pages by name, relative to this one.
+
+    Examples
+    --------
+    >>> oods.write_report(result, folder / "report.html").name
+    'report.html'
     """
     path = Path(path)
     write_text(path, render(runs, title, links or {}))

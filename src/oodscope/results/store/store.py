@@ -79,6 +79,13 @@ class ResultStore:
     ----------
     location : a path, created with the first run; or a URL, such as ``postgresql://user@host/name``.
     wait_seconds : how long to wait for another writer; a minute by default.
+
+    Examples
+    --------
+    >>> store = oods.ResultStore(folder / "results.sqlite")
+    >>> store.add(result)
+    >>> store.count(), store.measurements(metric="auroc", set="mean").distinct("detector")
+    (1, ['msp', 'knn'])
     """
 
     def __init__(self, location: Path | str, *, wait_seconds: float | None = None) -> None:

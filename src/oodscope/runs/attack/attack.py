@@ -70,6 +70,13 @@ def attack(
     benchmark : name and version for the record; by default the names and a hash of the sets.
     landscape : keep a map of one outlier's scores with the paths of two samplers, and compare samplers, for the first
         detector and the first variation with named coordinates: what figure 2 of the paper shows.
+
+    Examples
+    --------
+    >>> images = bench.id_val, bench.id_test, bench.far[0]
+    >>> attack = oods.attack({"msp": scorer}, *images, ["color"], budget=4, chains=6, runs=2)
+    >>> attack.variations
+    ['color']
     """
     started = perf_counter()
     if runs < 1:

@@ -138,6 +138,11 @@ def audit(
     Parameters
     ----------
     classifier : its features find near duplicates that a hash does not: shifted, or cropped by much.
+
+    Examples
+    --------
+    >>> oods.audit(bench).benchmark
+    'tiny'
     """
     if classifier is not None:
         if not isinstance(classifier, Classifier):

@@ -39,6 +39,12 @@ def compare(
     ----------
     detectors : which; all (or all that both have) by default.
     protocol : whose negatives and groups count; the first one of the run that ranks, by default.
+
+    Examples
+    --------
+    >>> row = oods.compare(result)[0]
+    >>> (row.first, row.second, row.set, row.method)
+    ('msp', 'knn', 'mean', 'delong-paired')
     """
     measure = METRICS[metric]
     name = protocol or next((each for each in first.record.protocols if PROTOCOLS.get(each).negatives), "standard")

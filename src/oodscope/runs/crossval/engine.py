@@ -53,6 +53,16 @@ def cross_validate(
         the result says so.
     stop_after : seconds after which no new draw is begun. What is finished is in the result, and the next call goes on.
     progress : told of every draw of every ID set.
+
+    Examples
+    --------
+    >>> from oodscope.runs.crossval.draws import Pair
+    >>> from oodscope.runs.crossval.frozen import FrozenEmbeddings
+    >>> from oodscope.runs.crossval.plan import CrossValidationPlan
+    >>> plan = CrossValidationPlan(folds=2, repetitions=1, hold_outs=0, detectors=("msp",))
+    >>> pair, trainer = Pair(bench.id_train, bench.near[0]), FrozenEmbeddings(clf)
+    >>> oods.cross_validate(plan, [pair], trainer, folder=folder).table.detectors
+    ['msp']
     """
     started = perf_counter()
     detectors, pairs = plan.make_detectors(), compact_pairs(pairs)

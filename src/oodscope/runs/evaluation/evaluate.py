@@ -39,8 +39,8 @@ def evaluate(
     classifier : a ``Classifier``, or any module, which then sees images through the benchmark's preprocessing.
     detectors : names, detector objects, or ``"all"``: all that apply, the others listed with the reason. A
         detector named explicitly that does not apply is an error.
-    protocols : names (``"standard"``, ``"full_spectrum"``, ...), or objects with options, such as
-        ``HumanCentric(threshold_split=True)``; see ``oodscope list protocols``.
+    protocols : names (``"standard"``, ``"full_spectrum"``, ...), objects with options, or ``{name: {option: value}}``;
+        see ``oodscope list protocols``.
     tune : ``"default"`` takes hyper-parameters as given; ``"ood_val"`` searches them on ``id_val`` and ``ood_val``;
         ``"id_only"`` searches them on ``id_val`` and outliers made from it by shuffling tiles. Rows say which,
         and the three are ranked apart.
@@ -49,6 +49,12 @@ def evaluate(
     seed : of the bootstrap.
     recipe : how the model was trained, for the record.
     progress : who is told how far the work has come; ``oodscope.ConsoleProgress()`` shows bars.
+
+    Examples
+    --------
+    >>> result = oods.evaluate(clf, bench, ["msp", "knn"], protocols=["standard", "full_spectrum"])
+    >>> result.table("full_spectrum").facts["metric"]
+    'auroc'
     """
     asked = read_protocols(protocols)
     check_tuning(tune)

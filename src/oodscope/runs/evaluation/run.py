@@ -36,6 +36,12 @@ class Result(Run):
     Parameters
     ----------
     gallery : for pages; None where no images were at hand, and in older results.
+
+    Examples
+    --------
+    >>> folder_of_run = result.save(folder / "run")
+    >>> oods.Result.load(folder_of_run).scores.detectors
+    ['msp', 'knn']
     """
 
     kind: ClassVar[str] = "evaluation"
