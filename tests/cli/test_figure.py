@@ -114,7 +114,7 @@ class TestTables:
         row = rows(oodscope("table", home / "generated", "--sheet", "calibration", "--format", "csv").out)[0]
         assert float(row["id_test"]) == study().calibration()[row["network"], "id_test"].value
         worse = oodscope("table", home / "generated", "--metric", "adaptive_ece15", "--format", "markdown").out
-        assert "adaptive_ece15 ↓" in worse
+        assert "adaptive ECE ↓" in worse
         assert "**" in oodscope("table", home / "generated", "--format", "markdown").out
 
     @pytest.mark.parametrize("format", ["rich", "markdown", "csv", "json", "latex", "html"])
@@ -135,7 +135,7 @@ class TestTables:
         [
             (["nets"], "holds 2 runs; a table is of one"),
             (["dcv", "--sheet", "count-0.05"], "unknown sheet 'count-0.05'. Did you mean 'counts-0.05'"),
-            (["dcv", "--protocol", "standard"], "unknown sheet 'standard'. This run has: truth"),
+            (["dcv", "--protocol", "standard"], "unknown sheet 'standard'. Did you mean 'truth-standard-errors'"),
             (["dcv", "--format", "jsn"], "unknown table format 'jsn'. Did you mean 'json'"),
             (["dcv", "--metric", "aurok"], "unknown metric 'aurok'. Did you mean 'auroc'"),
             (["attack", "--format", "yaml"], "Known: rich, markdown, csv, json, latex, html"),
