@@ -15,7 +15,10 @@ def test_the_committed_catalogue_is_what_the_classes_say():
     built = json.loads(json.dumps(build_catalog()))
     assert built == {
         section: catalog(section)
-        for section in ("detectors", "benchmarks", "models", "corruptions", "variations", "figures")
+        for section in (
+            *("detectors", "protocols", "runs", "metrics", "benchmarks"),
+            *("models", "corruptions", "variations", "figures"),
+        )
     }, "run: make catalog"
 
 
