@@ -135,7 +135,7 @@ class TestTables:
         [
             (["nets"], "holds 2 runs; a table is of one"),
             (["dcv", "--sheet", "count-0.05"], "unknown sheet 'count-0.05'. Did you mean 'counts-0.05'"),
-            (["dcv", "--protocol", "standard"], "unknown sheet 'standard'. This run has: truth"),
+            (["dcv", "--protocol", "standard"], "unknown sheet 'standard'. Did you mean 'truth-standard-errors'"),
             (["dcv", "--format", "jsn"], "unknown table format 'jsn'. Did you mean 'json'"),
             (["dcv", "--metric", "aurok"], "unknown metric 'aurok'. Did you mean 'auroc'"),
             (["attack", "--format", "yaml"], "Known: rich, markdown, csv, json, latex, html"),

@@ -199,7 +199,8 @@ def test_verdicts_of_classes():
 def test_tables_and_page(audited, tmp_path):
     bench, found = audited
     path = write_audit(found, bench, tmp_path / "deep")
-    assert {file.name for file in path.parent.iterdir()} == {"audit.html", "audit.json", "images.csv", "classes.csv"}
+    files = {file.name for file in path.parent.iterdir()}
+    assert files == {"audit.html", "audit.json", "images.csv", "classes.csv", "run.json"}
     with (path.parent / "images.csv").open() as stream:
         rows = list(csv.DictReader(stream))
     assert [(r["first_set"], int(r["first_row"]), r["second_sample_id"]) for r in rows] == [
