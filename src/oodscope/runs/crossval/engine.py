@@ -6,6 +6,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import pandas as pd
+
 from oodscope.base.errors import DataError
 from oodscope.base.files import write_text
 from oodscope.detectors.base import Detector, parameters_json
@@ -41,7 +43,8 @@ def cross_validate(
 
     Killed at any moment and called again with the same arguments, it goes on after the last finished draw and ends with
     the same numbers; a finished one is read back. The table and the record are in ``folder`` too, as
-    ``crossval.parquet`` and ``run.json``.
+    ``crossval.parquet`` and ``run.json``, and every score in ``scores``, so that a metric thought of later needs no
+    training (``CrossValidation.with_metrics``).
 
     Parameters
     ----------
@@ -79,7 +82,8 @@ def cross_validate(
 
     def keep(each: tuple[Unit, list[FoldScores]]) -> None:
         unit, scores = each
-        journal.write(unit.name, [cell for part in scores for cell in part.cells()])
+        frame = pd.concat([part.frame(unit.draw.name) for part in scores], ignore_index=True)
+        journal.write(unit.name, [cell for part in scores for cell in part.cells()], frame)
 
     with progress.stage("cross-validate", sum(map(len, batches))) as advance:
         advance(sum(map(len, batches)) - len(missing))
@@ -95,7 +99,7 @@ def cross_validate(
     table.save(folder)
     record = record_of(plan, pairs, trainer, notes, costs)
     write_text(Path(folder) / "run.json", record.model_dump_json(indent=1) + "\n")
-    return CrossValidation(table, record, left)
+    return CrossValidation(table, record, left, Path(folder))
 
 
 def _leaks(trainer: Trainer, pairs: Sequence[Pair], allow_leak: bool) -> list[str]:

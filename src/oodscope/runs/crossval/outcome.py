@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -13,11 +14,13 @@ from oodscope.base.errors import DataError
 from oodscope.base.hashing import fingerprint
 from oodscope.detectors.base import Detector, parameters_json
 from oodscope.results.record import RunRecord, SetRecord, environment
+from oodscope.results.scoretable import ScoreTable
 from oodscope.runs.crossval.draws import Pair, distinct_sets
 from oodscope.runs.crossval.journal import Cells
 from oodscope.runs.crossval.leaks import find_pair_exposure
 from oodscope.runs.crossval.plan import CrossValidationPlan
-from oodscope.runs.crossval.run import CrossValidationTable
+from oodscope.runs.crossval.run import CrossCell, CrossValidationTable
+from oodscope.runs.crossval.scores import stored_scores, with_metrics
 from oodscope.runs.crossval.trainer import Trainer
 from oodscope.runs.crossval.units import Unit
 
@@ -29,11 +32,23 @@ class CrossValidation:
     Parameters
     ----------
     unfinished : how many draws of how many ID sets are left, because the time was up.
+    folder : where it is stored.
     """
 
     table: CrossValidationTable
     record: RunRecord
     unfinished: int = 0
+    folder: Path | None = None
+
+    def scores(self) -> dict[CrossCell, ScoreTable]:
+        """Every score of every cell, as they are stored: ID validation, ID test and OOD test images of each draw."""
+        if self.folder is None:
+            raise DataError("this cross-validation was not stored, so its scores are not known")
+        return stored_scores(self.folder, self.table)
+
+    def with_metrics(self, *metrics: str) -> CrossValidationTable:
+        """The table with further metrics of the catalogue, computed from the stored scores; nothing is trained."""
+        return with_metrics(self.table, self.scores(), metrics)
 
 
 def table_of(finished: Mapping[Unit, Cells], metadata: Mapping[str, Any]) -> CrossValidationTable:

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from oodscope.base.errors import DataError, UnknownNameError
-from oodscope.metrics.catalog import CROSSVAL
+from oodscope.metrics.catalog import METRICS
 from oodscope.results import scorefile
 
 TEXT = ("kind", "training", "pair", "detector", "metric")
@@ -44,7 +44,7 @@ class CrossValidationTable:
         truth, or ``"crossed"``: one run of a crossed design that tells the sources of variance apart;
         ``repetition``, ``fold``: which one (``fold`` is 0 unless the kind is ``"fold"``);
         ``training``: ``"plain"`` or ``"outlier_exposure"``; ``pair``: ``"ID/OOD"``; ``detector``;
-        ``metric``: one of ``CROSSVAL``; ``value``; ``n_id``, ``n_ood``: test images;
+        ``metric``: a name of the catalogue; ``value``; ``n_id``, ``n_ood``: test images;
         ``id_draw``, ``ood_draw``, ``training_seed``: which ID split, which OOD classes and which seed a run of the
         crossed design used, runs with equal numbers sharing them. They may be left out, and are then 0.
     metadata : JSON values, free; what produced the table.
@@ -197,7 +197,7 @@ def _typed(frame: pd.DataFrame) -> pd.DataFrame:
 def _check_rows(frame: pd.DataFrame) -> None:
     if frame.empty:
         raise DataError("the cross-validation table is empty")
-    for column, known in (("kind", KINDS), ("training", TRAININGS), ("metric", [each.name for each in CROSSVAL])):
+    for column, known in (("kind", KINDS), ("training", TRAININGS), ("metric", list(METRICS))):
         if unknown := [name for name in frame[column].cat.categories if name not in known]:
             raise UnknownNameError(column, unknown[0], known)
     broken = ~np.isfinite(frame["value"].to_numpy())
