@@ -15,6 +15,7 @@ class Kind(StrEnum):
     DETECTORS = "detectors"
     PROTOCOLS = "protocols"
     METRICS = "metrics"
+    RUNS = "runs"
     BENCHMARKS = "benchmarks"
     MODELS = "models"
     RECIPES = "recipes"

@@ -7,7 +7,10 @@ at 80 % ID is that of calling everything ID). Here both orientations are compute
 import numpy as np
 from numpy.typing import ArrayLike
 
+from oodscope.base.errors import DataError
+from oodscope.metrics.metric import Columns, Metric
 from oodscope.metrics.ranking.ranking import Ranking
+from oodscope.metrics.ranking.walk import Walk
 from oodscope.metrics.rejection.threshold import ThresholdSample
 from oodscope.metrics.scores import check_scores
 
@@ -53,3 +56,14 @@ def dual_metrics(id_test: ArrayLike, ood_test: ArrayLike, id_val: ArrayLike) -> 
         "max_f1_ood_positive": caught.max_f1(),
     }
     return {name: float(value) for name, value in found.items()}
+
+
+def fold_metric(metric: Metric, columns: Columns) -> float:
+    """Any metric of a ranking, or weighted functional of plain columns, for the test images of one fold."""
+    if metric.value is not None:
+        return float(metric.value(columns, np.ones(len(columns["score"]))))
+    if metric.of is None or metric.positive is None or metric.sample is not Walk:
+        raise DataError(f"{metric.name} is not measured from the scores of a fold; it needs more than their ranking")
+    ood = columns["is_ood"]
+    ranking = Ranking(columns["score"][~ood], columns["score"][ood])
+    return float(metric.of(ranking.walk(metric.positive)))

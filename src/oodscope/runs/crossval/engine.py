@@ -6,6 +6,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import pandas as pd
+
 from oodscope.base.errors import DataError
 from oodscope.detectors.base import Detector, parameters_json
 from oodscope.execution.lookahead import ahead
@@ -41,7 +43,8 @@ def cross_validate(
 
     Killed at any moment and called again with the same arguments, it goes on after the last finished draw and ends with
     the same numbers; a finished one is read back. The table and the record are in ``folder`` too, as
-    ``crossval.parquet`` and ``run.json``.
+    ``crossval.parquet`` and ``run.json``, and every score in ``scores``, so that a metric thought of later needs no
+    training (``CrossValidation.with_metrics``).
 
     Parameters
     ----------
@@ -89,7 +92,8 @@ def cross_validate(
 
     def keep(each: tuple[Unit, list[FoldScores]]) -> None:
         unit, scores = each
-        journal.write(unit.name, [cell for part in scores for cell in part.cells()])
+        frame = pd.concat([part.frame(unit.draw.name) for part in scores], ignore_index=True)
+        journal.write(unit.name, [cell for part in scores for cell in part.cells()], frame)
 
     with progress.stage("cross-validate", sum(map(len, batches))) as advance:
         advance(sum(map(len, batches)) - len(missing))
@@ -102,7 +106,7 @@ def cross_validate(
     costs |= {"seconds": perf_counter() - started, "units": len(found), "unfinished": left}
     notes = _notes(divisions, leaks, left)
     table = table_of(found, metadata_of(plan, pairs, trainer, detectors, leaks, notes))
-    outcome = CrossValidation(table, record_of(plan, pairs, trainer, notes, costs), left)
+    outcome = CrossValidation(table, record_of(plan, pairs, trainer, notes, costs), left, Path(folder))
     outcome.save(folder)
     return outcome
 

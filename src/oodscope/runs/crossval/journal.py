@@ -1,12 +1,16 @@
-"""Journal: what is finished of a cross-validation, one small file per draw and ID set."""
+"""Journal: what is finished of a cross-validation, its metrics and its scores, two files per draw and ID set."""
 
 import json
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from oodscope.base.errors import StorageError
-from oodscope.base.files import checksum, write_text
+from oodscope.base.files import checksum, file_sha256, write_text
 from oodscope.base.hashing import canonical_json, fingerprint
+from oodscope.results import scorefile
+from oodscope.runs.crossval.scores import FOLDER, KIND
 
 Cells = list[dict[str, Any]]
 """What one unit of work found, as JSON."""
@@ -16,7 +20,8 @@ class Journal:
     """Finished work in a folder; whatever is recorded is whole, and belongs to one plan.
 
     ``plan.json`` holds everything that decides the numbers. A folder with another plan is refused, because its rows
-    would be mixed with ours. A record that is torn or rotten counts as not there, and its work is done again.
+    would be mixed with ours. A record that is torn or rotten, or whose scores are, counts as not there, and its work
+    is done again.
 
     Parameters
     ----------
@@ -25,7 +30,7 @@ class Journal:
     """
 
     def __init__(self, folder: Path, identity: dict[str, Any]) -> None:
-        self.folder = folder / "cells"
+        self.folder, self.scores = folder / "cells", folder / FOLDER
         self.key = fingerprint(identity)
         path = folder / "plan.json"
         plain = json.loads(canonical_json(identity))
@@ -34,9 +39,11 @@ class Journal:
         else:
             write_text(path, json.dumps(plain, indent=1, ensure_ascii=False) + "\n")
 
-    def write(self, name: str, cells: Cells) -> None:
-        """Record a finished unit of work."""
-        content = canonical_json({"plan": self.key, "cells": cells})
+    def write(self, name: str, cells: Cells, scores: pd.DataFrame) -> None:
+        """Record a finished unit of work; its scores come first, so that a record never stands without them."""
+        path = self._scores_path(name)
+        scorefile.write(path, scores, {}, KIND)
+        content = canonical_json({"plan": self.key, "cells": cells, "scores": file_sha256(path)})
         write_text(self._path(name), f"{checksum(content.encode()):08x} {content}\n")
 
     def read(self, name: str) -> Cells | None:
@@ -49,10 +56,16 @@ class Journal:
             return None
         record = json.loads(content)
         cells: Cells = record["cells"]
-        return cells if record["plan"] == self.key else None
+        path = self._scores_path(name)
+        if record["plan"] != self.key or not path.is_file() or file_sha256(path) != record.get("scores"):
+            return None
+        return cells
 
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}.json"
+
+    def _scores_path(self, name: str) -> Path:
+        return self.scores / f"{name}.parquet"
 
     def _compare(self, path: Path, ours: dict[str, Any]) -> None:
         try:

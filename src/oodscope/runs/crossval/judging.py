@@ -5,17 +5,29 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
 from sklearn.base import clone
 
 from oodscope.activations.activations import Activations
+from oodscope.data.imageset import UNLABELLED
 from oodscope.detectors.base import Detector
 from oodscope.metrics.crossval.metrics import dual_metrics
+from oodscope.runs.crossval.protocol import OOD_ROLE
 
 Scores = NDArray[np.float64]
 Cell = dict[str, Any]
 """One network, pair and detector: sizes of the test sets, and the value of each metric."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Some images of a set: the name of the set, and name and class of each image."""
+
+    set: str
+    ids: NDArray[Any]
+    classes: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -26,6 +38,7 @@ class FoldScores:
     ----------
     training : ``plain`` or ``outlier_exposure``.
     outliers : by pair; the ID side is scored once for all of them.
+    predictions, samples : of the ID validation images, the ID test images and the outliers of each pair.
     """
 
     training: str
@@ -33,6 +46,27 @@ class FoldScores:
     id_val: Scores
     id_test: Scores
     outliers: Mapping[str, Scores]
+    predictions: tuple[NDArray[np.int64], ...] = ()
+    samples: tuple[Sample, ...] = ()
+
+    def frame(self, unit: str) -> pd.DataFrame:
+        """Every score as rows of a score table, each with its training and pair; see ``read_unit``."""
+        shared = "" if self.training == "plain" else next(iter(self.outliers))
+        places = [(shared, "id_val", self.id_val), (shared, "id_test", self.id_test)]
+        places += [(pair, OOD_ROLE, outliers) for pair, outliers in self.outliers.items()]
+        parts = []
+        for (pair, role, scores), prediction, sample in zip(places, self.predictions, self.samples, strict=True):
+            known: dict[str, Any] = {
+                "training": self.training,
+                "pair": pair,
+                "sample_id": sample.ids,
+                "set": sample.set,
+                "role": role,
+            }
+            known |= {"label": UNLABELLED if role == OOD_ROLE else sample.classes, "own_class": sample.classes}
+            known |= {"prediction": prediction, "unit": unit}
+            parts.append(pd.DataFrame(known | dict(zip(self.detectors, scores))))
+        return pd.concat(parts, ignore_index=True)
 
     def cells(self) -> list[Cell]:
         """Every metric of every pair and detector."""
@@ -78,10 +112,13 @@ class Judges:
         parts = [val, id_test, *outliers.values()]
         everything = _joined(parts)
         columns = [detector.fit(train, val).score(everything) for detector in self.detectors]
-        table = torch.stack(columns).cpu().numpy().astype(np.float64, copy=False)
+        # class numbers are exact in float64, and so need no second copy
+        predicted = everything.prediction.to(columns[0])
+        table = torch.stack([*columns, predicted]).cpu().numpy().astype(np.float64, copy=False)
         ends = np.cumsum([len(part) for part in parts])
-        held_out, tested, *strange = np.split(table, ends[:-1], axis=1)
-        return FoldScores(training, self.ids, held_out, tested, dict(zip(outliers, strange)))
+        held_out, tested, *foreign = np.split(table[:-1], ends[:-1], axis=1)
+        predictions = tuple(np.split(table[-1].astype(np.int64), ends[:-1]))
+        return FoldScores(training, self.ids, held_out, tested, dict(zip(outliers, foreign)), predictions)
 
 
 def _joined(parts: Sequence[Activations]) -> Activations:

@@ -15,12 +15,13 @@ from oodscope.document.chapter import Chapter
 from oodscope.document.table import Table
 from oodscope.document.trial import Trial, leaders
 from oodscope.document.weakness import Subject, Weakness
-from oodscope.metrics.catalog import CROSSVAL
+from oodscope.metrics.catalog import METRICS
 from oodscope.results import scorefile
 from oodscope.results.measurement import Measurement, Measurements
 from oodscope.results.record import RunRecord
 from oodscope.results.run import Run, choose_table
 from oodscope.results.runfile import expect_kind, read_runfile, write_runfile
+from oodscope.results.scoretable import ScoreTable
 
 TEXT = ("kind", "training", "pair", "detector", "metric")
 NUMBERS = ("repetition", "fold", "n_id", "n_ood")
@@ -57,7 +58,7 @@ class CrossValidationTable:
         truth, or ``"crossed"``: one run of a crossed design that tells the sources of variance apart;
         ``repetition``, ``fold``: which one (``fold`` is 0 unless the kind is ``"fold"``);
         ``training``: ``"plain"`` or ``"outlier_exposure"``; ``pair``: ``"ID/OOD"``; ``detector``;
-        ``metric``: one of ``CROSSVAL``; ``value``; ``n_id``, ``n_ood``: test images;
+        ``metric``: a name of the catalogue; ``value``; ``n_id``, ``n_ood``: test images;
         ``id_draw``, ``ood_draw``, ``training_seed``: which ID split, which OOD classes and which seed a run of the
         crossed design used, runs with equal numbers sharing them. They may be left out, and are then 0.
     metadata : JSON values, free; what produced the table.
@@ -188,6 +189,7 @@ class CrossValidation(Run):
     Parameters
     ----------
     unfinished : how many draws of how many ID sets are left, because the time was up.
+    folder : where it is stored, with the scores of every draw.
     """
 
     kind: ClassVar[str] = "crossval"
@@ -195,6 +197,25 @@ class CrossValidation(Run):
     draws: CrossValidationTable
     record: RunRecord
     unfinished: int = 0
+    folder: Path | None = None
+
+    def score_tables(self) -> Mapping[str, ScoreTable]:
+        """Every score of every cell, by the cell's name."""
+        return {str(cell): table for cell, table in self.cell_scores().items()}
+
+    def cell_scores(self) -> dict[CrossCell, ScoreTable]:
+        """Every score of every cell, as they are stored: ID validation, ID test and OOD test images of each draw."""
+        from oodscope.runs.crossval.scores import stored_scores  # which are of tables
+
+        if self.folder is None:
+            raise DataError("this cross-validation was not stored, so its scores are not known")
+        return stored_scores(self.folder, self.draws)
+
+    def with_metrics(self, *metrics: str) -> CrossValidationTable:
+        """The table with further metrics of the catalogue, computed from the stored scores; nothing is trained."""
+        from oodscope.runs.crossval.scores import with_metrics
+
+        return with_metrics(self.draws, self.cell_scores(), metrics)
 
     @property
     def measurements(self) -> Measurements:
@@ -274,7 +295,7 @@ class CrossValidation(Run):
         """Read what ``save`` wrote."""
         folder = Path(folder)
         file = expect_kind(read_runfile(folder), folder, cls.kind)
-        return cls(CrossValidationTable.load(folder), file.record, int(file.about["unfinished"]))
+        return cls(CrossValidationTable.load(folder), file.record, int(file.about["unfinished"]), folder)
 
 
 def _typed(frame: pd.DataFrame) -> pd.DataFrame:
@@ -306,7 +327,7 @@ def _typed(frame: pd.DataFrame) -> pd.DataFrame:
 def _check_rows(frame: pd.DataFrame) -> None:
     if frame.empty:
         raise DataError("the cross-validation table is empty")
-    for column, known in (("kind", KINDS), ("training", TRAININGS), ("metric", [each.name for each in CROSSVAL])):
+    for column, known in (("kind", KINDS), ("training", TRAININGS), ("metric", list(METRICS))):
         if unknown := [name for name in frame[column].cat.categories if name not in known]:
             raise UnknownNameError(column, unknown[0], known)
     broken = ~np.isfinite(frame["value"].to_numpy())

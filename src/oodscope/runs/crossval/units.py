@@ -2,15 +2,19 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from oodscope.data.folds.fold import DualFold
 from oodscope.data.imageset import ImageSet
 from oodscope.detectors.base import Detector
 from oodscope.execution.progress import SILENT
-from oodscope.runs.crossval.draws import Divisions, Draw, Pair, TrainingRows, all_draws
-from oodscope.runs.crossval.judging import FoldScores, Judges
+from oodscope.runs.crossval.draws import Divisions, Draw, Pair, Rows, TrainingRows, all_draws
+from oodscope.runs.crossval.judging import FoldScores, Judges, Sample
 from oodscope.runs.crossval.plan import CrossValidationPlan
 from oodscope.runs.crossval.trainer import FoldModel, Trainer
 
@@ -65,6 +69,7 @@ class UnitScorer:
         self.judges = Judges(detectors, trainer.device)
         self.seconds = {"train": 0.0, "expose": 0.0, "score": 0.0}
         """What each kind of work took; each ends on the host, so an accelerator has finished it."""
+        self._names: dict[str, NDArray[Any]] = {}
 
     def score(self, batch: Sequence[Unit], wanted: Sequence[Unit]) -> Iterator[tuple[Unit, list[FoldScores]]]:
         """The scores of the ``wanted`` units of a batch, each when the one before was taken."""
@@ -94,7 +99,14 @@ class UnitScorer:
         outliers = {
             pair.name: model.activations(pair.ood_set, self.divisions.of(pair, unit.draw).ood_test) for pair in pairs
         }
-        return self.judges.score(training, train, val, test, outliers)
+        samples = [self._sample(unit.id_set, rows) for rows in (fold.id_val, fold.id_test)]
+        samples += [self._sample(pair.ood_set, self.divisions.of(pair, unit.draw).ood_test) for pair in pairs]
+        return replace(self.judges.score(training, train, val, test, outliers), samples=tuple(samples))
+
+    def _sample(self, images: ImageSet, rows: Rows) -> Sample:
+        if images.name not in self._names:
+            self._names[images.name] = np.array(images.sample_ids(), dtype=object)
+        return Sample(images.name, self._names[images.name][rows], images.labels[rows])
 
     def _rows(self, unit: Unit, pair: Pair) -> TrainingRows:
         fold: DualFold = self.divisions.of(pair, unit.draw)
