@@ -161,9 +161,8 @@ def make_runs(folder: Path, images: int) -> None:
 
 def write(runs: Path, page: Path, profile: bool) -> tuple[float, float]:
     """Seconds of `oodscope report` after its imports: by the clock, and of the processor."""
-    from oodscope.runs.opened import open_runs
-
     from oodscope.report.page.page import write_report
+    from oodscope.results.opening import open_runs
 
     watch = cProfile.Profile()
     started = time.perf_counter(), time.process_time()

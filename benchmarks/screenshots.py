@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from oodscope.leaderboard.site.render import write_site
 from oodscope.report.page.page import write_report
-from oodscope.runs.opened import open_runs
+from oodscope.results.opening import open_runs
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.browser import chromium as debian

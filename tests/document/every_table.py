@@ -4,8 +4,8 @@ from functools import cache
 
 from oodscope.document.table import Table
 from oodscope.protocols.arrange import pivot
-from oodscope.report.page.crossval import metric_sheets, overall_sheets
 from oodscope.runs.attack.table import attack_table
+from oodscope.runs.crossval.sheets import metric_sheets, overall_sheets
 from oodscope.runs.crossval.study import study_metric
 from oodscope.runs.crossval.summary import summary
 from oodscope.runs.evaluation.seeds import over_seeds

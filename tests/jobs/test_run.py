@@ -14,7 +14,7 @@ from oodscope.jobs.model import ModelData, ModelSpec, build_classifier
 from oodscope.jobs.run import PACKAGED, find_job
 from oodscope.models.zoo.zoo import create_model
 from oodscope.runs.attack.run import Attack
-from oodscope.runs.crossval.outcome import CrossValidation
+from oodscope.runs.crossval.run import CrossValidation
 from oodscope.runs.evaluation.run import Result
 from oodscope.runs.models.run import Study
 from tests.cli.conftest import oodscope  # noqa: F401

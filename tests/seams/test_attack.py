@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from oodscope.runs.opened import open_runs
 
 import oodscope as oods
 from oodscope.deploy.function_scorer import FunctionScorer
@@ -12,6 +11,7 @@ from oodscope.generation.samplers.random_search import RandomSearch
 from oodscope.generation.samplers.registry import SAMPLERS, create_sampler
 from oodscope.generation.variations.registry import VARIATIONS, create_variation
 from oodscope.report.page.attack import write_attack
+from oodscope.results.opening import open_runs
 from oodscope.runs.attack.run import Attack
 from tests.seams.world import command, done
 from tests.tiny import imageset, noise

@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from oodscope.runs.opened import OpenedRuns, open_runs
 
 import oodscope as oods
 from oodscope.document.formats import FORMATS, Format
 from oodscope.report.paper.figure import FIGURES
+from oodscope.results.opening import open_runs
 from tests.seams.world import command, done, evaluated, few_replicates, run_folder  # noqa: F401
 
 
@@ -36,7 +36,7 @@ class TestFormat:
 class TestPaperFigure:
     def test_by_python(self):
         result = evaluated()
-        drawn = FIGURES["plugin-1"].drawn(OpenedRuns(results=(result,)))
+        drawn = FIGURES["plugin-1"].drawn([result])
         widths = [bar.get_width() for bar in drawn.axes[0].patches]
         assert widths == pytest.approx([row.numbers[0].value for row in result.table().rows])
 

@@ -7,9 +7,10 @@ from oodscope.report.paper.figure import PaperFigure
 
 
 def _draw(runs):
-    if not runs.results:
+    evaluations = [run for run in runs if run.kind == "evaluation"]
+    if not evaluations:
         raise DataError("no evaluation among these runs")
-    table = runs.results[0].table()
+    table = evaluations[0].table()
     figure = Figure(layout="constrained")
     panel = figure.subplots()
     panel.barh([row.name for row in table.rows], [row.numbers[0].value for row in table.rows])
