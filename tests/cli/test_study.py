@@ -69,8 +69,12 @@ def test_every_model_once(oodscope, study, tmp_path):
         ("distilled_from: one", "distilled_from: none", "two: distilled_from 'none' is no model of the study"),
         ("name: two", "name: one", "two models of the study are called 'one'"),
         ("family: CNN, d", "familly: CNN, d", "unknown key 'model.familly'"),
-        ("detectors: [msp]", "protocols: [standard]", "a study shows the numbers of human_centric"),
-        ("threshold_split", "threshold_splitt", "unknown key 'human_centric.threshold_splitt'. Did you mean"),
+        (
+            "protocols: [{human_centric: {threshold_split: true, costs: {false_acceptance: 5}}}]",
+            "protocols: [standard]",
+            "a study shows the numbers of human_centric",
+        ),
+        ("threshold_split", "threshold_splitt", "protocol human_centric: no option 'threshold_splitt'. Did you mean"),
     ],
 )
 def test_a_mistake_is_one_line_before_any_work(oodscope, study, tmp_path, old, new, message):

@@ -189,7 +189,7 @@ class TestThirdParties:
         (package / "METADATA").write_text("Metadata-Version: 2.1\nName: halving\nVersion: 1.0\n")
         (package / "entry_points.txt").write_text("[oodscope.recipes]\nhalved = halving:Halved\n")
         (package.parent / "halving.py").write_text(
-            "from oodscope import CrossEntropy\n\n\n"
+            "from oodscope.training.methods.cross_entropy import CrossEntropy\n\n\n"
             "class Halved(CrossEntropy):\n    name = 'halved'\n    factor: float = 0.5\n\n"
             "    def loss(self, model, batch):\n        step = super().loss(model, batch)\n"
             "        return step._replace(loss=self.factor * step.loss)\n"

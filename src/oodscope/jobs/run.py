@@ -110,6 +110,8 @@ def execute_declared(
 def kind_of(declared: Mapping[str, Any], where: str) -> str:
     """Which kind of job the keys declare."""
     keys = [key for key in _KINDS if key in declared]
+    if "plan" in keys and "train" in keys:
+        keys.remove("train")  # how the networks of folds are trained
     if len(keys) > 1:
         raise OodscopeError(f"{where}: {keys[0]} and {keys[1]} are two jobs; put each into a file of its own")
     return _KINDS[keys[0]] if keys else "evaluation"

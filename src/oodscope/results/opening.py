@@ -20,6 +20,12 @@ def open_runs(places: Path | str | Iterable[Path | str]) -> list[Run]:
 
         for run in oods.open_runs("runs"):
             print(run.kind, run.record.id, run.table())
+
+    Examples
+    --------
+    >>> _ = result.save(folder / "one")
+    >>> [run.kind for run in oods.open_runs(folder)]
+    ['evaluation']
     """
     named = [places] if isinstance(places, (Path, str)) else list(places)
     folders: dict[Path, None] = {}

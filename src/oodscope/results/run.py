@@ -29,6 +29,11 @@ class Run(ABC):
     Parameters
     ----------
     kind : the name in the registry, written to ``run.json``.
+
+    Examples
+    --------
+    >>> isinstance(result, oods.Run), result.kind
+    (True, 'evaluation')
     """
 
     kind: ClassVar[str]

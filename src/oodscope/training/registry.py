@@ -21,6 +21,11 @@ def create_recipe(name: str, **settings: Any) -> Recipe:
     """A recipe by its registry name: ``create_recipe("outlier_exposure", weight=0.5)``.
 
     Settings are the fields of its class; an unknown one is an error that names the nearest.
+
+    Examples
+    --------
+    >>> oods.create_recipe("outlier_exposure", weight=0.5).weight
+    0.5
     """
     return parse(RECIPES.get(name), settings, f"recipe {name!r}")
 

@@ -27,6 +27,8 @@ STEADY = (
 """Those that never wait for the device. The others choose their loops by numbers that lie there."""
 
 _FUNCTIONS = {name: CORRUPTIONS[name].load() for name in STEADY}
+_LADDERS = {name: CORRUPTIONS[name].ladder for name in STEADY}
+"""Looked up here, because a step of a search is one graph, in which installed packages cannot be asked."""
 
 
 def corrupt_steadily(images: Tensor, name: str, severity: Tensor, keys: Tensor, seed: int = 0) -> Tensor:
@@ -41,7 +43,7 @@ def corrupt_steadily(images: Tensor, name: str, severity: Tensor, keys: Tensor, 
     # as in corrupt_batch: Apple's GPUs have no float64
     home = torch.device("cpu") if images.device.type == "mps" else images.device
     strength = severity.to(home, torch.float64)
-    rungs = CORRUPTIONS[name].ladder.rungs(scale_for(*images.shape[2:]))
+    rungs = _LADDERS[name].rungs(scale_for(*images.shape[2:]))
     constants = {constant: _between(values, strength) for constant, values in rungs.items()}
     corrupted = _FUNCTIONS[name](as_unit(images.to(home)), Draws(seed, name, keys.to(home)), **constants)
     corrupted = corrupted.clamp(0, 1).to(images.device, images.dtype)

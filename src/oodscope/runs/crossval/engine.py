@@ -64,7 +64,7 @@ def cross_validate(
     >>> from oodscope.runs.crossval.plan import CrossValidationPlan
     >>> plan = CrossValidationPlan(folds=2, repetitions=1, hold_outs=0, detectors=("msp",))
     >>> pair, trainer = Pair(bench.id_train, bench.near[0]), FrozenEmbeddings(clf)
-    >>> oods.cross_validate(plan, [pair], trainer, folder=folder).table.detectors
+    >>> oods.cross_validate(plan, [pair], trainer, folder=folder).draws.detectors
     ['msp']
     """
     started = perf_counter()

@@ -76,6 +76,14 @@ def evaluate_activations(
     head : weight [C, D] and bias [C] (or ``None``) of the last linear layer, for detectors that need it.
     classes : names of the ID classes in the order of the logits; numbers unless given.
     device : where detectors compute.
+
+    Examples
+    --------
+    >>> draw = np.random.default_rng(0)
+    >>> known, letters = {"logits": draw.normal(size=(60, 3))}, {"logits": 0.1 * draw.normal(size=(40, 3))}
+    >>> found = oods.evaluate_activations(id_test=known, near={"letters": letters}, detectors=["msp"])
+    >>> found.table().rows[0].name
+    'msp'
     """
     asked = read_protocols(protocols)
     check_tuning(tune)

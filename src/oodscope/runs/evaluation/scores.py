@@ -52,6 +52,14 @@ def evaluate_scores(
     protocols, seed, recipe : see ``evaluate``.
     name, model : how tables call the data and the network.
     tune : how the parameters of the detectors were chosen, for the record; see ``evaluate``.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> sets = {"set": ["test"] * 30 + ["letters"] * 20, "role": ["id_test"] * 30 + ["near"] * 20}
+    >>> frame = pd.DataFrame({**sets, "mine": np.arange(50.0)})
+    >>> oods.evaluate_scores(frame).table().rows[0].name
+    'mine'
     """
     asked = read_protocols(protocols)
     check_tuning(tune)
