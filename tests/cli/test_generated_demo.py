@@ -50,8 +50,8 @@ def test_the_demo_judges_a_set_that_its_report_links(oodscope, tmp_path, monkeyp
     # what was finished is read; a set that was begun and killed is made again
     made.rename(made.with_name(f"{made.name}.part"))
     job = read_job(find_job("demo"))
-    recipe = job.model.train.model_copy(update={"epochs": 1})
-    model = job.model.model_copy(update={"train": recipe})
+    (recipe,) = job.model.train
+    model = job.model.model_copy(update={"train": (recipe.model_copy(update={"epochs": 1}),)})
     job = job.model_copy(update={"output": str(tmp_path / "out"), "images_per_class": 5, "model": model})
     again, folder = judging_generated.judge_recombined(job, SILENT)
     assert folder == page.parent
