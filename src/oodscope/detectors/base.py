@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import torch
-from sklearn.base import BaseEstimator, clone
 from torch import Tensor
 
 from oodscope.activations.activations import Activations
 from oodscope.activations.probes.probe import Probe
 from oodscope.base.errors import DetectorError
 from oodscope.base.paper import Paper
+from oodscope.detectors.estimator import Estimator, clone
 from oodscope.detectors.math.numbers import precise
 
 
@@ -98,7 +98,7 @@ class Cost(StrEnum):
     PASSES = "passes"
 
 
-class Detector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyped
+class Detector(Estimator, ABC):
     """Base of all detectors: subclasses give ``_score``, and ``_fit`` if they learn from data.
 
     The base does once what every detector needs: it checks ``needs``, reads activations in chunks, moves
@@ -289,7 +289,7 @@ class Detector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is unt
             delattr(self, key)
 
     def __setattr__(self, key: str, value: Any) -> None:
-        if key in self._get_param_names():
+        if key in self.parameter_names():
             self._forget()
         super().__setattr__(key, value)
 

@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.base import clone
 from torch import Tensor
 
 from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.base import Cost, Detector, Needs
+from oodscope.detectors.estimator import clone
 from oodscope.detectors.logitscore import LogitScore
 from oodscope.detectors.math.numbers import column_by_column, may_look, precise
 from oodscope.detectors.methods.ebo import EBO

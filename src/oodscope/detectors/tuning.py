@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
-from sklearn.base import clone
-
 from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.data.benchmark import Validation
 from oodscope.detectors.base import Detector, Needs, parameters_json
+from oodscope.detectors.estimator import clone
 from oodscope.execution.memory import PeakMemory
 from oodscope.metrics.metric import Tuning
 from oodscope.metrics.ranking.ranking import Ranking

@@ -6,16 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, get_args, overload
+from typing import TYPE_CHECKING, Any, get_args, overload
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
 
 from oodscope.base.errors import DataError, OodscopeError, did_you_mean
 from oodscope.base.files import atomic_path
 from oodscope.base.hashing import canonical_json
 from oodscope.metrics.metric import Tuning
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +119,8 @@ def _number(value: Any) -> float | None:
 
 
 def _count(value: Any) -> int | None:
-    return None if value is None or pd.isna(value) else int(value)
+    # a gap is None, NaN or the NA of pandas, which is not imported for this
+    return None if value is None or str(value) in ("nan", "<NA>") else int(value)
 
 
 class Measurements(Sequence[Measurement]):
@@ -133,7 +135,7 @@ class Measurements(Sequence[Measurement]):
         return cls(row if isinstance(row, Measurement) else Measurement(**row) for row in rows)
 
     @classmethod
-    def from_dataframe(cls, frame: pd.DataFrame) -> "Measurements":
+    def from_dataframe(cls, frame: "pd.DataFrame") -> "Measurements":
         """The inverse of ``to_dataframe``; a frame of an older version lacks what was not measured then."""
         lacking = [name for name in LATER if name not in frame.columns]
         if lacking and set(frame.columns) | set(lacking) == set(COLUMNS):
@@ -145,8 +147,10 @@ class Measurements(Sequence[Measurement]):
         columns["params"] = [json.loads(params) for params in columns["params"]]
         return cls(Measurement(**dict(zip(COLUMNS, row))) for row in zip(*columns.values()))
 
-    def to_dataframe(self) -> pd.DataFrame:
+    def to_dataframe(self) -> "pd.DataFrame":
         """One row each, one column per field; ``params`` as JSON text, so that one can group by it."""
+        import pandas as pd  # late: nobody should wait for it who only imports this
+
         columns: dict[str, Any] = {name: [getattr(row, name) for row in self._rows] for name in COLUMNS}
         columns["params"] = [canonical_json(params) for params in columns["params"]]
         # typed one by one: a column of integers with a gap would pass through float64 and lose digits
@@ -166,6 +170,9 @@ class Measurements(Sequence[Measurement]):
     @classmethod
     def load(cls, folder: Path) -> "Measurements":
         """Read what ``save`` wrote."""
+        import pandas as pd
+        import pyarrow as pa
+
         try:
             return cls.from_dataframe(pd.read_parquet(folder / FILE, partitioning=None))
         except (pa.ArrowException, OodscopeError) as error:

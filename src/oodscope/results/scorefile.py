@@ -3,21 +3,23 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
+from typing import TYPE_CHECKING, Any
 
 from oodscope.base.errors import DataError
 from oodscope.base.files import atomic_path
 from oodscope.base.hashing import canonical_json
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 SCORES = "score table"
 
 
-def write(path: Path, frame: pd.DataFrame, metadata: Mapping[str, Any], kind: str = SCORES) -> None:
+def write(path: Path, frame: "pd.DataFrame", metadata: Mapping[str, Any], kind: str = SCORES) -> None:
     """Write ``frame`` and its metadata atomically; ``kind`` is what the file is, and ``read`` asks for it."""
+    import pyarrow as pa  # late: nobody should wait for it who only imports this
+    import pyarrow.parquet as pq
+
     try:
         text = canonical_json(metadata)
     except (TypeError, ValueError) as error:
@@ -36,8 +38,11 @@ def write(path: Path, frame: pd.DataFrame, metadata: Mapping[str, Any], kind: st
         )
 
 
-def read(path: Path, kind: str = SCORES) -> tuple[pd.DataFrame, dict[str, Any]]:
+def read(path: Path, kind: str = SCORES) -> "tuple[pd.DataFrame, dict[str, Any]]":
     """The frame and the metadata of a file that ``write`` wrote as this kind."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     try:
         # not read_table, which would take a folder called "seed=0" for a column
         with pq.ParquetFile(path) as file:

@@ -2,15 +2,17 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from oodscope.base.errors import DataError, OodscopeError, UnknownNameError
 from oodscope.results import scorefile
 from oodscope.results.context import ScoreContext, read_context
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TEXT = ("sample_id", "set", "role", "unit")
 NUMBERS = ("label", "own_class", "prediction")
@@ -37,7 +39,7 @@ class ScoreTable:
     (['static', 'snow'], (40,))
     """
 
-    def __init__(self, frame: pd.DataFrame, context: ScoreContext | Mapping[str, Any]) -> None:
+    def __init__(self, frame: "pd.DataFrame", context: ScoreContext | Mapping[str, Any]) -> None:
         self.context = read_context(context)
         _check_columns(list(frame.columns), list(self.context.detectors))
         self.detectors: list[str] = [str(name) for name in frame.columns if name not in COLUMNS]
@@ -105,8 +107,10 @@ def _check_columns(columns: list[Any], described: list[str]) -> None:
         raise DataError(f"the context describes detector {name!r}, but the score table has no such column")
 
 
-def _typed(frame: pd.DataFrame, detectors: Iterable[str]) -> pd.DataFrame:
+def _typed(frame: "pd.DataFrame", detectors: Iterable[str]) -> "pd.DataFrame":
     """A copy with the types of the table; the few distinct names become categories to stay small."""
+    import pandas as pd  # late: nobody should wait for it who only imports this
+
     # rows are told apart by position; an index of the caller's own would put names beside the wrong scores
     frame = frame.reset_index(drop=True)
     typed: dict[str, Any] = {}
@@ -129,7 +133,7 @@ def _typed(frame: pd.DataFrame, detectors: Iterable[str]) -> pd.DataFrame:
     return pd.DataFrame(ordered, index=range(len(frame)))
 
 
-def _check_rows(frame: pd.DataFrame) -> None:
+def _check_rows(frame: "pd.DataFrame") -> None:
     if unknown := [role for role in frame["role"].cat.categories if role not in ROLES]:
         raise UnknownNameError("role", unknown[0], ROLES)
     repeated = frame.duplicated(["set", "unit", "sample_id"]).to_numpy()
@@ -139,7 +143,7 @@ def _check_rows(frame: pd.DataFrame) -> None:
         raise DataError(f"sample {row['sample_id']!r} occurs twice in set {row['set']!r}{unit}")
 
 
-def _check_finite(frame: pd.DataFrame, detector: str) -> None:
+def _check_finite(frame: "pd.DataFrame", detector: str) -> None:
     wrong = np.flatnonzero(~np.isfinite(frame[detector].to_numpy()))
     if len(wrong):
         names = ", ".join(f"{frame['set'].iloc[row]}:{frame['sample_id'].iloc[row]}" for row in wrong[:3])

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
-from sklearn.base import clone
 from torch import Tensor
 
 from oodscope.activations.activations import Activations
@@ -14,6 +13,7 @@ from oodscope.activations.probes.probe import Probe
 from oodscope.base.errors import DetectorError
 from oodscope.base.paper import Paper
 from oodscope.detectors.base import Cost, Needs
+from oodscope.detectors.estimator import clone
 from oodscope.detectors.logitscore import LogitScore
 from oodscope.detectors.math.numbers import column_by_column, precise
 from oodscope.detectors.methods.ebo import EBO

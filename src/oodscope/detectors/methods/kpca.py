@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
-from sklearn.base import clone
 from torch import Tensor
 
 from oodscope.activations.activations import Activations
@@ -13,6 +12,7 @@ from oodscope.activations.moments import gather_moments
 from oodscope.base.errors import DetectorError
 from oodscope.base.paper import Paper
 from oodscope.detectors.base import Cost, Detector, Needs
+from oodscope.detectors.estimator import clone
 from oodscope.detectors.math.bank import picked_rows, remembered
 from oodscope.detectors.math.neighbors import unit
 from oodscope.detectors.math.numbers import column_by_column, precise

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
-from sklearn.base import clone
 from torch import Tensor
 
 from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.base.paper import Paper
 from oodscope.detectors.base import Cost, Detector, Needs
+from oodscope.detectors.estimator import clone
 from oodscope.detectors.math.bank import picked_rows, remembered
 from oodscope.detectors.math.neighbors import top_products, unit
 from oodscope.detectors.math.numbers import column_by_column, precise

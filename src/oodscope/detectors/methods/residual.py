@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sklearn.base import clone
 from torch import Tensor
 
 from oodscope.activations.activations import Activations
 from oodscope.base.paper import Paper
 from oodscope.detectors.base import Cost, Detector, Needs
+from oodscope.detectors.estimator import clone
 from oodscope.detectors.math.numbers import column_by_column
 from oodscope.detectors.math.principal import lengths_beyond, narrower, principal_dim, residual_space
 

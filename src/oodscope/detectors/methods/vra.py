@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
-from sklearn.base import clone
 from torch import Tensor
 
 from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.base.paper import Paper
 from oodscope.detectors.base import Needs
+from oodscope.detectors.estimator import clone
 from oodscope.detectors.logitscore import LogitScore
 from oodscope.detectors.math.quantiles import percentiles
 from oodscope.detectors.rectifier import Rectifier

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
-from sklearn.base import clone
 from torch import Tensor
 from torch.nn.functional import linear
 
@@ -12,6 +11,7 @@ from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.base.paper import Paper
 from oodscope.detectors.base import Cost, Detector, Needs
+from oodscope.detectors.estimator import clone
 from oodscope.detectors.math.numbers import precise
 from oodscope.detectors.methods.msp import MSP
 

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from oodscope.activations.activations import Activations
 from oodscope.data.imageset import UNLABELLED
 from oodscope.detectors.base import Detector
+from oodscope.detectors.estimator import clone
 from oodscope.metrics.crossval.metrics import dual_metrics
 from oodscope.runs.crossval.protocol import OOD_ROLE
 

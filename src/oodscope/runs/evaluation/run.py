@@ -4,9 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import ClassVar, Self
-
-import pandas as pd
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from oodscope.base.errors import DataError
 from oodscope.document import html
@@ -23,6 +21,9 @@ from oodscope.results.record import RunRecord
 from oodscope.results.run import Run
 from oodscope.results.runfile import expect_kind, read_runfile, refuse_overwriting, write_runfile
 from oodscope.results.scoretable import ScoreTable
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _SCORES, _GALLERY = "scores.parquet", "gallery.safetensors"
 _CURVES = 10
@@ -74,7 +75,7 @@ class Result(Run):
         tables = [part for table in self.tables().values() for part in html.notebook_parts(table)]
         return block(f"<p><b>{escape(told)}</b></p>", *tables)
 
-    def to_dataframe(self) -> pd.DataFrame:
+    def to_dataframe(self) -> "pd.DataFrame":
         """The measurements, one tidy row each."""
         return self.measurements.to_dataframe()
 

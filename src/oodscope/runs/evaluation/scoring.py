@@ -3,12 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from oodscope.activations.activations import Activations
 from oodscope.activations.probes.probe import Probe
@@ -19,6 +17,7 @@ from oodscope.data.imageset import UNLABELLED, ImageSet
 from oodscope.data.jigsaw import jigsaw
 from oodscope.deploy.scorer import Scorer
 from oodscope.detectors.base import Detector, Needs
+from oodscope.detectors.estimator import clone
 from oodscope.detectors.registry import create_detector
 from oodscope.detectors.tuning import Fitted, fit_detector
 from oodscope.execution.memory import PeakMemory
@@ -27,6 +26,9 @@ from oodscope.metrics.metric import Tuning
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.results.scoretable import ScoreTable
 from oodscope.runs.evaluation.extraction import Extraction, FromNetwork
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TESTED: tuple[Role, ...] = ("id_test", "near", "far", "csid")
 """What every protocol may look at."""
@@ -86,6 +88,8 @@ def score_benchmark(
     activations = {images.name: extraction.extract(images, probes) for _, images in tested}
     with progress.stage("score", len(fitted)) as advance:
         columns, costs = _score_all(fitted, activations, advance)
+    import pandas as pd  # late: nobody should wait for it who only imports this
+
     frame = pd.concat(
         [_describe(benchmark, role, images, activations[images.name]) for role, images in tested], ignore_index=True
     )
@@ -186,7 +190,9 @@ def _score_all(
     return columns, costs
 
 
-def _describe(benchmark: Benchmark, role: Role, images: ImageSet, activations: Activations) -> pd.DataFrame:
+def _describe(benchmark: Benchmark, role: Role, images: ImageSet, activations: Activations) -> "pd.DataFrame":
+    import pandas as pd
+
     return pd.DataFrame(
         {
             "sample_id": images.sample_ids(),
