@@ -1,4 +1,4 @@
-"""CrossvalJob: one dual cross-validation as a configuration, and its execution up to the saved table."""
+"""CrossvalJob: one cross-validation as a configuration, and its execution up to the saved table."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -35,7 +35,7 @@ from oodscope.training.methods.fine_tune import FineTune
 
 
 class CrossvalJob(StrictModel):
-    """One dual cross-validation. Most keys have the meaning of the option of ``oodscope crossval`` with their name.
+    """One cross-validation. Most keys have the meaning of the option of ``oodscope crossval`` with their name.
 
     Parameters
     ----------

@@ -400,7 +400,7 @@ CROSSVAL: tuple[Metric, ...] = tuple(
         "max_f1_ood_positive",
     )
 )
-"""What dual cross-validation measures: those that its paper prints first, in its order."""
+"""What cross-validation measures: those that its paper prints first, in its order."""
 
 
 def point_metrics(ranking: Ranking) -> dict[str, float]:
