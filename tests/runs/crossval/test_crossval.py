@@ -446,7 +446,7 @@ def test_relation_without_looking_says_the_same(monkeypatch):
     )
     fitted = create_detector("relation").fit(train)
     looked = fitted.score(test)
-    monkeypatch.setattr(relation, "may_look", lambda values: False)
+    monkeypatch.setattr(relation, "on_host", lambda values: False)
     monkeypatch.setattr(relation, "BANK", 700)
     assert torch.allclose(fitted.score(test), looked, rtol=1e-5)
 
