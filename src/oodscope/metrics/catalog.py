@@ -9,6 +9,7 @@ from oodscope.base.registry import load_target
 from oodscope.metrics.calibration.calibration import Reliability
 from oodscope.metrics.metric import Columns, Metric
 from oodscope.metrics.ranking.ranking import Ranking
+from oodscope.metrics.ranking.readings import FprAtTpr, PrecisionArea, RocArea, TprAtFpr
 from oodscope.metrics.ranking.walk import Positive, Walk, weighted_walk
 from oodscope.metrics.rejection.rejection import Decisions
 from oodscope.metrics.rejection.selective import SELECTIVE, Acceptance, weighted_acceptance
@@ -35,32 +36,18 @@ def _ranking(
     return Metric(name, label, higher, description, positive=positive, sample=Walk, of=of, value=value)
 
 
-def _fpr95(walk: Walk) -> FloatArray:
-    return walk.fpr_at_tpr(0.95)
-
-
-def _tpr5(walk: Walk) -> FloatArray:
-    return walk.tpr_at_fpr(0.05)
-
-
 def _interpolated_tpr5(walk: Walk) -> FloatArray:
     return walk.interpolated_tpr_at_fpr(0.05)
 
 
-def _aupr_50(walk: Walk) -> FloatArray:
-    return walk.average_precision_at(0.5)
-
-
-def _aupr_10(walk: Walk) -> FloatArray:
-    return walk.average_precision_at(0.1)
-
+_FPR95, _TPR5, _AUPR_50 = FprAtTpr(0.95), TprAtFpr(0.05), PrecisionArea(0.5)
 
 AUROC = _ranking(
     "auroc",
     "AUROC",
     True,
     "ood",
-    Walk.auroc,
+    RocArea(),
     "probability that an OOD image scores above an ID image, ties counting half",
 )
 AUPR_IN = _ranking(
@@ -68,7 +55,7 @@ AUPR_IN = _ranking(
     "AUPR (ID positive)",
     True,
     "id",
-    Walk.average_precision,
+    PrecisionArea(),
     "average precision with ID as the positive class",
 )
 AUPR_OUT = _ranking(
@@ -76,7 +63,7 @@ AUPR_OUT = _ranking(
     "AUPR (OOD positive)",
     True,
     "ood",
-    Walk.average_precision,
+    PrecisionArea(),
     "average precision with OOD as the positive class",
 )
 FPR95_OOD_POSITIVE = _ranking(
@@ -84,7 +71,7 @@ FPR95_OOD_POSITIVE = _ranking(
     "FPR95 (OOD positive)",
     False,
     "ood",
-    _fpr95,
+    _FPR95,
     "share of ID flagged when 95 % of OOD is caught (OpenOOD)",
 )
 FPR95_ID_POSITIVE = _ranking(
@@ -92,7 +79,7 @@ FPR95_ID_POSITIVE = _ranking(
     "FPR95 (ID positive)",
     False,
     "id",
-    _fpr95,
+    _FPR95,
     "share of OOD kept when 95 % of ID is kept (most papers)",
 )
 
@@ -105,7 +92,7 @@ RANKING: tuple[Metric, ...] = (
         "AUPR (ID positive) at 50 % ID",
         True,
         "id",
-        _aupr_50,
+        _AUPR_50,
         "average precision with ID as the positive class, as if half of the images were ID",
     ),
     _ranking(
@@ -113,7 +100,7 @@ RANKING: tuple[Metric, ...] = (
         "AUPR (OOD positive) at 50 % OOD",
         True,
         "ood",
-        _aupr_50,
+        _AUPR_50,
         "average precision with OOD as the positive class, as if half of the images were OOD",
     ),
     _ranking(
@@ -121,7 +108,7 @@ RANKING: tuple[Metric, ...] = (
         "AUPR (OOD positive) at 10 % OOD",
         True,
         "ood",
-        _aupr_10,
+        PrecisionArea(0.1),
         "average precision with OOD as the positive class, as if a tenth of the images were OOD",
     ),
     FPR95_OOD_POSITIVE,
@@ -131,7 +118,7 @@ RANKING: tuple[Metric, ...] = (
         "TPR at 5 % FPR (OOD positive)",
         True,
         "ood",
-        _tpr5,
+        _TPR5,
         "share of OOD caught when at most 5 % of ID is flagged",
     ),
     _ranking(
@@ -139,7 +126,7 @@ RANKING: tuple[Metric, ...] = (
         "TPR at 5 % FPR (ID positive)",
         True,
         "id",
-        _tpr5,
+        _TPR5,
         "share of ID kept when at most 5 % of OOD is kept",
     ),
 )
@@ -261,7 +248,7 @@ REJECTION: tuple[Metric, ...] = (
         "probability that an OOD image scores above a correctly classified ID image",
         positive="ood",
         sample=Walk,
-        of=Walk.auroc,
+        of=RocArea(),
     ),
     Metric(
         "fpr95_id_positive_correct_id",
@@ -270,7 +257,7 @@ REJECTION: tuple[Metric, ...] = (
         "share of OOD images kept when 95 % of correct ID is kept",
         positive="id",
         sample=Walk,
-        of=_fpr95,
+        of=_FPR95,
     ),
 )
 """What keeping and rejecting images is measured by."""
