@@ -396,7 +396,7 @@ class TestRerun:
         assert min(receipt.shuffled, receipt.one_by_one) > TOLERANCE
         standing = verify(folder)
         assert (standing.track, standing.tier) == ("transductive", "re-executed")
-        assert verify_all(board).tables("tiny@1", "standard") == [("transductive", "default")]
+        assert verify_all(board).tables("tiny@1", "standard") == [("transductive", "by hand")]
 
     def test_a_random_detector_is_found_out(self, board, tmp_path):
         folder = self.with_detector(board, Careless, tmp_path)

@@ -1,14 +1,10 @@
 """The catalogue of metrics: every metric of the package, of installed packages, and those registered in code."""
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
 
-from oodscope.base.catalog import plugins
-from oodscope.base.errors import OodscopeError, UnknownNameError
-from oodscope.base.registry import load_target
+from oodscope.base.registry import Collection
 from oodscope.metrics.calibration.calibration import Reliability
 from oodscope.metrics.metric import Columns, Metric
-from oodscope.metrics.ranking.ranking import Ranking
 from oodscope.metrics.ranking.walk import Positive, Walk, weighted_walk
 from oodscope.metrics.rejection.rejection import Decisions
 from oodscope.metrics.rejection.selective import SELECTIVE, Acceptance, weighted_acceptance
@@ -340,51 +336,15 @@ CALIBRATION: tuple[Metric, ...] = (
 """How far the confidence of a classifier can be trusted."""
 
 
-class MetricCatalog(Mapping[str, Metric]):
-    """All metrics by name. One registered in code wins over one of an installed package, and that over our own.
-
-    An installed package offers metrics through the entry point group ``oodscope.metrics``: the name of the metric, and
-    ``module:object`` of its :class:`Metric`.
-    """
-
-    def __init__(self, own: tuple[Metric, ...]) -> None:
-        self.own = {metric.name: metric for metric in own}
-        self._registered: dict[str, Metric] = {}
-
-    def register(self, metric: Metric) -> Metric:
-        """Make a metric known in this process."""
-        if not isinstance(metric, Metric):
-            raise OodscopeError(f"a metric is an oodscope.Metric, not {type(metric).__name__}")
-        self._registered[metric.name] = metric
-        return metric
-
-    def __getitem__(self, name: str) -> Metric:
-        if name in self._registered:
-            return self._registered[name]
-        if name in (offered := plugins("metrics")):
-            return _load(name, offered[name])
-        if name not in self.own:
-            raise UnknownNameError("metric", name, self, f"Known: {', '.join(self)}")
-        return self.own[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.own or name in self._registered or name in plugins("metrics")
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys([*self.own, *plugins("metrics"), *self._registered]))
-
-    def __len__(self) -> int:
-        return len(list(iter(self)))
-
-
-def _load(name: str, target: str) -> Metric:
-    metric: Any = load_target("metric", name, target)
-    if not isinstance(metric, Metric) or metric.name != name:
-        raise OodscopeError(f"metric {name!r}: {target} must be an oodscope.Metric of that name, not {metric!r}")
-    return metric
-
-
-METRICS = MetricCatalog((*RANKING, *_CROSSVAL_ALONE, *REJECTION, *ATTACK, ACCURACY, *CALIBRATION))
+METRICS: Collection[Metric] = Collection(
+    "metric",
+    "metrics",
+    {metric.name: metric for metric in (*RANKING, *_CROSSVAL_ALONE, *REJECTION, *ATTACK, ACCURACY, *CALIBRATION)},
+    check=lambda value: isinstance(value, Metric),
+    expected="an oodscope.Metric",
+    named=lambda metric: metric.name,
+)
+"""All metrics by name: ours, those of installed packages (``oodscope.metrics``), and those registered in code."""
 
 CROSSVAL: tuple[Metric, ...] = tuple(
     METRICS[name]
@@ -400,13 +360,4 @@ CROSSVAL: tuple[Metric, ...] = tuple(
         "max_f1_ood_positive",
     )
 )
-"""What dual cross-validation measures: those that its paper prints first, in its order."""
-
-
-def point_metrics(ranking: Ranking) -> dict[str, float]:
-    """Every metric of ``RANKING`` for one ranking."""
-    return {
-        metric.name: float(metric.of(ranking.walk(metric.positive)))
-        for metric in RANKING
-        if metric.of is not None and metric.positive is not None
-    }
+"""What cross-validation measures: those that its paper prints first, in its order."""

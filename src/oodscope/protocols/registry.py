@@ -20,7 +20,7 @@ class ProtocolRegistry(Registry[Protocol]):
         checked = super()._checked(name, cls)
         for metric in checked.metrics:
             if metric.name not in METRICS:
-                METRICS.register(metric)
+                METRICS.register(metric.name, metric)
         return checked
 
 

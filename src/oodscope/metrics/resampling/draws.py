@@ -10,11 +10,11 @@ from numpy.typing import DTypeLike, NDArray
 from oodscope.metrics.scores import FloatArray, IntArray
 
 
-class Room:
+class Workspace:
     """Hands out working arrays by name; the same name gives the same memory, whatever it held before.
 
     An array of some hundred kilobytes comes from the system page by page and goes back when it is freed:
-    making it anew costs ten times the arithmetic on it. One room belongs to one thread.
+    making it anew costs ten times the arithmetic on it. One workspace belongs to one thread.
     """
 
     def __init__(self) -> None:
@@ -91,20 +91,20 @@ def lanes_of(words: Words, lanes: int) -> NDArray[Any]:
     return words.view(np.uint16 if lanes == 4 else np.uint32).reshape(*words.shape, lanes).transpose(0, 2, 1)
 
 
-def running(words: Words, order: IntArray, room: Room, name: str) -> Words:
+def running(words: Words, order: IntArray, workspace: Workspace, name: str) -> Words:
     """How many draws fall on the first k images of ``order``, k = 0 ... n, in every lane."""
     rows, n = words.shape
-    sums: Words = room.array(f"{name} sums", (rows, n + 1), np.uint64)
+    sums: Words = workspace.array(f"{name} sums", (rows, n + 1), np.uint64)
     sums[:, 0] = 0
     # "clip" never happens, and spares NumPy the copy that an error in the middle would need
-    ordered = words.take(order, axis=1, out=room.array("ordered", words.shape, np.uint64), mode="clip")
+    ordered = words.take(order, axis=1, out=workspace.array("ordered", words.shape, np.uint64), mode="clip")
     np.cumsum(ordered, axis=1, out=sums[:, 1:])
     return sums
 
 
-def as_floats(words: Words, lanes: int, room: Room, name: str) -> FloatArray:
+def as_floats(words: Words, lanes: int, workspace: Workspace, name: str) -> FloatArray:
     """``[replicate, image]`` in float64, in which the metrics compute."""
     rows, n = words.shape
-    values: FloatArray = room.array(name, (rows, lanes, n))
+    values: FloatArray = workspace.array(name, (rows, lanes, n))
     np.copyto(values, lanes_of(words, lanes))
     return values.reshape(rows * lanes, n)

@@ -19,7 +19,7 @@ from oodscope.metrics.ranking.ranking import Ranking
 from oodscope.metrics.ranking.walk import Positive, Walk
 from oodscope.metrics.rejection.selective import draw_counts
 from oodscope.metrics.resampling.bootstrap import Bootstrap
-from oodscope.metrics.resampling.draws import Draws, Room, Words, as_floats, lanes_for, resamples, running
+from oodscope.metrics.resampling.draws import Draws, Words, Workspace, as_floats, lanes_for, resamples, running
 from oodscope.metrics.scores import FloatArray, IntArray, check_scores
 
 Sample = tuple[ArrayLike, Mapping[str, ArrayLike]]
@@ -70,11 +70,11 @@ def bootstrap_each(
     draws = {name: Draws(n, seed=seed, ood_set=name, rows=rows, lanes=lanes) for name, n in sizes.items()}
     ranked = [_Ranked(*sample, metrics=metrics, lanes=lanes, replicates=replicates) for sample in detectors.values()]
     workers = min(_processors(), len(ranked))
-    rooms = [Room() for _ in range(workers)]
+    workspaces = [Workspace() for _ in range(workers)]
 
     def work(worker: int, start: int, id_counts: Words, counts: Mapping[str, Words]) -> None:
         for each in ranked[worker::workers]:
-            each.measure(id_counts, counts, start, rooms[worker])
+            each.measure(id_counts, counts, start, workspaces[worker])
 
     # threads: NumPy lets go of the interpreter while it computes
     with ThreadPoolExecutor(workers) as pool:
@@ -167,15 +167,15 @@ class _Ranked:
         self._lanes = lanes
         self._values = {metric: {name: np.empty(replicates) for name in ood} for metric in metrics}
 
-    def measure(self, id_counts: Words, counts: Mapping[str, Words], start: int, room: Room) -> None:
+    def measure(self, id_counts: Words, counts: Mapping[str, Words], start: int, workspace: Workspace) -> None:
         """Every metric of the replicates from ``start`` on, from how often each of them drew each image."""
         wanted = {metric: METRICS[metric] for metric in self._values}
-        id_sums = running(id_counts, self._id_order, room, "id")
+        id_sums = running(id_counts, self._id_order, workspace, "id")
         for name, order in self._orders.items():
-            ood_sums = running(counts[name], order, room, "ood")
+            ood_sums = running(counts[name], order, workspace, "ood")
             for positive, steps in self._steps[name].items():
                 own, other = (ood_sums, id_sums) if positive == "ood" else (id_sums, ood_sums)
-                walk = steps.resampled(own, other, self._lanes, room)
+                walk = steps.resampled(own, other, self._lanes, workspace)
                 for metric, info in wanted.items():
                     if info.positive == positive and info.of is not None:
                         # the last block may hold more replicates than were asked for
@@ -203,25 +203,25 @@ class _Steps:
         tied = not np.array_equal(walk.fp, walk.fp_before)
         self._fp_before = self._places(walk.fp_before, walk.n_negative) if tied else None
 
-    def resampled(self, positives: Words, negatives: Words, lanes: int, room: Room) -> Walk:
+    def resampled(self, positives: Words, negatives: Words, lanes: int, workspace: Workspace) -> Walk:
         """The walks of the replicates in the lanes."""
-        fp = self._read(negatives, self._fp, lanes, room, "fp")
+        fp = self._read(negatives, self._fp, lanes, workspace, "fp")
         before = fp
         if self._fp_before is not None:
-            before = self._read(negatives, self._fp_before, lanes, room, "fp_before")
-        tp = self._read(positives, self._tp, lanes, room, "tp")
-        return Walk(tp, fp, before, self._walk.n_positive, self._walk.n_negative, room)
+            before = self._read(negatives, self._fp_before, lanes, workspace, "fp_before")
+        tp = self._read(positives, self._tp, lanes, workspace, "tp")
+        return Walk(tp, fp, before, self._walk.n_positive, self._walk.n_negative, workspace)
 
     def _places(self, met: FloatArray, n: float) -> IntArray:
         """Running sums lie in ascending order of the scores; seen from the top, k images met leave n - k."""
         return (n - met if self._from_top else met).astype(np.intp)
 
-    def _read(self, sums: Words, places: IntArray, lanes: int, room: Room, name: str) -> FloatArray:
+    def _read(self, sums: Words, places: IntArray, lanes: int, workspace: Workspace, name: str) -> FloatArray:
         shape = (sums.shape[0], places.size)
-        read: Words = sums.take(places, axis=1, out=room.array("read", shape, np.uint64), mode="clip")
+        read: Words = sums.take(places, axis=1, out=workspace.array("read", shape, np.uint64), mode="clip")
         if self._from_top:
             np.subtract(sums[:, -1:], read, out=read)
-        return as_floats(read, lanes, room, name)
+        return as_floats(read, lanes, workspace, name)
 
 
 def _check(detectors: Mapping[str, Sample], replicates: int) -> tuple[int, dict[str, int]]:

@@ -16,7 +16,7 @@ from oodscope.base.hashing import fingerprint
 from oodscope.data.benchmark import Benchmark, Role
 from oodscope.data.images.base import ImageSource
 from oodscope.data.imageset import UNLABELLED, ImageSet
-from oodscope.detectors.base import Detector, Offer
+from oodscope.detectors.base import Capabilities, Detector
 from oodscope.execution.progress import SILENT, Progress
 from oodscope.metrics.metric import Tuning
 from oodscope.models.classifier.head import Head
@@ -149,11 +149,11 @@ class FromArrays(Extraction):
             return whole
         return whole.take(images.rows)
 
-    def offer(self, detectors: Sequence[Detector], benchmark: Benchmark) -> Offer:
+    def capabilities(self, detectors: Sequence[Detector], benchmark: Benchmark) -> Capabilities:
         parts = [each.activations for each in self._sets]
         features = all("features" in part for part in parts)
         learned = [images for images in (benchmark.id_train, benchmark.id_val) if images is not None]
-        return Offer(
+        return Capabilities(
             head=self._head is not None,
             train=benchmark.id_train is not None,
             held_out=benchmark.id_val is not None,
