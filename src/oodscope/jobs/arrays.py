@@ -7,7 +7,7 @@ from oodscope.base.config import StrictModel, parse
 from oodscope.base.errors import OodscopeError
 from oodscope.data.images.labels import read_class_names
 from oodscope.execution.progress import Progress
-from oodscope.jobs.storing import save_result, told_to_store
+from oodscope.jobs.storing import reporting_to_store, save_result
 from oodscope.jobs.task import Detectors, make_detectors
 from oodscope.metrics.metric import Tuning
 from oodscope.protocols.registry import read_protocols
@@ -69,7 +69,7 @@ class ActivationsJob(ArrayTask):
         """The result and the folder it was saved to, report included."""
         read_protocols(self.protocols)
         detectors = make_detectors(self.detectors)
-        with told_to_store(self.output, f"evaluate {self.model} on {self.name}", progress) as sink:
+        with reporting_to_store(self.output, f"evaluate {self.model} on {self.name}", progress) as sink:
             result = evaluate_activations(
                 **self.activations.model_dump(),
                 detectors=detectors,

@@ -111,7 +111,7 @@ def _typed(frame: "pd.DataFrame", detectors: Iterable[str]) -> "pd.DataFrame":
     """A copy with the types of the table; the few distinct names become categories to stay small."""
     import pandas as pd  # late: nobody should wait for it who only imports this
 
-    # rows are told apart by position; an index of the caller's own would put names beside the wrong scores
+    # rows are identified by position; an index of the caller's own would put names beside the wrong scores
     frame = frame.reset_index(drop=True)
     typed: dict[str, Any] = {}
     for name in TEXT:

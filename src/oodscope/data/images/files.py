@@ -4,6 +4,9 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from oodscope.base.errors import DataError
 from oodscope.data.images.encoded import EncodedSource
 from oodscope.data.images.filehashes import FileHashes
@@ -36,6 +39,13 @@ class FileSource(EncodedSource):
 
     def keeping(self, rows: Sequence[int]) -> "FileSource":
         return FileSource(self.root, [self.paths[row] for row in rows])
+
+    def excerpt(self, rows: NDArray[np.int64]) -> "FileSource | None":
+        return (
+            FileSource(self.root, [self.paths[row] for row in rows])
+            if type(self).picture is FileSource.picture
+            else None
+        )
 
     def missing(self) -> list[int]:
         root = str(self.root)

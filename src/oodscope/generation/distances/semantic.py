@@ -10,7 +10,7 @@ from torch import Tensor
 
 from oodscope.base.errors import ModelError
 from oodscope.detectors.math.numbers import precise
-from oodscope.generation.distances.sight import Sight
+from oodscope.generation.distances.device_preprocess import DevicePreprocess
 from oodscope.models.classifier.classifier import Classifier
 
 _LEAST = -1e4
@@ -51,7 +51,7 @@ class EnsembleInformation:
         if len({each.device for each in classifiers}) > 1:
             raise ModelError("members of an ensemble must be on one device")
         self.members = tuple(classifiers)
-        self._sights = [Sight(each) for each in classifiers]
+        self._preprocesses = [DevicePreprocess(each) for each in classifiers]
 
     @property
     def device(self) -> torch.device:
@@ -64,7 +64,7 @@ class EnsembleInformation:
 
     def logits(self, images: Tensor) -> Tensor:
         """``[T, N, C]`` logits of float images ``[N, C, H, W]`` in [0, 1]."""
-        return torch.stack([sight(images).logits for sight in self._sights])
+        return torch.stack([preprocess(images).logits for preprocess in self._preprocesses])
 
     def __call__(self, images: Tensor) -> Tensor:
         """``[N]`` mutual information in nats, with a gradient to the images."""

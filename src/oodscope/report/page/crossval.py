@@ -1,4 +1,4 @@
-"""The outputs of a study by dual cross-validation: one page, tables for papers and programs, figures."""
+"""The outputs of a study by cross-validation: one page, tables for papers and programs, figures."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -139,7 +139,7 @@ def _frames(part: MetricPart) -> Iterator[tuple[str, pd.DataFrame]]:
 
 @dataclass(frozen=True)
 class CrossvalView:
-    """Everything that a page shows of a study by dual cross-validation."""
+    """Everything that a page shows of a study by cross-validation."""
 
     study: MetricStudy
     parts: Sequence[MetricPart]

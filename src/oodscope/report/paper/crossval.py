@@ -1,7 +1,7 @@
 """The matrices of DCV-ROOD (Urrea-Castaño et al.) as figures, and the plots that its tables call for.
 
-The paper prints tables; its own figures explain folds and show no numbers. BT is its benchmark truth, the mean of
-repeated hold-outs, and DCV a dual cross-validation.
+The paper prints tables; its own figures explain folds and show no numbers. The truth is its benchmark truth, the
+mean of repeated hold-outs.
 """
 
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ def counts(runs: Sequence[Run]) -> Sheet:
         rates = study.rates(alpha)
         told = [f"{rate.value:.1f}" if rate.pairs else "–" for rate in (rates.hits, rates.errors)]
         panel.set_title(f"p ≤ {alpha:g}\nhit rate {told[0]}, error rate {told[1]}")
-    sheet.suptitle(f"{_metric(study)}: DCV repetitions (of {len(study.folds)}) in which a pair differs", fontsize=8)
+    sheet.suptitle(f"{_metric(study)}: repetitions (of {len(study.folds)}) in which a pair differs", fontsize=8)
     return sheet
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from oodscope.base.errors import DataError
 from oodscope.base.hashing import fingerprint
-from oodscope.data.folds.fold import DualFold
+from oodscope.data.folds.fold import CrossvalFold
 from oodscope.data.folds.sets import fold_sets
 from oodscope.data.imageset import UNLABELLED, ImageSet
 from oodscope.data.public.selection import restrict
@@ -145,7 +145,7 @@ class Divisions:
         self._folds = lru_cache(maxsize=4 * len(pairs))(lambda pair, number: self._folded[pair].folds(number))
         self._hold_out = lru_cache(maxsize=64)(lambda pair, number: self._folded[pair].hold_out(number))
 
-    def of(self, pair: Pair, draw: Draw) -> DualFold:
+    def of(self, pair: Pair, draw: Draw) -> CrossvalFold:
         """The rows of one draw of one pair."""
         if draw.kind == "fold":
             return self._folds(pair, draw.repetition)[draw.fold]

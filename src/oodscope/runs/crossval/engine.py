@@ -36,7 +36,7 @@ def cross_validate(
     stop_after: float | None = None,
     progress: Progress = SILENT,
 ) -> CrossValidation:
-    """Dual cross-validation of detectors (DCV-ROOD, arXiv 2509.05778).
+    """Cross-validation of detectors (DCV-ROOD, arXiv 2509.05778).
 
     For each draw: train on the ID training images, fit and score every detector on the draw's test images, fine-tune
     with Outlier Exposure on the OOD training classes and score again. Pairs with one ID set share its plain networks.

@@ -1,4 +1,4 @@
-"""Figures of a study by dual cross-validation: estimates, ranks, a truth that settles, and where spread comes from."""
+"""Figures of a study by cross-validation: estimates, ranks, a truth that settles, and where spread comes from."""
 
 from collections.abc import Iterator, Mapping
 
@@ -146,8 +146,8 @@ def agreement(study: MetricStudy, positions: Mapping[str, Position] | None = Non
                 for index, name in enumerate(study.detectors)
             ),
         ),
-        Axis(f"BT {label}, mean of {len(study.hold_outs)} hold-outs, %"),
-        Axis(f"DCV − BT, points (range of {len(study.folds)})"),
+        Axis(f"truth: {label}, mean of {len(study.hold_outs)} hold-outs, %"),
+        Axis(f"cross-validation − truth, points (range of {len(study.folds)})"),
     )
 
 
@@ -244,7 +244,7 @@ def pair_p_values(study: MetricStudy, alpha: float) -> Figure:
     return _pairs(
         study,
         figure_name("pairs", study.metric),
-        f"BT: p of {len(study.hold_outs)} hold-outs (bold: p ≤ {alpha:g})",
+        f"truth: p of {len(study.hold_outs)} hold-outs (bold: p ≤ {alpha:g})",
         p,
         p <= alpha,
         high=1.0,
@@ -258,7 +258,7 @@ def pair_counts(study: MetricStudy, alpha: float) -> Figure:
     return _pairs(
         study,
         figure_name("counts", study.metric, f"{alpha:g}"),
-        f"DCV: repetitions of {len(study.folds)} with p ≤ {alpha:g} (bold: so in BT)",
+        f"cross-validation: repetitions of {len(study.folds)} with p ≤ {alpha:g} (bold: so in the truth)",
         study.counts(alpha).astype(np.float64),
         study.truth_tests.p <= alpha,
         high=float(len(study.folds)),

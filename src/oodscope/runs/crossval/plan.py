@@ -16,7 +16,7 @@ our defaults."""
 
 
 class CrossValidationPlan(StrictModel):
-    """Dual cross-validation (DCV-ROOD, arXiv 2509.05778): what is drawn, and what is judged on each draw.
+    """Cross-validation (DCV-ROOD, arXiv 2509.05778): what is drawn, and what is judged on each draw.
 
     A *fold* keeps 1/K of the images of every ID class, and 1/K of the OOD **classes**, for the test. The rest of ID
     trains the classifier; the rest of the OOD classes are its outliers where it is fine-tuned with Outlier Exposure.

@@ -1,4 +1,4 @@
-"""One metric of a study by dual cross-validation: the truth, the repetitions, and how well these find it."""
+"""One metric of a study by cross-validation: the truth, the repetitions, and how well these find it."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -35,7 +35,7 @@ class MetricStudy:
     Parameters
     ----------
     hold_outs : ``[repetition, detector, cell]``: the repeated hold-out; empty where none was made.
-    folds : ``[repetition, fold, detector, cell]``: the dual cross-validations; empty where none was made.
+    folds : ``[repetition, fold, detector, cell]``: the cross-validations; empty where none was made.
     numbers : which repetitions of the table the cross-validations are.
     test, auto_parametric : how detectors are compared over cells; see :func:`cell_tests`.
     """
