@@ -20,7 +20,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """The most in-distribution looking image of each chain; all tensors on the CPU, chains in order.
+    """The most ID-like image of each chain; all tensors on the CPU, chains in order.
 
     Parameters
     ----------

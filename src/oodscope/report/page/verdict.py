@@ -20,7 +20,7 @@ class Verdict:
     ----------
     track : in words.
     size : detectors of the track.
-    sureness : by how much the leader leads, and which others noise does not tell apart from it.
+    sureness : by how much the leader leads, and which others noise does not distinguish from it.
     """
 
     trial: Trial

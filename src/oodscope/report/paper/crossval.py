@@ -63,7 +63,7 @@ def agreement(runs: Sequence[Run]) -> Sheet:
 
 
 def ranks(runs: Sequence[Run]) -> Sheet:
-    """Average ranks over the cells on a line, best to the left; a bar joins what Nemenyi's test does not tell apart."""
+    """Average ranks over the cells on a line, best to the left; a bar joins what Nemenyi's test cannot separate."""
     study = _study(runs, tests=True)
     if len(study.detectors) < 3:
         raise DataError(f"average ranks want at least 3 detectors; the study has {len(study.detectors)}")

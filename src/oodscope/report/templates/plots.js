@@ -112,7 +112,7 @@
       div.style.height = `${layout.height}px`;
       const saved = { format: "svg", filename: div.dataset.figure }; // a picture of pixels would need more of the policy
       await Plotly.react(div, figure.data.map((trace) => coloured(trace, width < NARROW)), layout, { ...CONFIG, toImageButtonOptions: saved });
-      document.getElementById("js-plotly-tester")?.setAttribute("aria-hidden", "true"); // it measures texts out of sight
+      document.getElementById("js-plotly-tester")?.setAttribute("aria-hidden", "true"); // it measures texts off screen
     } catch (error) {
       figure.broken = true;
       failed(div, error);

@@ -152,7 +152,7 @@ def agreement(study: MetricStudy, positions: Mapping[str, Position] | None = Non
 
 
 def average_ranks(study: MetricStudy, alpha: float = 0.05) -> Figure:
-    """Average ranks over the cells on a line, best to the left; a bar joins what Nemenyi's test does not tell apart."""
+    """Average ranks over the cells on a line, best to the left; a bar joins what Nemenyi's test cannot separate."""
     if not study.testable or len(study.detectors) < 3:
         raise DataError(f"average ranks want at least 3 detectors and 8 cells; the study has {len(study.detectors)}")
     found = study.ranks(alpha)
@@ -165,7 +165,7 @@ def average_ranks(study: MetricStudy, alpha: float = 0.05) -> Figure:
     return Figure(
         figure_name("ranks", study.metric),
         f"{METRICS[study.metric].label}: average ranks over {len(study.cells)} cells, 1 is best",
-        f"A bar joins detectors that Nemenyi's test at {alpha:g} does not tell apart (critical difference "
+        f"A bar joins detectors that Nemenyi's test at {alpha:g} does not distinguish (critical difference "
         f"{found.difference:.2f}; p of Friedman's test {study.friedman():.2g}). {listed}.",
         (
             *_ruler(count, found.difference),

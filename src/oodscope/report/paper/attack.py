@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from oodscope.base.errors import DataError
-from oodscope.report.paper.evg_search import search_figure
+from oodscope.report.paper.attack_search import search_figure
 from oodscope.report.paper.figure import PaperFigure
 from oodscope.report.paper.mosaic import Picture, mosaic, names_width, size_of
 from oodscope.report.paper.outliers import Outliers, only_set, outlier_sets
