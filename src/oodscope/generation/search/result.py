@@ -37,7 +37,7 @@ class SearchResult:
     seconds : that the blocks took.
     blocks : numbers of the blocks of chains that are in here.
     description : all that decides the result: scorer, variation, sampler, energy, budgets, seed, block, images.
-    notes : what was not as asked, for people.
+    notes : what was not as asked.
     """
 
     points: Tensor

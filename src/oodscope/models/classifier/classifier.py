@@ -37,7 +37,7 @@ def describe(classifier: "Classifier") -> str:
     count = sum(parameter.numel() for parameter in classifier.model.parameters())
     lines = [f"{classifier.name}: {type(classifier.model).__name__}, {count:,} parameters"]
     if classifier.transform is None:
-        lines += ["head: not sought, for want of a transform", "transform: none; a benchmark offers its own"]
+        lines += ["head: not sought, for want of a transform", "transform: none; a benchmark brings its own"]
     else:
         lines[0] += f", {classifier.num_classes} classes"
         lines += [f"head: {_head(classifier)}", f"transform: {_transform(classifier)}"]
@@ -129,7 +129,7 @@ class Classifier:
         return f"Classifier({self.name!r}, device={str(self.device)!r})"
 
     def describe(self) -> str:
-        """A few lines for a person: architecture, head and its proof, transform, device."""
+        """A few lines to read: architecture, head and its proof, transform, device."""
         return describe(self)
 
     @property

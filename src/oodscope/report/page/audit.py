@@ -1,4 +1,4 @@
-"""The page of an audit: pairs of pictures side by side, so that a person can judge them."""
+"""The page of an audit: pairs of pictures side by side, to be judged by eye."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -24,7 +24,7 @@ class Thumbnail:
     ----------
     picture : its number in the gallery.
     taken_for : the class that the classifier gives it, and ``own``, the class that it has; empty where not known.
-    share : of ID test images, those that this detector finds stranger (OOD sets), or less strange (known ones).
+    share : of ID test images, those with a higher score (OOD sets), or a lower one (ID sets).
     fooled : detectors among whose hardest images of this set it is.
     """
 

@@ -88,7 +88,7 @@ def generated_view(study: GeneratedStudy, run: int = 1) -> GeneratedView:
 
     Parameters
     ----------
-    run : the number of the study on the page, which tells its figures from those of others.
+    run : the number of the study on the page, which separates its figures from those of others.
     """
     outliers = [*study.sanity.near(), *study.real]
     agreements = rank_agreements(study)

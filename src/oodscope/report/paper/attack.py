@@ -20,7 +20,7 @@ WEAK = 3
 """Detectors of figure 3: as many as the paper has, those with the lowest AUROC on the outliers as they are."""
 
 ACROSS = 14
-"""Pictures that a page has room for side by side."""
+"""Pictures that fit on a page side by side."""
 
 _TITLE = 0.22
 """Inches for a line of words above."""

@@ -120,7 +120,7 @@ def _confusion(panel: Axes, check: SetCheck, class_names: Sequence[str]) -> Axes
     image = draw_heatmap(panel, confusion(check, class_names), scale=100, written=written, size=5)
     if classes > WRITTEN:
         panel.grid(visible=False, which="minor")
-        # upright names need least room side by side
+        # upright names need least space side by side
         panel.tick_params(axis="x", labelrotation=90)
         for label in panel.get_xticklabels():
             label.set(ha="center", va="top", rotation_mode="default")

@@ -48,12 +48,12 @@ def estimates(study: MetricStudy) -> Figure:
     The estimate is the truth by repeated hold-outs, or the mean of the cross-validations where none were made.
     """
     estimate = study.estimate
-    told = METRICS[study.metric]
+    metric = METRICS[study.metric]
     ranks = 1 + (estimate[None, :, :] > estimate[:, None, :]).sum(axis=1)
     cells = tuple(str(cell) for cell in study.cells)
     return Figure(
         figure_name("estimates", study.metric),
-        f"{told.label} of every detector in every experiment",
+        f"{metric.label} of every detector in every experiment",
         f"The mean over the {'hold-outs' if study.has_truth else 'cross-validations'}, in percent, higher is better. A "
         "pointer shows the rank among the detectors of an experiment.",
         (
@@ -277,7 +277,7 @@ def _pairs(
     hover: str,
     texts: list[list[str]] | None = None,
 ) -> Figure:
-    """What stands below the diagonal, without the empty row and column: a pair is told once."""
+    """What stands below the diagonal, without the empty row and column: a pair is shown once."""
     below = np.where(np.tri(len(values), k=-1, dtype=bool), values, np.nan)[1:, :-1]
     rows, columns = study.detectors[1:], study.detectors[:-1]
     heat = Heatmap(
