@@ -9,9 +9,9 @@ written; an entry replaces that of the same device.
 
 import argparse
 import json
+import os
 import platform
 from datetime import UTC, datetime
-from os import getloadavg
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
@@ -89,7 +89,7 @@ def largest_difference(samples: dict[str, Sample], device: str) -> float:
 def measured(device: str, detectors: int) -> dict[str, Any]:
     """The entry of one device."""
     samples = made(detectors)
-    load = getloadavg()[0]
+    load = os.getloadavg()[0]
     if device == "cuda":
         timed({"first": samples["detector 0"]}, "fast", device)  # the first call loads the library's kernels
     rows = [timed(samples, intervals, device) for intervals in ("full", "fast")]
@@ -108,8 +108,6 @@ def measured(device: str, detectors: int) -> dict[str, Any]:
 
 def len_processors() -> int:
     """The cores that this process may use."""
-    import os
-
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -128,30 +126,33 @@ def verdict(entry: dict[str, Any]) -> str:
 
 def page(entries: list[dict[str, Any]]) -> str:
     """The results page, every sentence from the numbers."""
+    sizes = ", ".join(f"{name} {n:,}" for name, n in SIZES.items())
     lines = [
         "# What the bootstrap costs",
         "",
-        f"**Question.** The intervals of {len(METRICS)} metrics for {DETECTORS} detectors on the six OOD sets of OpenOOD's CIFAR-10",
-        f"benchmark (ID {ID:,}; {', '.join(f'{name} {n:,}' for name, n in SIZES.items())}), 1,000 replicates, per set and for",
-        f"the means of near and far: at most {BARS['cpu']:.0f} s on 2 cores, and {BARS['cuda']:.0f} s on a GPU?",
+        f"**Question.** The intervals of {len(METRICS)} metrics for {DETECTORS} detectors on the six OOD sets of",
+        f"OpenOOD's CIFAR-10 benchmark (ID {ID:,}; {sizes}),",
+        "1,000 replicates, per set and for the means of "
+        f"near and far: at most {BARS['cpu']:.0f} s on 2 cores, and {BARS['cuda']:.0f} s on a GPU?",
         "",
         "**Command.** `python benchmarks/bootstrap_speed.py` (`--device cpu` where there is a GPU)",
         "",
         "| device | date | intervals | replicates | wall, s | processor, s | load before |",
         "|---|---|---|---|---|---|---|",
     ]
-    for entry in entries:
-        for row in entry["rows"]:
-            lines.append(
-                f"| {entry['device']} | {entry['date']} | {row['intervals']:,} | {row['replicates']:,} "
-                f"| {row['wall']:.2f} | {row['processor']:.2f} | {entry['load']:.1f} |"
-            )
-    lines += ["", *(f"- {verdict(entry)}" for entry in entries), ""]
     lines += [
-        f"**Agreement.** The largest difference of a replicate between the processor's way and torch's, over {COMPARED} detectors,",
-        f"all metrics and sets: {', '.join(f'{entry['difference']:.1e} ({entry['device']})' for entry in entries)}.",
-        "Every fourth detector has tied scores. `tests/metrics/resampling/test_agreement.py` holds replicates and intervals to",
-        "those of version 0.1, to 1e-12.",
+        f"| {entry['device']} | {entry['date']} | {row['intervals']:,} | {row['replicates']:,} "
+        f"| {row['wall']:.2f} | {row['processor']:.2f} | {entry['load']:.1f} |"
+        for entry in entries
+        for row in entry["rows"]
+    ]
+    lines += ["", *(f"- {verdict(entry)}" for entry in entries), ""]
+    differences = ", ".join("{difference:.1e} ({device})".format(**entry) for entry in entries)
+    lines += [
+        "**Agreement.** The largest difference of a replicate between the processor's way and torch's, over",
+        f"{COMPARED} detectors, all metrics and sets: {differences}. Every fourth detector has",
+        "tied scores. `tests/metrics/resampling/test_agreement.py` holds replicates and intervals to those of",
+        "version 0.1, to 1e-12.",
         "",
         f"**Versions.** {'; '.join(dict.fromkeys(entry['versions'] for entry in entries))}.",
     ]
