@@ -13,6 +13,7 @@ from oodscope.detectors.base import Detector, Needs
 from oodscope.detectors.registry import DETECTORS, create_detector
 from oodscope.execution.progress import SILENT, Progress
 from oodscope.execution.workers import worker_session
+from oodscope.metrics.interval import Intervals, check_intervals
 from oodscope.metrics.metric import Tuning
 from oodscope.protocols.base import Protocol
 from oodscope.results.measurement import Measurements
@@ -44,11 +45,13 @@ def evaluate_extraction(
     tune: Tuning,
     seed: int,
     recipe: str,
+    intervals: Intervals = "full",
     progress: Progress = SILENT,
 ) -> Result:
     """The result of detectors on a benchmark, wherever its activations come from; see ``evaluate``."""
     started = perf_counter()
     check_tuning(tune)
+    check_intervals(intervals)
     prepared = benchmark
     for protocol in protocols:
         protocol.check(benchmark)
@@ -64,6 +67,7 @@ def evaluate_extraction(
         roles=[role for protocol in protocols for role in protocol.roles],
         context={
             **run_context(benchmark.name, benchmark.version, extraction.name, protocols, seed, recipe),
+            "intervals": intervals,
             "fingerprint": extraction.fingerprint,
             "exposure": exposure,
         },
