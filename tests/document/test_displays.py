@@ -61,7 +61,7 @@ def test_a_protocol_without_its_headline_is_passed_over():
 def test_an_attack_shows_its_worst_case():
     attack = made_studies.attack()
     html = attack._repr_html_()
-    rows = attack.result.measurements.filter(protocol="adversarial")
+    rows = attack.result.measurements.filter(protocol="attack")
     assert {row.value for row in rows if row.metric in ("auroc", "min_rank")} <= numbers(html)
     assert "AUROC ↑</th>" in html and ">shift</th>" in html and "&lt;b onclick=" in html
 

@@ -108,8 +108,8 @@ def test_ranks_by_intervals_count_who_lies_clear(values, higher):
 def test_a_cross_validation_is_its_mean_over_folds_and_cells():
     folds = table().frame.query("kind == 'fold' and metric == 'auroc'")
     (trial,) = crossval().trials()
-    assert [each.anchor for each in placed_trials([judged(), crossval()])][-1] == "cross-validation-1"
-    assert trial.ranked_by == NEMENYI and trial.anchor == "cross-validation"
+    assert [each.anchor for each in placed_trials([judged(), crossval()])][-1] == "crossval-1"
+    assert trial.ranked_by == NEMENYI and trial.anchor == "crossval"
     for entry in trial.entries:
         own = folds[folds["detector"] == entry.detector]
         assert abs(entry.cell.value - own["value"].mean()) < 1e-12
@@ -135,7 +135,7 @@ def test_what_speaks_against_a_leader_is_the_worst_that_was_measured():
     for verdict in verdicts(runs, placed_trials(runs)):
         name, found = verdict.leader.detector, {each.kind: each for each in verdict.weaknesses}
         rows = judged().measurements.filter(detector=name)
-        if verdict.trial.protocol != "cross_validation":
+        if verdict.trial.protocol != "crossval":
             protocol = verdict.trial.protocol
             aurocs = [r for r in rows.filter(metric="auroc") if r.set != "mean" and r.group in ("near", "far")]
             aurocs = [r for r in aurocs if r.protocol in ("standard", "full_spectrum")]
@@ -147,7 +147,7 @@ def test_what_speaks_against_a_leader_is_the_worst_that_was_measured():
             )
             ders = rows.filter(protocol="human_centric", metric="der95_val_correct")
             assert found["worst error"].value == max(row.value for row in ders if row.set != "mean")
-        attacked = runs[1].result.measurements.filter(protocol="adversarial", metric="auroc", detector=name)
+        attacked = runs[1].result.measurements.filter(protocol="attack", metric="auroc", detector=name)
         if attacked:
             clean = attacked.filter(group="clean")[0].value
             fall = found["largest fall"]
@@ -168,4 +168,4 @@ def test_another_networks_fall_is_not_held_against_a_detector():
     runs = [judged(), stranger]
     for verdict in verdicts(runs, placed_trials(runs)):
         kinds = {each.kind for each in verdict.weaknesses}
-        assert ("largest fall" in kinds) == (verdict.trial.protocol == "adversarial")
+        assert ("largest fall" in kinds) == (verdict.trial.protocol == "attack")

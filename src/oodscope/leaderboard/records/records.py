@@ -250,7 +250,7 @@ class SearchedVariation(Part):
 
 
 class AttackUse(Part):
-    """The attack behind the scores of an adversarial entry."""
+    """The attack behind the scores of an entry of an attack."""
 
     outliers: Name
     runs: int = Field(ge=1)

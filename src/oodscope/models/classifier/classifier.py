@@ -3,12 +3,13 @@
 import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
+from typing import get_args
 
 import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from oodscope.base.errors import ModelError
+from oodscope.base.errors import ModelError, UnknownNameError
 from oodscope.base.hashing import fingerprint
 from oodscope.data.corpora import get_corpus
 from oodscope.data.images.base import Picture
@@ -21,6 +22,8 @@ from oodscope.models.classifier.head import Head
 from oodscope.models.classifier.network import (
     NetworkError,
     Outputs,
+    Precision,
+    at_precision,
     choose_device,
     evaluating,
     run_network,
@@ -86,6 +89,8 @@ class Classifier:
         ``Head``: then the network's output counts as features and the logits are ``head.logits(features)``.
     device : ``"auto"`` is CUDA if there is one, else MPS, else the CPU.
     name : how tables call it; by default the network's class.
+    precision : of its products: ``"float32"`` on every device, ``"tf32"`` (CUDA only, eleven bits), or ``"bf16"``. Part
+        of the address of stored activations and of the record of a run.
     trained_on : what its weights were trained on: image sets, or names of sets or roles of the benchmark it will be
         judged on. Test images among them are counted, and every row says so.
     pretrained_on : what its weights saw before that, such as ``"imagenet21k"`` (``oodscope.data.corpora``).
@@ -105,6 +110,7 @@ class Classifier:
         head: str | Head | None = None,
         device: str | torch.device = "auto",
         name: str | None = None,
+        precision: Precision = "float32",
         trained_on: Iterable[ImageSet | str] = (),
         pretrained_on: Iterable[str] = (),
     ) -> None:
@@ -113,6 +119,9 @@ class Classifier:
         self.device = choose_device(device)
         self.model = _unwrapped(model).to(self.device)
         self.name = name or type(self.model).__name__
+        if precision not in get_args(Precision):
+            raise UnknownNameError("precision", str(precision), get_args(Precision), "Known: float32, tf32, bf16")
+        self.precision: Precision = precision
         self.trained_on = tuple(trained_on)
         self.pretrained_on = tuple(get_corpus(each).name for each in pretrained_on)
         self._wanted = head
@@ -178,6 +187,7 @@ class Classifier:
         # must be able to use
         with (
             evaluating(self.model),
+            at_precision(self.device, self.precision),
             torch.set_grad_enabled(grad),
             weights_at_rest(self.model) if grad else nullcontext(),
             captured_input(self.model, path) as seen,

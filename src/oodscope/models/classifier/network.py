@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -79,6 +79,31 @@ def full_precision(device: torch.device) -> Iterator[None]:
             yield
     finally:
         torch.set_float32_matmul_precision(precision)
+
+
+Precision = Literal["float32", "tf32", "bf16"]
+"""Of products in a forward pass: full, NVIDIA's eleven-bit form of float32, or autocast to bfloat16."""
+
+
+@contextmanager
+def at_precision(device: torch.device, precision: Precision) -> Iterator[None]:
+    """Products at a stated precision inside the block; a processor has no TF32, so there it is float32."""
+    if precision == "bf16":
+        with torch.autocast(device.type, dtype=torch.bfloat16):
+            yield
+    elif device.type != "cuda":
+        yield
+    elif precision == "float32":
+        with full_precision(device):
+            yield
+    else:
+        before = torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision("high")
+        try:
+            with torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=True):
+                yield
+        finally:
+            torch.set_float32_matmul_precision(before)
 
 
 class Outputs(NamedTuple):

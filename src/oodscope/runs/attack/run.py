@@ -88,7 +88,7 @@ class Landscape:
             raise DataError(f"{path}: not the landscape of an attack: {error}") from error
 
 
-PROTOCOL = "adversarial"
+PROTOCOL = "attack"
 BUDGET, TRANSFER, SEARCH = f"{PROTOCOL}_budget", f"{PROTOCOL}_transfer", f"{PROTOCOL}_search"
 """Views of one attack beside its headline rows. ``budget``: AUROC and lowest score after so many evaluations (the
 ``set``). ``transfer``: AUROC of a detector on the images found against another one (the ``set``). ``search``: how the
@@ -167,8 +167,8 @@ class Attack(Run):
 
     Parameters
     ----------
-    result : every number as measurements (protocols ``adversarial``, ``adversarial_budget``, ``adversarial_transfer``
-        and ``adversarial_search``), and the scores they were computed from: rows of unit ``clean`` hold the source
+    result : every number as measurements (protocols ``attack``, ``attack_budget``, ``attack_transfer``
+        and ``attack_search``), and the scores they were computed from: rows of unit ``clean`` hold the source
         images, rows of another unit the worst that the variation of that name found against each column's detector.
     searches : what each search found, detector by detector.
     landscape : of one outlier under one detector, to look at; None unless it was asked for.

@@ -34,7 +34,7 @@ HEADLINE = "auroc"
 
 _KEY = ["kind", "repetition", "fold", "training", "pair", "detector", "metric", *DRAWS]
 FILE = "crossval.parquet"
-PROTOCOL = "cross_validation"
+PROTOCOL = "crossval"
 _WHAT = "cross-validation table"
 
 
