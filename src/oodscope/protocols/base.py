@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, final
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from oodscope.base.errors import DataError
@@ -84,6 +86,13 @@ class Protocol(ABC):
     def prepare(self, benchmark: Benchmark, seed: int) -> Benchmark:
         """The benchmark as the protocol wants it scored, such as with training images divided."""
         return benchmark
+
+    def training_rows(self, labels: NDArray[np.int64], seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """Of ``id_train``, the rows that :meth:`prepare` fits on and those that it scores; None where it scores none.
+
+        Whoever verifies scores by activations alone draws the rows again.
+        """
+        return None
 
     def notes(self, scores: ScoreTable) -> list[str]:
         """What a reader of the record should know of how it was applied."""

@@ -26,7 +26,7 @@ def compare(
     *,
     detectors: Sequence[str] | None = None,
     protocol: str | None = None,
-    metric: str = "auroc",
+    metric: str | None = None,
     level: float = 0.95,
 ) -> Comparisons:
     """Which detectors differ by more than noise, and what difference these images could show at all.
@@ -39,6 +39,7 @@ def compare(
     ----------
     detectors : which; all (or all that both have) by default.
     protocol : whose negatives and groups count; the first one of the run that ranks, by default.
+    metric : what is compared; the first headline metric of the protocol by default.
 
     Examples
     --------
@@ -46,11 +47,12 @@ def compare(
     >>> (row.first, row.second, row.set, row.method)
     ('msp', 'knn', 'mean', 'delong-paired')
     """
-    measure = METRICS[metric]
+    measure = None if metric is None else METRICS[metric]
     name = protocol or next((each for each in first.record.protocols if PROTOCOLS.get(each).negatives), "standard")
     ranking = stored_protocol(first.scores, name)
     if not ranking.negatives:
         raise DataError(f"protocol {name!r} does not rank images, so its numbers cannot be compared pair by pair")
+    measure = measure or METRICS[ranking.headline[0]]
     if second is None:
         scores, chosen = first.scores, _chosen(detectors, first.scores.detectors)
         pairs = list(combinations(chosen, 2))
@@ -63,7 +65,7 @@ def compare(
     if not separations[pairs[0][0]].groups:
         raise DataError("there is no near or far set to compare on")
     test = _test(separations, measure, first.scores.context.seed or 0, level)
-    return Comparisons(_rows(separations, pairs, test, {"protocol": name, "metric": metric}))
+    return Comparisons(_rows(separations, pairs, test, {"protocol": name, "metric": measure.name}))
 
 
 def _rows(
