@@ -1,4 +1,4 @@
-"""What a dual cross-validation hands back, put together from its finished draws."""
+"""What a cross-validation hands back, put together from its finished draws."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
