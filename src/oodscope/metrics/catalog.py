@@ -263,7 +263,7 @@ ATTACK: tuple[Metric, ...] = (
         "min_rank",
         "MinRank",
         True,
-        "ID test images that look more in-distribution than the most in-looking outlier, mean over equal runs",
+        "ID test images that look more in-distribution than the most ID-like outlier, mean over equal runs",
         "count",
     ),
     Metric(
@@ -290,6 +290,9 @@ ATTACK: tuple[Metric, ...] = (
 """What an attack measures beside AUROC."""
 
 ACCURACY = Metric("accuracy", "Accuracy", True, "share of ID images that the classifier gets right")
+FALSE_ALARMS = Metric(
+    "false_alarms", "False alarms", False, "share of ID images above the threshold of a deployed detector"
+)
 
 
 def _error(bins: Reliability) -> FloatArray:
@@ -326,7 +329,10 @@ CALIBRATION: tuple[Metric, ...] = (
 METRICS: Collection[Metric] = Collection(
     "metric",
     "metrics",
-    {metric.name: metric for metric in (*RANKING, *_CROSSVAL_ALONE, *REJECTION, *ATTACK, ACCURACY, *CALIBRATION)},
+    {
+        metric.name: metric
+        for metric in (*RANKING, *_CROSSVAL_ALONE, *REJECTION, *ATTACK, ACCURACY, FALSE_ALARMS, *CALIBRATION)
+    },
     check=lambda value: isinstance(value, Metric),
     expected="an oodscope.Metric",
     named=lambda metric: metric.name,

@@ -1,4 +1,4 @@
-"""How well scores tell negatives from each OOD set: the arithmetic that protocols share."""
+"""How well scores separate negatives from each OOD set: the arithmetic that protocols share."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -38,7 +38,7 @@ class Separation:
     Parameters
     ----------
     negative : scores of the images that count as in-distribution.
-    foreign : scores of each OOD set.
+    ood : scores of each OOD set.
     groups : the sets of each group that occurs.
     id_classes : the class of each negative.
     ood_classes : the class of each image of the sets that have classes.
@@ -46,7 +46,7 @@ class Separation:
     """
 
     negative: NDArray[np.float64]
-    foreign: Mapping[str, NDArray[np.float64]]
+    ood: Mapping[str, NDArray[np.float64]]
     groups: Mapping[str, Sequence[str]]
     id_classes: NDArray[np.int64]
     ood_classes: Mapping[str, NDArray[np.int64]]
@@ -57,20 +57,20 @@ class Separation:
         """The placements of the mean AUROC over these sets; those of each set are computed once."""
         for name in names:
             if name not in self._placed:
-                self._placed[name] = place(self.negative, {name: self.foreign[name]})
+                self._placed[name] = place(self.negative, {name: self.ood[name]})
         return together([self._placed[name] for name in names])
 
     def columns(self) -> dict[str, Columns]:
         """Plain columns of the negatives beside each OOD set, for metrics that are weighted functionals."""
         return {
             name: columns_of(self.negative, values, id_correct=self.id_correct, ood_class=self.ood_classes.get(name))
-            for name, values in self.foreign.items()
+            for name, values in self.ood.items()
         }
 
     @property
     def testable(self) -> bool:
         """Whether every sample has the two images without which a paired test has no noise to go by."""
-        return min(self.negative.size, *(values.size for values in self.foreign.values())) > 1
+        return min(self.negative.size, *(values.size for values in self.ood.values())) > 1
 
 
 def separate(scores: ScoreTable, negatives: Sequence[str], groups: Groups = GROUPS) -> dict[str, Separation]:
@@ -86,20 +86,20 @@ def separate(scores: ScoreTable, negatives: Sequence[str], groups: Groups = GROU
     known = np.concatenate(list(rows.values()))
     members = {group: [name for role in roles for name in scores.sets(role)] for group, roles in groups.items()}
     members = {group: names for group, names in members.items() if names}
-    foreign = {
+    ood_rows = {
         name: np.flatnonzero(((frame["set"] == name) & (frame["role"] == role)).to_numpy())
         for roles in groups.values()
         for role in roles
         for name in scores.sets(role)
     }
     own = frame["own_class"].to_numpy()
-    classes = {name: own[chosen] for name, chosen in foreign.items() if (own[chosen] >= 0).all()}
+    classes = {name: own[rows] for name, rows in ood_rows.items() if (own[rows] >= 0).all()}
     labels = frame["label"].to_numpy()[known]
     correct = scores.correct()[known]
     columns = {detector: frame[detector].to_numpy() for detector in scores.detectors}
     return {
         detector: Separation(
-            column[known], {name: column[chosen] for name, chosen in foreign.items()}, members, labels, classes, correct
+            column[known], {name: column[rows] for name, rows in ood_rows.items()}, members, labels, classes, correct
         )
         for detector, column in columns.items()
     }
@@ -228,7 +228,7 @@ def resample(
     weighed = [metric for metric in metrics if metric.sample is not Walk]
     found = {detector: Bootstrap({}, {}) for detector in separations}
     if walked:
-        samples = {detector: (each.negative, each.foreign) for detector, each in separations.items()}
+        samples = {detector: (each.negative, each.ood) for detector, each in separations.items()}
         found = bootstrap_each(samples, seed=seed, metrics=walked, replicates=replicates)
     if weighed:
         columns = {detector: each.columns() for detector, each in separations.items()}
@@ -275,7 +275,7 @@ def _detector_rows(
     metrics: Sequence[Metric],
     intervals: Intervals,
 ) -> Iterator[Measurement]:
-    rankings = {name: Ranking(separation.negative, values) for name, values in separation.foreign.items()}
+    rankings = {name: Ranking(separation.negative, values) for name, values in separation.ood.items()}
     for group, names in separation.groups.items():
         shown = {**shared, "group": group, "n_id": separation.negative.size}
         for metric in (each.name for each in metrics):
