@@ -1,7 +1,7 @@
 """One pass over images: logits, features, and the columns that probes ask for."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from oodscope.activations.feeding import cut, feed
-from oodscope.activations.probes.probe import Passes, Probe, Tap
+from oodscope.activations.probes.probe import RECORDED, Passes, Probe, Tap
 from oodscope.data.imageset import ImageSet
 from oodscope.models.classifier.classifier import Classifier
-from oodscope.models.classifier.network import evaluating
+from oodscope.models.classifier.network import at_precision, evaluating
 
 Rows = NDArray[np.int64]
 
@@ -39,18 +39,21 @@ class Ask:
         """Forward passes per image: the plain one, if nothing else serves it, and those that probes name."""
         extra = frozenset[str]().union(*(probe.forwards for probe in self.probes))
         watched = any(isinstance(probe, Tap) for probe in self.probes)
-        return (self.plain or watched) + len(extra)
+        return ((self.plain or watched) and RECORDED not in extra) + len(extra)
 
 
 def run_network(
     classifier: Classifier, images: ImageSet, asks: Sequence[Ask], batch_size: int
-) -> Iterator[dict[str, NDArray[np.float32]]]:
+) -> Generator[dict[str, NDArray[np.float32]], None, None]:
     """The columns of each block in turn, from one stream of batches; no batch holds images of two blocks.
 
     On CUDA the results of a block travel back while the network works on the next.
     """
     cuts = [cut(ask.rows, batch_size) for ask in asks]
     stream = feed(classifier, images, [batch for batches in cuts for batch in batches])
+    if classifier.device.type == "cuda":
+        # batches come channels last; weights that lie otherwise would be moved at every pass
+        classifier.model.to(memory_format=torch.channels_last)
     with closing(stream), evaluating(classifier.model):
         waiting: deque[list[_Host]] = deque()
         behind = classifier.device.type == "cuda"
@@ -70,7 +73,7 @@ class _Host:
         self.columns = {name: values.to("cpu", non_blocking=True) for name, values in columns.items()}
         self.event = None
         if any(values.is_cuda for values in columns.values()):
-            self.event = torch.cuda.Event()
+            self.event = torch.cuda.Event()  # type: ignore[no-untyped-call]
             self.event.record()
 
     def arrived(self) -> dict[str, Tensor]:
@@ -89,6 +92,8 @@ def batch_columns(
 ) -> dict[str, Tensor]:
     """The columns of one prepared batch, on the classifier's device.
 
+    Where a probe records a pass for its gradients, that pass is the plain one too.
+
     Parameters
     ----------
     plain : whether ``logits`` and ``features`` are wanted; if not, only the probes' columns are there.
@@ -96,20 +101,36 @@ def batch_columns(
         probes find in passes of their own is never recorded.
     """
     taps = [probe for probe in probes if isinstance(probe, Tap)]
-    found = _plain_pass(classifier, batch, taps, grad) if plain or taps else {}
-    if not plain:
-        found = {tap.column: found[tap.column] for tap in taps}
+    others = [probe for probe in probes if not isinstance(probe, Tap)]
     passes = Passes(classifier, batch)
-    # probes take gradients even where the caller records none
-    with torch.enable_grad():
-        return found | {probe.column: probe(passes).detach() for probe in probes if probe not in taps}
+    with at_precision(classifier.device, classifier.precision):
+        found: dict[str, Tensor] = {}
+        if plain or taps:
+            shared = not grad and _recorded(others)
+            found = _plain_pass(classifier, batch, taps, grad, passes if shared else None)
+        if not plain:
+            found = {tap.column: found[tap.column] for tap in taps}
+        # probes take gradients even where the caller records none
+        with torch.enable_grad():
+            return found | {probe.column: probe(passes).detach() for probe in others}
 
 
-def _plain_pass(classifier: Classifier, batch: Tensor, taps: Sequence[Tap], grad: bool) -> dict[str, Tensor]:
+def _recorded(probes: Iterable[Probe]) -> bool:
+    """Whether some probe makes the recorded pass, whose outputs are then those of the plain one."""
+    return any(RECORDED in probe.forwards for probe in probes)
+
+
+def _plain_pass(
+    classifier: Classifier, batch: Tensor, taps: Sequence[Tap], grad: bool, passes: Passes | None
+) -> dict[str, Tensor]:
     with ExitStack() as stack:
         shown = {tap.column: stack.enter_context(tap.watching(classifier)) for tap in taps}
-        outputs = classifier.forward(batch, grad=grad)
+        if passes is None:
+            outputs = classifier.forward(batch, grad=grad)
+        else:
+            _, outputs = passes.recorded
         found = {"logits": outputs.logits}
         if outputs.features is not None:
             found["features"] = outputs.features
-        return found | {column: show() for column, show in shown.items()}
+        found |= {column: show() for column, show in shown.items()}
+        return found if grad else {name: values.detach() for name, values in found.items()}

@@ -29,7 +29,7 @@ START_SECONDS = 1.5
 _log = logging.getLogger(__name__)
 
 
-def feed(classifier: Classifier, images: ImageSet, batches: Sequence[Rows]) -> Iterator[Tensor]:
+def feed(classifier: Classifier, images: ImageSet, batches: Sequence[Rows]) -> Generator[Tensor, None, None]:
     """Batches of some rows of a set, prepared and on the classifier's device, while the network works on others.
 
     Who decodes is measured on the first images: one thread, several, or processes that write into shared memory; the

@@ -88,7 +88,7 @@ class Lane(ABC):
         if self.device.type != "cuda":
             return crops.to(self.device)
         moved = crops.to(self.device, non_blocking=True)
-        self._copied[slot] = torch.cuda.Event()
+        self._copied[slot] = torch.cuda.Event()  # type: ignore[no-untyped-call]
         self._copied[slot].record()
         return moved
 
@@ -193,10 +193,11 @@ class ProcessLane(Lane):
         for event in self._copied.values():
             event.synchronize()
         if self._pinned:
-            torch.cuda.cudart().cudaHostUnregister(self._ring.data_ptr())
+            torch.cuda.cudart().cudaHostUnregister(self._ring.data_ptr())  # type: ignore[no-untyped-call]
         self.workers.release(self.start_byte, self.slots * self.bytes)
 
 
 def _register(ring: Tensor) -> bool:
     """Pin shared memory, so that CUDA copies from it while the processor does other things; whether it could be."""
-    return int(torch.cuda.cudart().cudaHostRegister(ring.data_ptr(), ring.numel(), 0)) == 0
+    status = torch.cuda.cudart().cudaHostRegister(ring.data_ptr(), ring.numel(), 0)  # type: ignore[no-untyped-call]
+    return int(status) == 0

@@ -22,6 +22,7 @@ from oodscope.models.classifier.noise import noise_images
 from oodscope.models.classifier.sealed import SealedFile
 from oodscope.models.classifier.storable import as_preprocess
 from oodscope.models.zoo.origin import ModelOrigin
+from oodscope.training.network import TrainedOrigin
 
 FORMAT = 1
 _FILE = SealedFile(
@@ -49,7 +50,7 @@ class ClassifierRecord(StrictModel):
     """
 
     name: str
-    origin: ModelOrigin | None
+    origin: TrainedOrigin | ModelOrigin | None
     fingerprint: str
     head: str | None
     transform: Preprocess | None

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from oodscope.base.registry import Collection
 from oodscope.metrics.calibration.calibration import Reliability
 from oodscope.metrics.metric import Columns, Metric
+from oodscope.metrics.ranking.readings import FprAtTpr, PrecisionArea, RocArea, TprAtFpr
 from oodscope.metrics.ranking.walk import Positive, Walk, weighted_walk
 from oodscope.metrics.rejection.rejection import Decisions
 from oodscope.metrics.rejection.selective import SELECTIVE, Acceptance, weighted_acceptance
@@ -31,32 +32,18 @@ def _ranking(
     return Metric(name, label, higher, description, positive=positive, sample=Walk, of=of, value=value)
 
 
-def _fpr95(walk: Walk) -> FloatArray:
-    return walk.fpr_at_tpr(0.95)
-
-
-def _tpr5(walk: Walk) -> FloatArray:
-    return walk.tpr_at_fpr(0.05)
-
-
 def _interpolated_tpr5(walk: Walk) -> FloatArray:
     return walk.interpolated_tpr_at_fpr(0.05)
 
 
-def _aupr_50(walk: Walk) -> FloatArray:
-    return walk.average_precision_at(0.5)
-
-
-def _aupr_10(walk: Walk) -> FloatArray:
-    return walk.average_precision_at(0.1)
-
+_FPR95, _TPR5, _AUPR_50 = FprAtTpr(0.95), TprAtFpr(0.05), PrecisionArea(0.5)
 
 AUROC = _ranking(
     "auroc",
     "AUROC",
     True,
     "ood",
-    Walk.auroc,
+    RocArea(),
     "probability that an OOD image scores above an ID image, ties counting half",
 )
 AUPR_IN = _ranking(
@@ -64,7 +51,7 @@ AUPR_IN = _ranking(
     "AUPR (ID positive)",
     True,
     "id",
-    Walk.average_precision,
+    PrecisionArea(),
     "average precision with ID as the positive class",
 )
 AUPR_OUT = _ranking(
@@ -72,7 +59,7 @@ AUPR_OUT = _ranking(
     "AUPR (OOD positive)",
     True,
     "ood",
-    Walk.average_precision,
+    PrecisionArea(),
     "average precision with OOD as the positive class",
 )
 FPR95_OOD_POSITIVE = _ranking(
@@ -80,7 +67,7 @@ FPR95_OOD_POSITIVE = _ranking(
     "FPR95 (OOD positive)",
     False,
     "ood",
-    _fpr95,
+    _FPR95,
     "share of ID flagged when 95 % of OOD is caught (OpenOOD)",
 )
 FPR95_ID_POSITIVE = _ranking(
@@ -88,7 +75,7 @@ FPR95_ID_POSITIVE = _ranking(
     "FPR95 (ID positive)",
     False,
     "id",
-    _fpr95,
+    _FPR95,
     "share of OOD kept when 95 % of ID is kept (most papers)",
 )
 
@@ -101,7 +88,7 @@ RANKING: tuple[Metric, ...] = (
         "AUPR (ID positive) at 50 % ID",
         True,
         "id",
-        _aupr_50,
+        _AUPR_50,
         "average precision with ID as the positive class, as if half of the images were ID",
     ),
     _ranking(
@@ -109,7 +96,7 @@ RANKING: tuple[Metric, ...] = (
         "AUPR (OOD positive) at 50 % OOD",
         True,
         "ood",
-        _aupr_50,
+        _AUPR_50,
         "average precision with OOD as the positive class, as if half of the images were OOD",
     ),
     _ranking(
@@ -117,7 +104,7 @@ RANKING: tuple[Metric, ...] = (
         "AUPR (OOD positive) at 10 % OOD",
         True,
         "ood",
-        _aupr_10,
+        PrecisionArea(0.1),
         "average precision with OOD as the positive class, as if a tenth of the images were OOD",
     ),
     FPR95_OOD_POSITIVE,
@@ -127,7 +114,7 @@ RANKING: tuple[Metric, ...] = (
         "TPR at 5 % FPR (OOD positive)",
         True,
         "ood",
-        _tpr5,
+        _TPR5,
         "share of OOD caught when at most 5 % of ID is flagged",
     ),
     _ranking(
@@ -135,7 +122,7 @@ RANKING: tuple[Metric, ...] = (
         "TPR at 5 % FPR (ID positive)",
         True,
         "id",
-        _tpr5,
+        _TPR5,
         "share of ID kept when at most 5 % of OOD is kept",
     ),
 )
@@ -257,7 +244,7 @@ REJECTION: tuple[Metric, ...] = (
         "probability that an OOD image scores above a correctly classified ID image",
         positive="ood",
         sample=Walk,
-        of=Walk.auroc,
+        of=RocArea(),
     ),
     Metric(
         "fpr95_id_positive_correct_id",
@@ -266,7 +253,7 @@ REJECTION: tuple[Metric, ...] = (
         "share of OOD images kept when 95 % of correct ID is kept",
         positive="id",
         sample=Walk,
-        of=_fpr95,
+        of=_FPR95,
     ),
 )
 """What keeping and rejecting images is measured by."""
@@ -276,7 +263,7 @@ ATTACK: tuple[Metric, ...] = (
         "min_rank",
         "MinRank",
         True,
-        "ID test images that look more in-distribution than the most in-looking outlier, mean over equal runs",
+        "ID test images that look more in-distribution than the most ID-like outlier, mean over equal runs",
         "count",
     ),
     Metric(
@@ -303,6 +290,9 @@ ATTACK: tuple[Metric, ...] = (
 """What an attack measures beside AUROC."""
 
 ACCURACY = Metric("accuracy", "Accuracy", True, "share of ID images that the classifier gets right")
+FALSE_ALARMS = Metric(
+    "false_alarms", "False alarms", False, "share of ID images above the threshold of a deployed detector"
+)
 
 
 def _error(bins: Reliability) -> FloatArray:
@@ -339,7 +329,10 @@ CALIBRATION: tuple[Metric, ...] = (
 METRICS: Collection[Metric] = Collection(
     "metric",
     "metrics",
-    {metric.name: metric for metric in (*RANKING, *_CROSSVAL_ALONE, *REJECTION, *ATTACK, ACCURACY, *CALIBRATION)},
+    {
+        metric.name: metric
+        for metric in (*RANKING, *_CROSSVAL_ALONE, *REJECTION, *ATTACK, ACCURACY, FALSE_ALARMS, *CALIBRATION)
+    },
     check=lambda value: isinstance(value, Metric),
     expected="an oodscope.Metric",
     named=lambda metric: metric.name,

@@ -22,9 +22,6 @@ from oodscope.models.classifier.classifier import Classifier
 SCHEMA = 1
 """Raised whenever what a stored column means changes."""
 
-PRECISION = "float32"
-"""Of the forward pass and of what is stored."""
-
 BLOCK = 1024
 """Images per unit of work: what a kill can cost, and a fixed grid so that a resumed run repeats whole units."""
 
@@ -123,7 +120,9 @@ class ActivationStore:
 
 
 def _address(classifier: Classifier, images: ImageSet) -> str:
-    key = fingerprint([SCHEMA, PRECISION, classifier.fingerprint, classifier.transform_key, images.source.key])
+    key = fingerprint(
+        [SCHEMA, classifier.precision, classifier.fingerprint, classifier.transform_key, images.source.key]
+    )
     return f"{key[:2]}/{key[2:40]}"
 
 

@@ -190,7 +190,7 @@ def _check_same(entry: Entry, published: PublishedActivations) -> None:
     if manifest.weights_hash != entry.model.weights_hash:
         raise DataError("the entry is of another network than the activations (weights hash differs)")
     if entry.attack is not None:
-        raise DataError("an adversarial entry cannot be run again on activations: its search made its own images")
+        raise DataError("an entry of an attack cannot be run again on activations: its search made its own images")
 
 
 Rows = tuple[NDArray[np.int64], NDArray[np.int64]]

@@ -2,7 +2,7 @@ r"""Human-centric evaluation: keep what the classifier gets right, reject what i
 
 Zhu et al., "Rethinking Out-of-Distribution Detection From a Human-Centric Perspective" (arXiv 2211.16778), and the
 selective prediction that it joins. A threshold keeps 95 or 99 % of a threshold sample; at it, the detection error rate
-counts wrong decisions, on foreign images (label shift) as on images of known classes, clean or corrupted (input shift).
+counts wrong decisions, on OOD images (label shift) as on images of known classes, clean or corrupted (input shift).
 
 The paper takes the threshold from correctly classified training images (``train_correct``), which compares detectors
 at different operating points, because networks fit their training images and detectors show it differently. The

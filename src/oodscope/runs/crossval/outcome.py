@@ -7,7 +7,6 @@ from typing import Any
 
 import pandas as pd
 
-from oodscope.activations.store.store import PRECISION
 from oodscope.base.errors import DataError
 from oodscope.base.hashing import fingerprint
 from oodscope.detectors.base import Detector, parameters_json
@@ -71,7 +70,7 @@ def record_of(
         transform=str(trainer.describe()["transform"]),
         head=str(trainer.describe()["recipe"]),
         seed=plan.seed,
-        precision=PRECISION,
+        precision="float32" if network is None else network.precision,
         device=str(trainer.device),
         environment=environment(),
         protocols=[PROTOCOL],

@@ -28,7 +28,7 @@ class CrossValidated(Protocol):
     extra_metrics : names of further metrics of the catalogue, such as one that was registered after the study.
     """
 
-    name, title = "cross_validation", "Cross-validation"
+    name, title = "crossval", "Cross-validation"
     summary = "Train on some classes, evaluate on others, over folds of both."
     position = 4
     metrics, headline = CROSSVAL, ("auroc",)

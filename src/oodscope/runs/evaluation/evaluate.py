@@ -48,7 +48,7 @@ def evaluate(
     batch_size : images per forward pass; the numbers do not depend on it beyond rounding.
     seed : of the bootstrap.
     recipe : how the model was trained, for the record.
-    progress : who is told how far the work has come; ``oodscope.ConsoleProgress()`` shows bars.
+    progress : receives how far the work has come; ``oodscope.ConsoleProgress()`` shows bars.
 
     Examples
     --------

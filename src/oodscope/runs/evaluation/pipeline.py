@@ -12,6 +12,7 @@ from oodscope.data.benchmark import Benchmark
 from oodscope.detectors.base import Detector, Needs
 from oodscope.detectors.registry import DETECTORS, create_detector
 from oodscope.execution.progress import SILENT, Progress
+from oodscope.execution.workers import worker_session
 from oodscope.metrics.metric import Tuning
 from oodscope.protocols.base import Protocol
 from oodscope.results.measurement import Measurements
@@ -33,6 +34,7 @@ def check_tuning(tune: str) -> None:
         raise UnknownNameError("tuning track", str(tune), get_args(Tuning), f"Known: {', '.join(get_args(Tuning))}")
 
 
+@worker_session()
 def evaluate_extraction(
     extraction: Extraction,
     benchmark: Benchmark,
