@@ -75,7 +75,8 @@ def _names(given: Any) -> Iterable[str]:
     if not isinstance(given, list | tuple):
         return
     for entry in given:
-        yield from [entry] if isinstance(entry, str) else [str(name) for name in entry] if entry else []
+        # whatever else stands there is refused by the job itself, with its key
+        yield from [entry] if isinstance(entry, str) else map(str, entry) if isinstance(entry, Mapping) else []
 
 
 def _recipes(given: Any) -> Iterable[str]:

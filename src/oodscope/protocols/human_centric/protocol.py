@@ -25,6 +25,7 @@ from oodscope.data.imageset import UNLABELLED
 from oodscope.document.figure import Figure, Position
 from oodscope.metrics.catalog import AUROC as RANKED
 from oodscope.metrics.catalog import FPR95_ID_POSITIVE, REJECTION
+from oodscope.metrics.interval import REPLICATES
 from oodscope.metrics.metric import MEAN
 from oodscope.protocols.base import Protocol
 from oodscope.protocols.human_centric.figures import der_curves, risk_coverage
@@ -129,7 +130,8 @@ class HumanCentric(Protocol):
         for detector, shared in contexts.items():
             rows += rejection_rows(scores, detector, sets, shared, prices)
             rows += conventional_rows(scores, detector, sets, shared)
-        for detector, found in selective_estimates(scores, sets, scores.context.seed or 0).items():
+        replicates = REPLICATES[scores.context.intervals]
+        for detector, found in selective_estimates(scores, sets, scores.context.seed or 0, replicates).items():
             for metric, estimates in found.items():
                 rows += estimate_rows(contexts[detector], metric, sets, estimates)
         return measure_accuracy(scores, self.name, ("id_test", "csid")) + Measurements(rows)

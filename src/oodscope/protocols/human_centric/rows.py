@@ -26,7 +26,7 @@ Prices = Mapping[str, float]
 
 
 def selective_estimates(
-    scores: ScoreTable, sets: Sequence[LabelledSet], seed: int
+    scores: ScoreTable, sets: Sequence[LabelledSet], seed: int, replicates: int
 ) -> dict[str, dict[str, dict[str, Estimate]]]:
     """By detector, metric and set. The population of an OOD set is ``id_test`` and the set: alone it would hold
     failures only, and there would be nothing to order. The population of any other set is the set itself.
@@ -34,30 +34,30 @@ def selective_estimates(
     Each set's draws are made once for all detectors; ``id_test`` keeps one draw for all the populations it is part of.
     """
     (known,) = (each for each in sets if each.role == "id_test")
-    known_counts = draw_counts(resamples(len(known), seed=seed), len(known), REPLICATES)
+    known_counts = draw_counts(resamples(len(known), seed=seed), len(known), replicates)
     found: dict[str, dict[str, dict[str, Estimate]]] = {
         detector: {metric: {} for metric in SELECTIVE} for detector in scores.detectors
     }
     for each in sets:
         parts = [known, each] if each.is_ood else [each]
-        counts = np.hstack([_counts(part, known, known_counts, seed) for part in parts])
+        counts = np.hstack([_counts(part, known, known_counts, seed, replicates) for part in parts])
         rows = np.concatenate([part.rows for part in parts])
         correct = np.concatenate([part.correct for part in parts])
         n_ood = len(each) if each.is_ood else 0
         for detector in scores.detectors:
             selection = Selection(scores.scores(detector)[rows], correct)
-            points, replicates = selection.points(), selection.replicates(counts)
+            points, drawn = selection.points(), selection.replicates(counts)
             for metric in SELECTIVE:
-                found[detector][metric][each.name] = Estimate(
-                    points[metric], replicates[metric], len(rows) - n_ood, n_ood
-                )
+                found[detector][metric][each.name] = Estimate(points[metric], drawn[metric], len(rows) - n_ood, n_ood)
     return found
 
 
-def _counts(part: LabelledSet, known: LabelledSet, known_counts: NDArray[np.uint8], seed: int) -> NDArray[np.uint8]:
+def _counts(
+    part: LabelledSet, known: LabelledSet, known_counts: NDArray[np.uint8], seed: int, replicates: int
+) -> NDArray[np.uint8]:
     if part is known:
         return known_counts
-    return draw_counts(resamples(len(part), seed=seed, ood_set=part.name), len(part), REPLICATES)
+    return draw_counts(resamples(len(part), seed=seed, ood_set=part.name), len(part), replicates)
 
 
 TPR = 0.95

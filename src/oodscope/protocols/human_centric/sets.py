@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodscope.data.benchmark import Role
-from oodscope.metrics.interval import Interval
+from oodscope.metrics.interval import NO_INTERVAL, Interval
 from oodscope.metrics.metric import MEAN
 from oodscope.metrics.resampling.bootstrap import percentile_interval
 from oodscope.results.measurement import Measurement
@@ -123,7 +123,8 @@ def _row(
     interval: Interval | None,
 ) -> Measurement:
     if interval is None:
-        interval = percentile_interval(np.mean([each.replicates for each in found], axis=0), LEVEL)
+        replicates = np.mean([each.replicates for each in found], axis=0)
+        interval = percentile_interval(replicates, LEVEL) if replicates.size else NO_INTERVAL
     return Measurement(
         **shared,
         metric=metric,

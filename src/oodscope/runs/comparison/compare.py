@@ -10,8 +10,9 @@ from oodscope.metrics.catalog import AUROC, METRICS
 from oodscope.metrics.comparison.multiplicity import holm
 from oodscope.metrics.comparison.paired import PairedTest, paired_bootstrap, paired_delong
 from oodscope.metrics.metric import MEAN, Metric
-from oodscope.protocols.ranking import Separation, resample, separate
+from oodscope.protocols.ranking import resample
 from oodscope.protocols.registry import PROTOCOLS, stored_protocol
+from oodscope.protocols.separation import Separation, separate
 from oodscope.results.scoretable import ScoreTable
 from oodscope.runs.comparison.comparison import Comparison, Comparisons
 from oodscope.runs.evaluation.run import Result
