@@ -209,7 +209,7 @@ class Figure:
 
 
 def figure_name(*words: str) -> str:
-    """A name for a figure about these words; what letters cannot say is told apart by a hash."""
+    """A name for a figure about these words; what letters cannot say is distinguished by a hash."""
     readable = "-".join(part for word in words for part in re.findall(r"[a-z0-9]+", word.lower()))
     if readable == "-".join(words):
         return readable
