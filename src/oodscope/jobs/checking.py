@@ -13,6 +13,7 @@ from typing import Any, get_args
 from oodscope.base.catalog import catalog, plugins
 from oodscope.base.config import parse
 from oodscope.base.errors import OodscopeError, StorageError, UnknownNameError
+from oodscope.base.own_code import PREFIX, find_own
 from oodscope.jobs.sets import CalibrationSets, OwnSets
 from oodscope.metrics.metric import Tuning
 
@@ -87,7 +88,9 @@ def _check_detectors(names: Iterable[str]) -> None:
     loaded = sys.modules.get("oodscope.detectors.registry")
     known = loaded.DETECTORS.names() if loaded else [*catalog("detectors"), *plugins("detectors")]
     for part in (part.strip() for name in names for part in name.split("+")):
-        if part not in known:
+        if part.startswith(PREFIX):
+            find_own(part, "class")
+        elif part not in known:
             raise UnknownNameError("detector", part, known, "See: oodscope list detectors")
     if any(not name.strip() for name in names):
         raise OodscopeError("an empty name stands among the detectors")
