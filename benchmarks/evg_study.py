@@ -40,7 +40,7 @@ from oodscope.generation.variations.gan import GanVariation
 from oodscope.generation.variations.registry import create_variation
 from oodscope.models.generators.saved import load_generator
 from oodscope.report.page.attack import write_attack
-from oodscope.runs.attack.attacked import Attacked, Frame, aim
+from oodscope.runs.attack.attacked import Attacked, PixelView, aim
 from oodscope.runs.attack.plan import Plan
 from oodscope.runs.attack.run import Attack
 from oodscope.runs.attack.table import attack_table
@@ -78,8 +78,8 @@ class Study:
     timings: list[tuple[str, str, str, int, int, float, float]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.frame = Frame(self.scorers)
-        self.pool = self.frame.first(self.outliers, min(5000, len(self.outliers)))
+        self.view = PixelView(self.scorers)
+        self.pool = self.view.first(self.outliers, min(5000, len(self.outliers)))
 
     def search(self, part: Part, detector: str, variation: str) -> None:
         """One search, timed; a failure is kept and told."""
@@ -113,7 +113,7 @@ class Study:
         bench = self.benchmark
         assert bench.id_val is not None
         file = plan.file_of(detector)
-        return aim(detector, self.scorers[detector], self.frame, bench.id_val, bench.id_test, file)
+        return aim(detector, self.scorers[detector], self.view, bench.id_val, bench.id_test, file)
 
     def complete(self, part: Part) -> tuple[list[str], list[str]]:
         """Detectors and variations of which every pair was searched."""

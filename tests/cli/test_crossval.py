@@ -40,7 +40,7 @@ def test_own_sets_with_frozen_embeddings(oodscope, places):
     assert (places / "out" / "crossval.html").is_file()
     assert "extract" in done.err
     again = oodscope(*command, "--truth", "1", "--output", "out", "--json")
-    assert json.loads(again.out)["run"]["protocols"] == ["cross_validation"]
+    assert json.loads(again.out)["run"]["protocols"] == ["crossval"]
     assert "extract" not in again.err
 
 

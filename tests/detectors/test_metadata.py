@@ -12,13 +12,13 @@ from oodscope.activations.probes.probe import Tap
 from oodscope.activations.probes.taps import MemberLogits
 from oodscope.base.catalog import catalog
 from oodscope.base.errors import DetectorError
-from oodscope.detectors.base import Cost, Needs, Offer
+from oodscope.detectors.base import Capabilities, Cost, Needs
 from oodscope.detectors.registry import DETECTORS, create_detector
 from tests.detectors.cases import each
 from tests.detectors.worlds import activations, world
 
 NAMES = DETECTORS.names()
-EVERYTHING = Offer(
+EVERYTHING = Capabilities(
     head=True, train=True, held_out=True, stages=4, members=3, negatives=2, outputs=("confidence", "rotation")
 )
 
@@ -143,7 +143,7 @@ def test_signed_features(name):
     else:
         with pytest.raises(DetectorError, match=f"{name}: needs features of zero or more"):
             judge()
-    assert (detector.why_not(replace(EVERYTHING, signed=True)) is None) == detector.signed_features_ok
+    assert (detector.unmet_requirement(replace(EVERYTHING, signed=True)) is None) == detector.signed_features_ok
 
 
 @pytest.mark.parametrize(
@@ -159,11 +159,11 @@ def test_signed_features(name):
     ],
 )
 def test_what_is_not_there_is_named_beforehand(lacking, flag):
-    offer = Offer(**{**vars(EVERYTHING), **lacking})
+    capabilities = Capabilities(**{**vars(EVERYTHING), **lacking})
     for name in NAMES:
         detector = create_detector(name)
-        assert detector.why_not(EVERYTHING) is None
-        assert (detector.why_not(offer) is not None) == bool(detector.needs & flag), name
+        assert detector.unmet_requirement(EVERYTHING) is None
+        assert (detector.unmet_requirement(capabilities) is not None) == bool(detector.needs & flag), name
 
 
 @pytest.mark.parametrize("name", each(NAMES))

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from oodscope.base.boundedjson import DEEPEST, read_bounded_json
 from oodscope.base.errors import DataError
 from oodscope.leaderboard.records.board import OVERLAP, Board
-from oodscope.leaderboard.records.boundedjson import DEEPEST, read_bounded_json
 from oodscope.leaderboard.records.entry import Entry
 from oodscope.leaderboard.records.folder import read_entry, write_entry
 from oodscope.leaderboard.records.records import Reported
@@ -213,7 +213,7 @@ class TestRanks:
 
     def test_reported_and_recomputed_rows_come_last_without_a_rank(self):
         found = self.rows(
-            standing("a", 0.99, 0.98, 1.0, "reported"),
+            standing("a", 0.99, 0.98, 1.0, "reported", curated=True),
             standing("b", 0.5, 0.4, 0.6),
             standing("c", 0.8, 0.7, 0.9, "recomputed"),
             standing("d", 0.55, 0.4, 0.6),

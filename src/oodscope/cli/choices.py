@@ -14,6 +14,14 @@ class Tune(StrEnum):
     OOD_VAL = "ood_val"
 
 
+class Intervals(StrEnum):
+    """How much work goes into intervals."""
+
+    FULL = "full"
+    FAST = "fast"
+    NONE = "none"
+
+
 class Backbone(StrEnum):
     """What is trained in each fold of a cross-validation."""
 

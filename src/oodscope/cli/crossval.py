@@ -1,4 +1,4 @@
-"""``oodscope crossval``: dual cross-validation of detectors."""
+"""``oodscope crossval``: cross-validation of detectors."""
 
 from pathlib import Path
 from typing import Annotated, Any

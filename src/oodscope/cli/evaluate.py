@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from oodscope.cli import options
-from oodscope.cli.choices import Tune
+from oodscope.cli.choices import Intervals, Tune
 from oodscope.cli.command import EXECUTION, execute
 from oodscope.cli.options import (
     declared_activations,
@@ -66,6 +66,13 @@ def evaluate(
     batch_size: options.BatchSize = 256,
     device: options.Device = "auto",
     seed: Annotated[int, typer.Option(rich_help_panel=EXECUTION, help="Seed of the bootstrap.")] = 0,
+    intervals: Annotated[
+        Intervals,
+        typer.Option(
+            rich_help_panel=EXECUTION,
+            help="full: analytic, else 1,000 bootstrap replicates; fast: 200 of them; none.",
+        ),
+    ] = Intervals.FULL,
 ) -> None:
     """Evaluate detectors on a network, on arrays or on scores.
 
@@ -79,6 +86,7 @@ def evaluate(
         "protocols": separated(protocols) or ["standard"],
         "tune": tune.value,
         "seed": seed,
+        "intervals": intervals.value,
         "output": str(output),
     }
     if activations or scores is not None:
@@ -108,7 +116,7 @@ def evaluate(
     _show(execute(declared, "evaluate"), as_json)
 
 
-_ALWAYS = ("model_name", "detectors", "protocols", "tune", "seed", "output", "as_json")
+_ALWAYS = ("model_name", "detectors", "protocols", "tune", "seed", "intervals", "output", "as_json")
 _FOR_ARRAYS = {"--activations": ("activations", "classes", "device", *_ALWAYS), "--scores": ("scores", *_ALWAYS)}
 """Options that have a meaning where no image is read."""
 

@@ -20,6 +20,7 @@ def export(
     ] = None,
     model: options.OwnModel = "",
     weights: options.FileWeights = None,
+    allow_download: options.AllowDownload = False,
 ) -> None:
     """Export a fitted detector as an ONNX graph.
 
@@ -36,7 +37,7 @@ def export(
     from oodscope.jobs.opening import open_one
 
     check_writable(onnx.parent)
-    scorer = load_fitted(detector, model, separated(weights), "cpu")
+    scorer = load_fitted(detector, model, separated(weights), "cpu", allow_download=allow_download)
     checked = export_onnx(scorer, onnx, None if images is None else open_one(images, None, SILENT, name="images"))
     for what, off in checked.items():
         typer.echo(f"differs from torch on {what} by {off:.1e} of the largest score (allowed: {TOLERANCE:g})")

@@ -200,6 +200,14 @@ Protocol = Annotated[
         help="Which protocol; the run's first unless given.",
     ),
 ]
+AllowDownload = Annotated[
+    bool,
+    typer.Option(
+        "--allow-download",
+        rich_help_panel=MODEL,
+        help="Download published weights that the file names, if they are not here.",
+    ),
+]
 
 
 def separated(given: str | Sequence[str] | None) -> list[str]:

@@ -15,6 +15,7 @@ def predict(
     images: Annotated[list[Path], typer.Argument(help="Image files, and folders of them.")],
     model: options.OwnModel = "",
     weights: options.FileWeights = None,
+    allow_download: options.AllowDownload = False,
     as_json: Annotated[
         bool, typer.Option("--json", rich_help_panel=options.OUTPUT, help="Print one JSON object per line and image.")
     ] = False,
@@ -35,7 +36,7 @@ def predict(
     from oodscope.cli.verdicts import as_lines, as_table, judge_files
     from oodscope.jobs.fit import load_fitted
 
-    scorer = load_fitted(detector, model, separated(weights), device)
+    scorer = load_fitted(detector, model, separated(weights), device, allow_download=allow_download)
     rows = judge_files(scorer, images, batch_size, progress())
     failed = as_lines(rows, "json" if as_json else "csv") if as_json or as_csv else as_table(rows, scorer)
     if failed:

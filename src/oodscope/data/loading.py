@@ -12,7 +12,7 @@ from oodscope.data.imageset import ImageSet
 from oodscope.data.manifest import GlyphsSpec, Manifest, SetSpec, read_manifest
 from oodscope.data.packaged import BENCHMARKS
 from oodscope.data.public.datasetspec import DatasetSpec
-from oodscope.data.public.root import Shelf, data_root
+from oodscope.data.public.root import DatasetRoot, data_root
 from oodscope.execution.progress import SILENT, Progress
 
 _GROUPS = ("near", "far", "csid")
@@ -47,7 +47,7 @@ def load_benchmark(
     manifest, folder = _find(name)
     scale = None if images_per_class is None else _scale(manifest, images_per_class)
     packaged = manifest.name if folder is None else None
-    shelf = Shelf(data_root(root), lenient=skip_unreadable, benchmark=packaged)
+    datasets = DatasetRoot(data_root(root), lenient=skip_unreadable, benchmark=packaged)
     roles: dict[str, Any] = {}
     notes: list[str] = []
 
@@ -59,14 +59,14 @@ def load_benchmark(
                 raise DataError(f"benchmark {manifest.name!r}: {spec.of} cannot be made by corrupting {spec.of}")
             return spec.derive(label, roles[spec.of])
         if isinstance(spec, DatasetSpec):
-            opened = spec.open_from(shelf, label)
+            opened = spec.open_from(datasets, label)
         else:
             opened = spec.open(label, folder or Path(), progress)
         return usable(opened, skip_unreadable=skip_unreadable)
 
     for role, label, spec in manifest.sets.by_role():
-        if isinstance(spec, DatasetSpec) and spec.optional and spec.absent(shelf):
-            notes.append(f"{role} left out: {spec.dataset} is not under {shelf.root}")
+        if isinstance(spec, DatasetSpec) and spec.optional and spec.absent(datasets):
+            notes.append(f"{role} left out: {spec.dataset} is not under {datasets.root}")
         elif role in _GROUPS:
             roles[role] = (*roles.get(role, ()), open_set(label, spec))
         else:

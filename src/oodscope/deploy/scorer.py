@@ -18,7 +18,7 @@ from oodscope.base.errors import DetectorError
 from oodscope.base.hashing import fingerprint
 from oodscope.data.images.given import Given, GivenImages
 from oodscope.detectors.base import Detector, Needs
-from oodscope.detectors.capabilities import offer_to
+from oodscope.detectors.capabilities import capabilities_of
 from oodscope.detectors.saving import pack
 from oodscope.execution.lookahead import ahead
 from oodscope.execution.progress import SILENT, Progress
@@ -35,7 +35,7 @@ class Prediction(NamedTuple):
     ----------
     class_name, class_index : of the largest logit.
     score : larger = more OOD.
-    p_value : share of images, among the calibration images and this one, that look at least as foreign.
+    p_value : share of images, among the calibration images and this one, that look at least as OOD.
     accepted : whether the score stays at or below the threshold. Both are None without a calibration.
     """
 
@@ -224,6 +224,6 @@ class Scorer:
 
 def check_applies(detector: Detector, classifier: Classifier) -> None:
     """Refuse a detector that this classifier does not allow, in words."""
-    offer = offer_to([detector], classifier, train=True, held_out=True)
-    if reason := detector.why_not(offer):
+    capabilities = capabilities_of([detector], classifier, train=True, held_out=True)
+    if reason := detector.unmet_requirement(capabilities):
         raise DetectorError(f"{detector.id}: {reason}. {classifier.head_reason or ''}".strip())

@@ -22,8 +22,10 @@ from oodscope.detectors.math.numbers import precise
 
 
 @dataclass(frozen=True)
-class Offer:
-    """Known before anything is extracted, so that a detector that cannot run is named at once.
+class Capabilities:
+    """What a classifier and a benchmark provide.
+
+    It is known before anything is extracted, so that a detector that cannot run is named at once.
 
     Parameters
     ----------
@@ -217,34 +219,34 @@ class Detector(Estimator, ABC):
         """Columns that must be extracted for this detector beyond logits and features."""
         return ()
 
-    def why_not(self, offer: Offer) -> str | None:
+    def unmet_requirement(self, capabilities: Capabilities) -> str | None:
         """Why this detector cannot be used with what there is; None if it can."""
         needs = self.needs
-        if not offer.images and (self.probes or needs & _INSIDE):
+        if not capabilities.images and (self.probes or needs & _INSIDE):
             return "needs images and the network, and only activations were given"
-        if Needs.LOGITS in needs and not offer.logits:
+        if Needs.LOGITS in needs and not capabilities.logits:
             return "needs logits, and none were given"
-        if needs & (Needs.FEATURES | Needs.HEAD) and not (offer.head or offer.features):
+        if needs & (Needs.FEATURES | Needs.HEAD) and not (capabilities.head or capabilities.features):
             return "needs the features before a linear head, and none was found"
-        if Needs.FEATURES in needs and offer.features is False:
+        if Needs.FEATURES in needs and capabilities.features is False:
             return "needs features, and none were given"
-        if Needs.HEAD in needs and not offer.head:
+        if Needs.HEAD in needs and not capabilities.head:
             return "needs the weight and bias of a linear head: pass head=(weight, bias)"
-        if offer.signed and not self.signed_features_ok:
+        if capabilities.signed and not self.signed_features_ok:
             return "needs features of zero or more (as after a ReLU), and this network's may be negative"
-        if Needs.MAPS in needs and not offer.stages:
+        if Needs.MAPS in needs and not capabilities.stages:
             return "needs feature maps (channels x height x width), and this network has none"
-        if Needs.MEMBERS in needs and not offer.members:
+        if Needs.MEMBERS in needs and not capabilities.members:
             return "needs several networks that vote: judge an Ensemble"
-        if Needs.NEGATIVES in needs and not offer.negatives:
+        if Needs.NEGATIVES in needs and not capabilities.negatives:
             return "needs negative labels: judge a network that classifies by words (open_clip) and name some"
-        if missing := [name for name in self.outputs if name not in offer.outputs]:
+        if missing := [name for name in self.outputs if name not in capabilities.outputs]:
             return f"needs a network trained to return {missing[0]!r} beside its logits"
-        if Needs.TRAIN in needs and not offer.train:
+        if Needs.TRAIN in needs and not capabilities.train:
             return "needs in-distribution training images (id_train)"
-        if Needs.HELD_OUT in needs and not (offer.train or offer.held_out):
+        if Needs.HELD_OUT in needs and not (capabilities.train or capabilities.held_out):
             return "needs in-distribution images to learn from (id_val or id_train)"
-        if Needs.LABELS in needs and not offer.labels:
+        if Needs.LABELS in needs and not capabilities.labels:
             return "needs the labels of the in-distribution images that it learns from"
         return None
 

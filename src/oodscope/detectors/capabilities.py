@@ -1,32 +1,34 @@
-"""What a classifier has to offer to detectors."""
+"""Capabilities of a classifier: what a detector may require of it."""
 
 from collections.abc import Iterable
 from dataclasses import replace
 
-from oodscope.detectors.base import Detector, Needs, Offer
+from oodscope.detectors.base import Capabilities, Detector, Needs
 from oodscope.models.classifier.classifier import Classifier
 
 _INSIDE = Needs.MAPS | Needs.MEMBERS | Needs.NEGATIVES | Needs.OUTPUTS
 
 
-def offer_to(detectors: Iterable[Detector], classifier: Classifier, *, train: bool, held_out: bool) -> Offer:
+def capabilities_of(
+    detectors: Iterable[Detector], classifier: Classifier, *, train: bool, held_out: bool
+) -> Capabilities:
     """What these detectors may ask for.
 
-    Looking inside a network costs two passes over noise, so that is done only if one of them wants to know.
+    Inspecting a network costs two passes over noise, so that is done only if one of them wants to know.
 
     Parameters
     ----------
     train, held_out : whether there are training images, and others that the network was not trained on.
     """
-    offer = Offer(head=classifier.head is not None, train=train, held_out=held_out)
+    capabilities = Capabilities(head=classifier.head is not None, train=train, held_out=held_out)
     if any(each.needs & _INSIDE or not each.signed_features_ok for each in detectors):
         anatomy = classifier.anatomy
-        offer = replace(
-            offer,
+        capabilities = replace(
+            capabilities,
             signed=anatomy.signed_features,
             stages=len(anatomy.stages),
             members=anatomy.members,
             negatives=anatomy.negatives,
             outputs=anatomy.outputs,
         )
-    return offer
+    return capabilities

@@ -14,7 +14,7 @@ from oodscope.base.errors import DetectorError
 from oodscope.detectors.base import Cost, Detector, Needs
 from oodscope.detectors.estimator import clone
 from oodscope.detectors.logitscore import LogitScore
-from oodscope.detectors.math.numbers import column_by_column, may_look, precise
+from oodscope.detectors.math.numbers import column_by_column, on_host, precise
 from oodscope.detectors.methods.ebo import EBO
 from oodscope.models.classifier.head import Head
 
@@ -66,7 +66,7 @@ def kept(width: int, percentile: float) -> int:
 def top_values(features: Tensor, k: int) -> Tensor:
     """The ``k`` largest values of each row, largest first; all of them where there are fewer."""
     k = min(k, features.shape[1])
-    if not may_look(features):
+    if not on_host(features):
         return features.topk(k, dim=1).values
     # NumPy sorts whole rows with vector instructions: several times faster than torch.topk, and than a partition
     # where many features are zero. It does so without Python's lock, so threads help
@@ -87,7 +87,7 @@ def top_mask(features: Tensor, values: Tensor, k: int) -> Tensor:
     values : at least the ``k + 1`` largest of each row, from ``top_values``.
     """
     threshold = values[:, k - 1 : k]
-    if not may_look(features):
+    if not on_host(features):
         return _crowded_mask(features, threshold, k)
     # numbers, not truth values: products with these are several times faster
     keep = torch.ge(features, threshold, out=torch.empty_like(features))
@@ -151,7 +151,7 @@ class TopShare(Rectifier):
             if product is None:
                 product = self._shape(features, top_mask(features, values, k)) @ head.weight.T
             # the product has the digits of float32 and needs float64 only for its range
-            form = product.dtype if may_look(factor) and factor.amax() < LARGE else factor.dtype
+            form = product.dtype if on_host(factor) and factor.amax() < LARGE else factor.dtype
             yield torch.addcmul(head.bias.to(form), product.to(form), factor.to(form))
 
     def score_grid(

@@ -1,4 +1,4 @@
-"""Progress for people: bars in a terminal, one line per stage elsewhere."""
+"""Progress bars: bars in a terminal, one line per stage elsewhere."""
 
 import re
 import sys

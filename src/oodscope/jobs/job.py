@@ -9,8 +9,9 @@ from oodscope.base.config import read_yaml
 from oodscope.base.errors import OodscopeError
 from oodscope.detectors.base import Detector
 from oodscope.execution.progress import Progress
-from oodscope.jobs.storing import save_result, told_to_store
+from oodscope.jobs.storing import reporting_to_store, save_result
 from oodscope.jobs.task import Detectors, Task, make_detectors
+from oodscope.metrics.interval import Intervals
 from oodscope.metrics.metric import Tuning
 from oodscope.protocols.registry import read_protocols
 from oodscope.runs.evaluation.evaluate import evaluate
@@ -23,6 +24,7 @@ class Job(Task):
     detectors: Detectors = "all"
     protocols: list[str | dict[str, dict[str, Any] | None]] = ["standard"]
     tune: Tuning = "default"
+    intervals: Intervals = "full"
     as_seeds: bool = False
 
     def check(self) -> None:
@@ -54,7 +56,7 @@ def execute(job: Job, progress: Progress, labels: Mapping[str, Any] | None = Non
     labels : what a study says of the model, kept in the record.
     """
     job.check()
-    with told_to_store(job.output, f"evaluate {job.subject}", progress) as sink:
+    with reporting_to_store(job.output, f"evaluate {job.subject}", progress) as sink:
         result = _evaluated(job, make_detectors(job.detectors), sink)
     result = replace(result, record=result.record.model_copy(update={"labels": dict(labels or {})}))
     return result, save_result(result, job.output)
@@ -71,6 +73,7 @@ def _evaluated(job: Job, detectors: str | list[Detector], progress: Progress) ->
         tune=job.tune,
         batch_size=job.batch_size,
         seed=job.seed,
+        intervals=job.intervals,
         recipe=built.recipe,
         progress=progress,
     )

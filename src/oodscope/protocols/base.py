@@ -111,7 +111,10 @@ class Protocol(ABC):
     @final
     def measurements(self, scores: ScoreTable) -> Measurements:
         """Every number, each with what is known of images that the network had met before."""
-        return _flag_exposure(self, self.measure(scores), scores)
+        measured = self.measure(scores)
+        if scores.context.intervals == "none":
+            measured = Measurements(replace(row, **_NO_INTERVAL) for row in measured)
+        return _flag_exposure(self, measured, scores)
 
     @property
     @final
@@ -122,6 +125,13 @@ class Protocol(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in self.options.items())})"
+
+
+_NO_INTERVAL: dict[str, Any] = {
+    **dict.fromkeys(("low", "high", "level", "class_low", "class_high", "rank_low", "rank_high")),
+    "interval": "none",
+}
+"""What a row says where no intervals were asked for."""
 
 
 def _flag_exposure(protocol: Protocol, measurements: Measurements, scores: ScoreTable) -> Measurements:

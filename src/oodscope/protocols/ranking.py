@@ -1,4 +1,4 @@
-"""How well scores tell negatives from each OOD set: the arithmetic that protocols share."""
+"""How well scores separate negatives from each OOD set: the arithmetic that protocols share."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,10 +12,10 @@ from oodscope.base.errors import DataError
 from oodscope.data.benchmark import Role
 from oodscope.metrics.catalog import RANKING
 from oodscope.metrics.comparison.multiplicity import rank_ranges
-from oodscope.metrics.interval import Interval, wilson_interval
+from oodscope.metrics.interval import NO_INTERVAL, REPLICATES, Interval, Intervals, wilson_interval
 from oodscope.metrics.metric import MEAN, Columns, Metric, columns_of
 from oodscope.metrics.ranking.clusters import class_interval, sampling_noise
-from oodscope.metrics.ranking.delong import auroc_interval, mean_auroc_interval
+from oodscope.metrics.ranking.delong import mean_auroc_interval
 from oodscope.metrics.ranking.placements import Placements, place, together
 from oodscope.metrics.ranking.ranking import Ranking
 from oodscope.metrics.ranking.walk import Walk
@@ -38,7 +38,7 @@ class Separation:
     Parameters
     ----------
     negative : scores of the images that count as in-distribution.
-    foreign : scores of each OOD set.
+    ood : scores of each OOD set.
     groups : the sets of each group that occurs.
     id_classes : the class of each negative.
     ood_classes : the class of each image of the sets that have classes.
@@ -46,7 +46,7 @@ class Separation:
     """
 
     negative: NDArray[np.float64]
-    foreign: Mapping[str, NDArray[np.float64]]
+    ood: Mapping[str, NDArray[np.float64]]
     groups: Mapping[str, Sequence[str]]
     id_classes: NDArray[np.int64]
     ood_classes: Mapping[str, NDArray[np.int64]]
@@ -57,20 +57,20 @@ class Separation:
         """The placements of the mean AUROC over these sets; those of each set are computed once."""
         for name in names:
             if name not in self._placed:
-                self._placed[name] = place(self.negative, {name: self.foreign[name]})
+                self._placed[name] = place(self.negative, {name: self.ood[name]})
         return together([self._placed[name] for name in names])
 
     def columns(self) -> dict[str, Columns]:
         """Plain columns of the negatives beside each OOD set, for metrics that are weighted functionals."""
         return {
             name: columns_of(self.negative, values, id_correct=self.id_correct, ood_class=self.ood_classes.get(name))
-            for name, values in self.foreign.items()
+            for name, values in self.ood.items()
         }
 
     @property
     def testable(self) -> bool:
         """Whether every sample has the two images without which a paired test has no noise to go by."""
-        return min(self.negative.size, *(values.size for values in self.foreign.values())) > 1
+        return min(self.negative.size, *(values.size for values in self.ood.values())) > 1
 
 
 def separate(scores: ScoreTable, negatives: Sequence[str], groups: Groups = GROUPS) -> dict[str, Separation]:
@@ -86,20 +86,20 @@ def separate(scores: ScoreTable, negatives: Sequence[str], groups: Groups = GROU
     known = np.concatenate(list(rows.values()))
     members = {group: [name for role in roles for name in scores.sets(role)] for group, roles in groups.items()}
     members = {group: names for group, names in members.items() if names}
-    foreign = {
+    ood_rows = {
         name: np.flatnonzero(((frame["set"] == name) & (frame["role"] == role)).to_numpy())
         for roles in groups.values()
         for role in roles
         for name in scores.sets(role)
     }
     own = frame["own_class"].to_numpy()
-    classes = {name: own[chosen] for name, chosen in foreign.items() if (own[chosen] >= 0).all()}
+    classes = {name: own[rows] for name, rows in ood_rows.items() if (own[rows] >= 0).all()}
     labels = frame["label"].to_numpy()[known]
     correct = scores.correct()[known]
     columns = {detector: frame[detector].to_numpy() for detector in scores.detectors}
     return {
         detector: Separation(
-            column[known], {name: column[chosen] for name, chosen in foreign.items()}, members, labels, classes, correct
+            column[known], {name: column[rows] for name, rows in ood_rows.items()}, members, labels, classes, correct
         )
         for detector, column in columns.items()
     }
@@ -196,12 +196,17 @@ def measure_separation(
         wanted = " or ".join(roles)
         raise DataError(f"{protocol} needs at least one {wanted} set to separate from the in-distribution images")
     separations = separate(scores, negatives, groups)
-    draws = resample(separations, metrics, seed=scores.context.seed or 0)
-    ranks = group_ranks(separations, {name: scores.context.detectors[name].tuning for name in separations})
+    intervals = scores.context.intervals
+    # the interval of an AUROC needs no replicates
+    resampled = [metric for metric in metrics if metric.name != "auroc"]
+    draws = resample(separations, resampled, seed=scores.context.seed or 0, replicates=REPLICATES[intervals])
+    ranks: dict[str, dict[str, Ranks]] = {}
+    if intervals != "none":
+        ranks = group_ranks(separations, {name: scores.context.detectors[name].tuning for name in separations})
     rows: list[Measurement] = []
     for detector, separation in separations.items():
         shared = {**scores.context.row(detector), "protocol": protocol}
-        rows += _detector_rows(separation, draws[detector], shared, ranks[detector], metrics)
+        rows += _detector_rows(separation, draws[detector], shared, ranks.get(detector, {}), metrics, intervals)
     return Measurements(rows)
 
 
@@ -212,17 +217,22 @@ def rank_metrics(scores: ScoreTable, protocol: Protocol) -> Measurements:
     )
 
 
-def resample(separations: Mapping[str, Separation], metrics: Sequence[Metric], *, seed: int) -> dict[str, Bootstrap]:
-    """Bootstrap replicates of every metric for every detector, from draws that all of them share."""
+def resample(
+    separations: Mapping[str, Separation], metrics: Sequence[Metric], *, seed: int, replicates: int = REPLICATES["full"]
+) -> dict[str, Bootstrap]:
+    """Bootstrap replicates of every metric for every detector, from draws that all of them share.
+
+    Without replicates the bootstraps hold the values of the samples alone.
+    """
     walked = [metric.name for metric in metrics if metric.sample is Walk]
     weighed = [metric for metric in metrics if metric.sample is not Walk]
     found = {detector: Bootstrap({}, {}) for detector in separations}
     if walked:
-        samples = {detector: (each.negative, each.foreign) for detector, each in separations.items()}
-        found = bootstrap_each(samples, seed=seed, metrics=walked)
+        samples = {detector: (each.negative, each.ood) for detector, each in separations.items()}
+        found = bootstrap_each(samples, seed=seed, metrics=walked, replicates=replicates)
     if weighed:
         columns = {detector: each.columns() for detector, each in separations.items()}
-        more = bootstrap_values(columns, weighed, seed=seed)
+        more = bootstrap_values(columns, weighed, seed=seed, replicates=replicates)
         found = {
             detector: Bootstrap({**found[detector].values, **each.values}, {**found[detector].points, **each.points})
             for detector, each in more.items()
@@ -263,23 +273,27 @@ def _detector_rows(
     shared: Mapping[str, Any],
     ranks: Mapping[str, Ranks],
     metrics: Sequence[Metric],
+    intervals: Intervals,
 ) -> Iterator[Measurement]:
-    rankings = {name: Ranking(separation.negative, values) for name, values in separation.foreign.items()}
+    rankings = {name: Ranking(separation.negative, values) for name, values in separation.ood.items()}
     for group, names in separation.groups.items():
-        chosen = [rankings[name] for name in names]
-        shown = {**shared, "group": group, "n_id": chosen[0].n_id}
+        shown = {**shared, "group": group, "n_id": separation.negative.size}
         for metric in (each.name for each in metrics):
-            for name, ranking in zip(names, chosen):
-                extra = class_ends(separation, [name], LEVEL) if metric == "auroc" else {}
-                interval = auroc_interval(ranking, LEVEL) if metric == "auroc" else draws.interval(metric, name, LEVEL)
-                row = {**shown, "set": name, "metric": metric, "n_ood": ranking.n_ood}
-                yield Measurement(**row, **_ends(draws.point(metric, [name]), interval), **extra)
-            extra = {**class_ends(separation, names, LEVEL), **ranks[group]} if metric == "auroc" else {}
-            interval = (
-                mean_auroc_interval(chosen, LEVEL) if metric == "auroc" else draws.mean_interval(metric, names, LEVEL)
-            )
-            row = {**shown, "set": MEAN, "metric": metric, "n_ood": sum(ranking.n_ood for ranking in chosen)}
-            yield Measurement(**row, **_ends(draws.point(metric, names), interval), **extra)
+            for shown_as, members in (*((name, [name]) for name in names), (MEAN, names)):
+                selected = [rankings[name] for name in members]
+                row = {**shown, "set": shown_as, "metric": metric, "n_ood": sum(each.n_ood for each in selected)}
+                if metric != "auroc":
+                    value = draws.point(metric, members)
+                    interval = NO_INTERVAL if intervals == "none" else draws.mean_interval(metric, members, LEVEL)
+                    yield Measurement(**row, **_ends(value, interval))
+                    continue
+                value = float(np.mean([each.auroc for each in selected]))
+                extra: dict[str, Any] = {} if shown_as != MEAN else dict(ranks.get(group, {}))
+                interval = NO_INTERVAL
+                if intervals != "none":
+                    extra |= class_ends(separation, members, LEVEL)
+                    interval = mean_auroc_interval(selected, LEVEL)
+                yield Measurement(**row, **_ends(value, interval), **extra)
 
 
 def _ends(value: float, interval: Interval) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from typing import Any
 from oodscope.leaderboard.published.table import published_standings
 from oodscope.leaderboard.records.board import Board
 from oodscope.leaderboard.records.standing import Standing
-from oodscope.leaderboard.site.addresses import anchor, entry_file, method_page, table_data, table_page
-from oodscope.leaderboard.site.render import render_pages
+from oodscope.leaderboard.site.addresses import entry_file, standing_page, table_data, table_page
+from oodscope.leaderboard.site.render import sound_pages
 
 BUILD_SECONDS = 1800.0
 """Longer than verifying a few thousand entries takes; who passes it hangs."""
@@ -26,14 +26,10 @@ def build(entries: Path) -> dict[str, bytes]:
 
     found = verify_each(entries, RememberedExaminer()) if entries.is_dir() else Verification(Board(()), {})
     board = replace(found.board, standings=(*found.board.standings, *published_standings()))
-    pages = {path: text.encode() for path, text in render_pages(board, scores=True, live=True)}
-    answers = [*_answers(board), ("api/refused", dict(found.refused))]
+    site = sound_pages(board, scores=True, live=True)
+    pages = {path: text.encode() for path, text in site.pages.items()}
+    answers = [*_answers(site.board), ("api/refused", {**found.refused, **site.refused})]
     return pages | {path: json.dumps(content, allow_nan=False).encode() for path, content in answers}
-
-
-def entry_address(method: str, entry: str) -> str:
-    """Where people find an entry: its mark on the page of its method."""
-    return f"/{method_page(method)}#{anchor(entry)}"
 
 
 def state(entries: Path) -> tuple[tuple[str, int, int], ...]:
@@ -82,11 +78,14 @@ def _line(standing: Standing) -> dict[str, Any]:
         "benchmark": str(entry.benchmark),
         "model": entry.model.name,
         "track": standing.track,
-        "tuning": entry.tuning,
+        "tuning": standing.tuning,
         "tier": standing.tier,
         "ranked": standing.ranked,
         "superseded_by": standing.superseded_by,
-        "page": entry_address(entry.method, entry.id),
+        "received": standing.received,
+        "submitter": standing.submitter,
+        "covered": standing.covered,
+        "page": f"/{standing_page(standing)}",
         "record": f"/{entry_file(entry.id)}",
     }
 

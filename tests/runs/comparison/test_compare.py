@@ -83,7 +83,7 @@ def test_other_metrics_by_paired_bootstrap():
         )
     }
     assert (near.first_value, near.second_value) == pytest.approx((measured["mds"], measured["knn"]))
-    assert near.difference > 0 and near.told_apart
+    assert near.difference > 0 and near.distinguishable
     assert str(near).startswith("On near OOD, knn beats mds by ")
     assert "points of FPR95 (ID positive)" in str(near)
 
@@ -121,10 +121,10 @@ def test_sentences_to_quote():
     assert str(lower) == beats.replace("AUROC", "FPR95 (ID positive)")
     unsure = row(difference=-0.003, low=-0.008, high=0.002, p=0.21, p_holm=0.21, comparisons=1, set="svhn")
     assert str(unsure) == (
-        "On svhn, msp and knn cannot be told apart: they differ by 0.3 points of AUROC (95 % interval -0.2 to 0.8, "
+        "On svhn, msp and knn cannot be distinguished: they differ by 0.3 points of AUROC (95 % interval -0.2 to 0.8, "
         "p = 0.210); with these 9,000 images differences below 0.8 points are invisible."
     )
-    assert not row(p_holm=0.05).told_apart
+    assert not row(p_holm=0.05).distinguishable
     assert (points(0.0004), points(-0.00001), p_value(0.001)) == ("0.04", "0.00", "p = 0.001")
 
 

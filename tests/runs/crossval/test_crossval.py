@@ -1,4 +1,4 @@
-"""Dual cross-validation: what is trained, what is scored, what a kill costs, what is refused."""
+"""Cross-validation: what is trained, what is scored, what a kill costs, what is refused."""
 
 import json
 import os
@@ -446,7 +446,7 @@ def test_relation_without_looking_says_the_same(monkeypatch):
     )
     fitted = create_detector("relation").fit(train)
     looked = fitted.score(test)
-    monkeypatch.setattr(relation, "may_look", lambda values: False)
+    monkeypatch.setattr(relation, "on_host", lambda values: False)
     monkeypatch.setattr(relation, "BANK", 700)
     assert torch.allclose(fitted.score(test), looked, rtol=1e-5)
 

@@ -26,15 +26,18 @@ def build(
 
     from oodscope.leaderboard.published.table import published_standings
     from oodscope.leaderboard.records.text import one_line
-    from oodscope.leaderboard.site.render import write_site
+    from oodscope.leaderboard.site.render import sound_pages, write_pages
     from oodscope.leaderboard.verify.remembered import RememberedExaminer
     from oodscope.leaderboard.verify.verifying import verify_each
 
     found = verify_each(folder, RememberedExaminer())
     board = replace(found.board, standings=(*found.board.standings, *published_standings()))
-    site = write_site(board, output, scores=folder)
-    for name, reason in found.refused.items():
+    site = sound_pages(board, scores=True)
+    page = write_pages(site, output, scores=folder) / "index.html"
+    refused = {**found.refused, **site.refused}
+    for name, reason in refused.items():
         typer.echo(one_line(f"{name}: REFUSED: {reason}"))
-    typer.echo(f"{len(found.board.standings)} entries and the published tables: {site / 'index.html'}")
-    if found.refused:
+    count = sum(not each.curated for each in site.board.standings)
+    typer.echo(f"{count} entries and the published tables: {page}")
+    if refused:
         raise typer.Exit(1)

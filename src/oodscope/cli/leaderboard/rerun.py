@@ -32,6 +32,9 @@ def rerun(
         ways = {"in order": receipt.in_order, "again": receipt.repeated, "shuffled": receipt.shuffled}
         for name, value in {**ways, f"{receipt.one_by_one_rows} one by one": receipt.one_by_one}.items():
             typer.echo(f"  {name}: scores differ by {value:.1e} of their spread at most")
+        typer.echo(f"  covered: {', '.join(receipt.covered)}")
+        if receipt.reason:
+            typer.echo(f"  {receipt.reason}")
         typer.echo(f"receipt: {path}")
     if receipt.verdict in ("random", "different"):
         raise typer.Exit(1)

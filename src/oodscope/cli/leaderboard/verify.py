@@ -44,7 +44,9 @@ def content(standing: "Standing") -> dict[str, Any]:
         "benchmark": str(standing.entry.benchmark),
         "tier": standing.tier,
         "track": standing.track,
-        "tuning": standing.entry.tuning,
+        "tuning": standing.tuning,
+        "covered": list(standing.covered),
+        "received": standing.received,
         "flags": list(standing.flags),
         "differences": [asdict(each) for each in standing.differences],
         "superseded_by": standing.superseded_by,
@@ -72,7 +74,7 @@ def _print(standing: "Standing") -> None:
     from oodscope.document.wording import percent
 
     entry = standing.entry
-    _line(f"{entry.id}: {standing.tier} ({entry.method}, {entry.benchmark}, {standing.track}, {entry.tuning})")
+    _line(f"{entry.id}: {standing.tier} ({entry.method}, {entry.benchmark}, {standing.track}, {standing.tuning})")
     if standing.superseded_by:
         _line(f"  superseded by {standing.superseded_by}: {standing.reason}")
     for each in standing.differences:

@@ -1,4 +1,4 @@
-"""DualFold: one way to train and test, on known images and on outliers."""
+"""CrossvalFold: one way to train and test, on known images and on outliers."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -46,7 +46,7 @@ Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class DualFold:
+class CrossvalFold:
     """Row numbers into an ID set and into an OOD set, for one fold of one repetition.
 
     A fold that leaks cannot be made: a row stands in one field only, and a class of outliers that is trained on

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from oodscope.detectors.math.numbers import may_look, precise
+from oodscope.detectors.math.numbers import on_host, precise
 
 QUERIES = 1024
 BANK = 16384
@@ -73,7 +73,7 @@ def _products(queries: Tensor, tile: Tensor) -> Tensor:
 
     On the CPU by numpy: torch multiplies with MKL, which is a third slower on processors that Intel did not make.
     """
-    if not may_look(queries):
+    if not on_host(queries):
         return queries @ tile.T
     return torch.from_numpy(queries.numpy() @ tile.numpy().T)
 

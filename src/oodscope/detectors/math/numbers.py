@@ -17,7 +17,7 @@ def column_by_column(
         yield [table[:, position] for table in tables]
 
 
-def may_look(values: Tensor) -> bool:
+def on_host(values: Tensor) -> bool:
     """Whether code may branch on these values, or hand their memory to NumPy: it then saves work where it can.
 
     Not on an accelerator, which would have to stop and answer; not where a gradient is recorded, which NumPy would
@@ -29,7 +29,7 @@ def may_look(values: Tensor) -> bool:
 
 def winners(logits: Tensor) -> Tensor:
     """The column of each row's largest entry; of equal ones the first."""
-    if not may_look(logits):
+    if not on_host(logits):
         return logits.argmax(dim=1)
     # NumPy searches long rows with vector instructions, ten times faster than torch
     return torch.from_numpy(logits.numpy().argmax(axis=1))

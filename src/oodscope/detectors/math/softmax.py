@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import threshold
 
-from oodscope.detectors.math.numbers import may_look, precise
+from oodscope.detectors.math.numbers import on_host, precise
 
 LOWEST = -87.0
 """Powers of gaps below this leave float32's normal range, where arithmetic is twenty times slower."""
@@ -37,7 +37,7 @@ def powers_(below: Tensor) -> tuple[Tensor, Tensor]:
 
 def exact_where_faint(score: Callable[[Tensor], Tensor], rows: Tensor) -> Tensor:
     """Scores of rows in their own precision, and again in float64 for those so near 0 that float32 ends."""
-    if not may_look(rows):
+    if not on_host(rows):
         return score(precise(rows))
     values = score(rows)
     if rows.dtype == torch.float32 and (faint := values < FAINT).any():

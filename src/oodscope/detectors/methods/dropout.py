@@ -8,7 +8,7 @@ from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.base.paper import Paper
 from oodscope.detectors.base import Cost, Detector, Needs
-from oodscope.detectors.math.numbers import may_look, precise
+from oodscope.detectors.math.numbers import on_host, precise
 from oodscope.detectors.math.softmax import average
 from oodscope.models.classifier.head import Head
 
@@ -51,7 +51,7 @@ class Dropout(Detector):
     def _score(self, batch: Activations) -> Tensor:
         assert batch.head is not None, "checked before scoring"
         masks = self._masks(batch.head.dim)
-        if not may_look(batch.features):
+        if not on_host(batch.features):
             return _doubt(precise(batch.features), batch.head, masks)[0]
         scores, sizes = _doubt(batch.features, batch.head, masks)
         large = sizes > LARGE

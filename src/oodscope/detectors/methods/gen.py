@@ -10,7 +10,7 @@ from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.base.paper import Paper
 from oodscope.detectors.logitscore import LogitScore
-from oodscope.detectors.math.numbers import may_look, precise
+from oodscope.detectors.math.numbers import on_host, precise
 from oodscope.detectors.math.softmax import FAINT, gaps, powers_
 
 
@@ -78,9 +78,9 @@ def _log_products(logits: Tensor, top: int, *, ordered: bool = True) -> Tensor:
 
     ``ordered=False``: of all classes, as they come.
     """
-    below = gaps(logits if may_look(logits) else precise(logits))
+    below = gaps(logits if on_host(logits) else precise(logits))
     _, rest = powers_(below.clone())
-    if may_look(logits):
+    if on_host(logits):
         # the logarithm of a tiny rest counts in full
         faint = rest < FAINT
         rest[faint] = powers_(precise(below[faint]))[1]

@@ -6,7 +6,7 @@ from torch import Tensor
 from oodscope.activations.activations import Activations
 from oodscope.base.paper import Paper
 from oodscope.detectors.base import Cost, Detector, Needs
-from oodscope.detectors.math.numbers import may_look, precise, winners
+from oodscope.detectors.math.numbers import on_host, precise, winners
 from oodscope.detectors.math.softmax import gaps, powers_
 
 FLOOR = torch.finfo(torch.float32).tiny
@@ -19,7 +19,7 @@ LEAST = 1e-10
 FEW = 100
 """Up to so many classes, a second look costs more than float64 for all."""
 UNSURE = 1e-4
-"""Templates whose likeness differs by less, relative to the best, are not told apart in float32."""
+"""Templates whose likeness differs by less, relative to the best, are not distinguished in float32."""
 
 
 class KLM(Detector):
@@ -51,7 +51,7 @@ class KLM(Detector):
         self.log_templates_ = self.templates_.log()
 
     def _score(self, batch: Activations) -> Tensor:
-        if len(self.templates_) <= FEW or not may_look(batch.logits):
+        if len(self.templates_) <= FEW or not on_host(batch.logits):
             return self._exact(batch.logits)
         probabilities, logs = _softmax(batch.logits)
         templates = self.log_templates_.to(probabilities)

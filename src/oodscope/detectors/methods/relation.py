@@ -13,7 +13,7 @@ from oodscope.detectors.base import Cost, Detector, Needs
 from oodscope.detectors.estimator import clone
 from oodscope.detectors.math.bank import picked_rows, remembered
 from oodscope.detectors.math.neighbors import BANK, unit
-from oodscope.detectors.math.numbers import column_by_column, may_look, precise
+from oodscope.detectors.math.numbers import column_by_column, on_host, precise
 
 WEAK = 0.03
 """Relations up to this are not counted."""
@@ -71,11 +71,11 @@ class Relation(Detector):
         sums = precise(features.new_zeros(len(features), len(powers)))
         # a cosine is at most 1: where even the highest chances of a tile agree too little, it need not be looked at;
         # an accelerator multiplies whole tiles faster than it says which rows they concern
-        look = may_look(features)
+        host = on_host(features)
         concerned = chances @ self.ceilings_.T > WEAK
-        for start in range(0, len(self.bank_), TILE if look else BANK):
-            tile = slice(start, start + (TILE if look else BANK))
-            rows = concerned[:, start // TILE].nonzero().flatten() if look else slice(None)
+        for start in range(0, len(self.bank_), TILE if host else BANK):
+            tile = slice(start, start + (TILE if host else BANK))
+            rows = concerned[:, start // TILE].nonzero().flatten() if host else slice(None)
             relations = features[rows] @ self.bank_[tile].T
             relations *= chances[rows] @ self.chances_[tile].T
             # negative relations go with the weak ones

@@ -143,7 +143,7 @@ class PublishedTable(StrictModel):
             notes=tuple(self._notes(method, benchmark)),
         )
         flags = (method.flag,) if method.flag else ()
-        return Standing(entry, "reported", entry.reported_measurements(), flags=flags)
+        return Standing(entry, "reported", entry.reported_measurements(), flags=flags, curated=True)
 
     def _notes(self, method: PublishedMethod, benchmark: str) -> Iterator[str]:
         yield f'{self.mark.capitalize()}: {self.cited}, row "{method.printed}".'

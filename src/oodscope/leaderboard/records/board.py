@@ -11,10 +11,10 @@ from oodscope.document.number import Number
 from oodscope.document.table import Column
 from oodscope.document.wording import higher_is_better, unit_of
 from oodscope.leaderboard.records.entry import Track
-from oodscope.leaderboard.records.standing import Standing
+from oodscope.leaderboard.records.standing import Standing, TuningTrack
 from oodscope.metrics.comparison.multiplicity import rank_ranges
 from oodscope.metrics.interval import t_interval
-from oodscope.metrics.metric import MEAN, Tuning
+from oodscope.metrics.metric import MEAN
 from oodscope.metrics.ranking.placements import Placements
 from oodscope.protocols.arrange import ordered
 from oodscope.protocols.registry import headline_metrics, protocol_of
@@ -96,12 +96,12 @@ class Board:
             raise UnknownNameError("benchmark", benchmark, self.benchmarks())
         return list(dict.fromkeys(name for each in found for name in each.measurements.distinct("protocol")))
 
-    def tables(self, benchmark: str, protocol: str) -> list[tuple[Track, Tuning]]:
+    def tables(self, benchmark: str, protocol: str) -> list[tuple[Track, TuningTrack]]:
         """The tracks and tuning tracks that have a row, each a table of its own."""
-        return sorted({(each.track, each.entry.tuning) for each in self._current(benchmark, protocol)})
+        return sorted({(each.track, each.tuning) for each in self._current(benchmark, protocol)})
 
     def rows(
-        self, benchmark: str, protocol: str, track: Track, tuning: Tuning, metric: str | None = None
+        self, benchmark: str, protocol: str, track: Track, tuning: TuningTrack, metric: str | None = None
     ) -> list[BoardRow]:
         """One table, best first: ranked rows, then those that were not checked far enough to be ranked.
 
@@ -109,9 +109,7 @@ class Board:
         entries with scores of the same images; otherwise from the intervals: only who lies wholly above counts.
         """
         metric = metric or headline_metrics(protocol)[0]
-        found = [
-            each for each in self._current(benchmark, protocol) if (each.track, each.entry.tuning) == (track, tuning)
-        ]
+        found = [each for each in self._current(benchmark, protocol) if (each.track, each.tuning) == (track, tuning)]
         rows = [_row(members, protocol, metric) for members in _families(found)]
         rows = [row for row in rows if row.cells]
         ranked = self._ranks([row for row in rows if row.ranked], protocol, metric)
@@ -144,6 +142,7 @@ class Board:
             for each in self.standings
             if str(each.entry.benchmark) == benchmark
             and not each.superseded_by
+            and not each.apart
             and protocol in each.measurements.distinct("protocol")
         ]
 
@@ -178,11 +177,11 @@ class Board:
 
 
 def _families(standings: Iterable[Standing]) -> Iterator[tuple[Standing, ...]]:
-    """Single entries, and together those of a group that were retrained."""
-    groups: dict[str, list[Standing]] = {}
+    """Single entries, and together those of a family that were retrained."""
+    groups: dict[tuple[str, ...], list[Standing]] = {}
     for each in standings:
         together = each.tier == "retrained" and each.entry.group
-        groups.setdefault(f"group {each.entry.group}" if together else f"entry {each.entry.id}", []).append(each)
+        groups.setdefault(each.family if together else (each.entry.id,), []).append(each)
     yield from map(tuple, groups.values())
 
 

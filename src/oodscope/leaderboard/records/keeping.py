@@ -1,12 +1,14 @@
-"""What the keeper of a board writes beside its entries: receipts of runs again, errata, pinned image lists.
+"""What the keeper of a board writes beside its entries: receipts of re-executions, errata, pinned image lists.
 
 These files are not part of an entry: a folder that holds more than ``entry.json`` and ``scores.parquet`` is refused, so
-nobody hands in a receipt for himself. A board is a folder:
+nobody submits a receipt of their own. A board is a folder:
 
 ``ID/``
     an entry.
 ``receipts/ID@001.json``
-    what came out when the detector of an entry was run again; the last one counts.
+    what came out when the detector of an entry was re-executed; the last one counts.
+``received/ID.json``
+    when and from whom a server received an entry.
 ``lists/NAME.json``
     the images of a benchmark, by list hash; entries with others are refused.
 ``errata.json``
@@ -18,47 +20,65 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from glob import escape
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pydantic import Field
 
+from oodscope.base.boundedjson import read_bounded_json
 from oodscope.base.config import parse
-from oodscope.base.errors import DataError, StorageError
+from oodscope.base.errors import DataError, OodscopeError, StorageError
 from oodscope.base.files import write_text
 from oodscope.base.hashing import fingerprint
 from oodscope.leaderboard.records.board import Erratum
-from oodscope.leaderboard.records.boundedjson import read_bounded_json
 from oodscope.leaderboard.records.folder import ENTRY
 from oodscope.leaderboard.records.records import Count, Part
+from oodscope.leaderboard.records.standing import Covered
 from oodscope.leaderboard.records.text import Digest, Line, Name, Slug
 
-RECEIPTS, LISTS, ERRATA = "receipts", "lists", "errata.json"
-RESERVED = (RECEIPTS, LISTS)
-"""Names that no entry may have."""
+RECEIPTS, RECEIVED, LISTS, ERRATA = "receipts", "received", "lists", "errata.json"
+RESERVED = (RECEIPTS, RECEIVED, LISTS, ERRATA)
+"""Names of the board's own files, which no entry may have."""
+
+P = TypeVar("P", bound=Part)
+
+
+class Stamp(Part):
+    """When a server received an entry, and from whom: the entry itself is not believed in this."""
+
+    schema_version: Literal[1] = 1
+    entry: Slug
+    received: Line
+    submitter: Name
 
 
 class Receipt(Part):
-    """What came out when the detector of an entry was run again on published activations.
+    """What came out when the detector of an entry was re-executed on published activations.
 
     Parameters
     ----------
-    scores, activations : checksums of the entry's scores and of the activations' manifest: what it is about.
+    record, scores, activations : checksums of the entry's two files and of the activations' manifest.
     detector : which class ran, and its version.
+    covered : what was computed again or compared with published lists; whatever is not named here was not.
+    predictions : rows of the entry whose prediction is not the arg max of the published logits.
     in_order, repeated, shuffled, one_by_one : the largest deviation of a score, in units of the scores' spread: from
         the submitted scores, run in order; and from that run, when run again, with all images of all sets shuffled into
         one batch, and image by image.
     tolerance : deviations up to here are rounding.
     verdict : ``re-executed``; ``transductive``: scores depend on the other images; ``random``: they change from run to
-        run; ``different``: they are not those submitted.
+        run; ``different``: scores, predictions, labels or searched parameters are not those submitted.
+    reason : of the verdict ``different``, what differs.
     """
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = 2
     entry: Slug
+    record: Digest
     scores: Digest
     activations: Digest
     weights_hash: Line
     detector: Name
     detector_version: int
+    covered: tuple[Covered, ...]
+    predictions: Count
     in_order: float = Field(ge=0)
     repeated: float = Field(ge=0)
     shuffled: float = Field(ge=0)
@@ -66,6 +86,7 @@ class Receipt(Part):
     one_by_one_rows: Count
     tolerance: float = Field(gt=0)
     verdict: Literal["re-executed", "transductive", "random", "different"]
+    reason: Line = ""
     created: Line
     oodscope_version: Line
 
@@ -101,9 +122,9 @@ def entry_folders(board: Path | str) -> list[Path]:
 
 
 def read_receipt(board: Path, entry: str) -> Receipt | None:
-    """The last receipt of an entry."""
+    """The last receipt of an entry; one that cannot be read is refused by name."""
     files = _receipts(board, entry)
-    return parse(Receipt, read_bounded_json(files[-1]), str(files[-1])) if files else None
+    return _kept(Receipt, files[-1], "run leaderboard rerun again, which writes a new one") if files else None
 
 
 def write_receipt(board: Path, receipt: Receipt) -> Path:
@@ -114,6 +135,27 @@ def write_receipt(board: Path, receipt: Receipt) -> Path:
     return path
 
 
+def read_stamp(board: Path, entry: str) -> Stamp | None:
+    """When and from whom a server received an entry; nothing where its keeper put it there."""
+    path = board / RECEIVED / f"{entry}.json"
+    return _kept(Stamp, path, "restore it from a backup") if path.exists() else None
+
+
+def write_stamp(board: Path, stamp: Stamp) -> Path:
+    """Keep a stamp; the server writes it before the entry takes its place, so that none is ever without."""
+    path = board / RECEIVED / f"{stamp.entry}.json"
+    write_text(path, stamp.model_dump_json(indent=1) + "\n")
+    return path
+
+
+def _kept(record: type[P], path: Path, remedy: str) -> P:
+    """A file of the board's keeper, or one line with its name and the remedy."""
+    try:
+        return parse(record, read_bounded_json(path), str(path))
+    except OodscopeError as error:
+        raise DataError(f"{error}; {remedy}, or remove the file") from error
+
+
 def _receipts(board: Path, entry: str) -> list[Path]:
     return sorted((board / RECEIPTS).glob(f"{escape(entry)}@[0-9][0-9][0-9].json"))
 
@@ -121,7 +163,7 @@ def _receipts(board: Path, entry: str) -> list[Path]:
 def read_lists(board: Path) -> dict[tuple[str, str], PinnedLists]:
     """The pinned lists of every benchmark, by name and version."""
     files = sorted((board / LISTS).glob("*.json"))
-    read = [parse(PinnedLists, read_bounded_json(path), str(path)) for path in files]
+    read = [_kept(PinnedLists, path, "pin them again with leaderboard pin") for path in files]
     return {(each.name, each.version): each for each in read}
 
 
@@ -141,7 +183,7 @@ def read_errata(board: Path) -> tuple[Erratum, ...]:
     path = board / ERRATA
     if not path.exists():
         return ()
-    read = parse(_Errata, read_bounded_json(path), str(path))
+    read = _kept(_Errata, path, "restore it from a backup")
     return tuple(Erratum(each.old, each.new, each.reason, each.date) for each in read.errata)
 
 

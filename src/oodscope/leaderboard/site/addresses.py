@@ -6,6 +6,7 @@ from unicodedata import normalize
 
 from oodscope.leaderboard.records.entry import Entry
 from oodscope.leaderboard.records.folder import ENTRY, SCORES
+from oodscope.leaderboard.records.standing import Standing
 
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9_@+.-]{0,79}")
 _TAKEN = {"index", "con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))}
@@ -34,6 +35,16 @@ def method_key(name: str) -> str:
 def method_page(name: str) -> str:
     """The page of a method, the same for all its spellings."""
     return f"methods/{safe_name(method_key(name))}.html"
+
+
+REPORTED_PAGE = "reported.html"
+"""Where printed numbers stand that somebody submitted without scores."""
+
+
+def standing_page(standing: Standing) -> str:
+    """Where readers find an entry: its mark on the page of its method, or among those that stand apart."""
+    page = REPORTED_PAGE if standing.apart else method_page(standing.entry.method)
+    return f"{page}#{anchor(standing.entry.id)}"
 
 
 def model_page(name: str) -> str:

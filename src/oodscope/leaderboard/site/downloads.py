@@ -30,7 +30,7 @@ def tidy_rows(standings: Iterable[Standing], ranks: Ranks, protocol: str | None 
             "tier": standing.tier,
             "ranked": standing.ranked,
             "track": standing.track,
-            "tuning": entry.tuning,
+            "tuning": standing.tuning,
             "benchmark": str(entry.benchmark),
             "model": entry.model.name,
             "architecture": entry.model.architecture,

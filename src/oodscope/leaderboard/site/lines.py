@@ -9,10 +9,10 @@ from oodscope.document.table import Column, spans
 from oodscope.document.wording import higher_is_better, places, unit_of
 from oodscope.leaderboard.records.board import Board, BoardRow
 from oodscope.leaderboard.records.entry import Entry, Track
-from oodscope.leaderboard.records.standing import Standing
+from oodscope.leaderboard.records.standing import Standing, TuningTrack
 from oodscope.leaderboard.site.addresses import anchor
 from oodscope.leaderboard.site.words import TRACKS, TUNINGS
-from oodscope.metrics.metric import MEAN, Tuning
+from oodscope.metrics.metric import MEAN
 from oodscope.protocols.arrange import ordered
 from oodscope.protocols.registry import protocol_of
 
@@ -70,7 +70,7 @@ class Ranking:
     """One table: the lines of one track and one tuning track, best first, and how it came to its ranks."""
 
     track: Track
-    tuning: Tuning
+    tuning: TuningTrack
     lines: tuple[Line, ...]
     ranked_by: str
 

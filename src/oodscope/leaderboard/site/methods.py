@@ -13,6 +13,7 @@ from oodscope.leaderboard.records.standing import Difference, Standing
 from oodscope.leaderboard.records.text import NOT_KNOWN
 from oodscope.leaderboard.site.addresses import anchor, entry_files, method_key, method_page, model_page
 from oodscope.leaderboard.site.sheets import Ranks, Sheet, sheets
+from oodscope.leaderboard.site.words import TUNED, not_covered
 
 
 @dataclass(frozen=True)
@@ -116,11 +117,15 @@ class EntryView:
         entry = self.entry
         detector, execution, model = entry.detector, entry.execution, entry.model
         said = {
-            "submitted": entry.submitted[:10],
+            "received": self.standing.received[:10],
+            "submitted, by its own word": "" if self.standing.received else entry.submitted[:10],
+            "submitter": self.standing.submitter,
+            "re-executed": ", ".join(self.standing.covered),
+            "not re-executed": ", ".join(not_covered(self.standing)),
             "protocols": ", ".join(f"{name} (version {version})" for name, version in entry.protocols.items()),
             "detector": detector.name,
             "parameters": canonical_json(detector.params) if detector.params else "",
-            "tuning": entry.tuning,
+            "tuning": TUNED[self.standing.tuning],
             "fitted on": detector.fit_split,
             "architecture": model.architecture,
             "recipe": model.recipe,

@@ -1,8 +1,10 @@
-"""From a board to a folder of pages: a pure function, so that a server can hand out the same pages."""
+"""From a board to a folder of pages: a pure function, so that a server can answer with the same pages."""
 
+import logging
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,9 @@ from oodscope.base.errors import StorageError
 from oodscope.base.files import storage_errors
 from oodscope.leaderboard.records.board import Board
 from oodscope.leaderboard.records.folder import SCORES
+from oodscope.leaderboard.records.standing import Standing
 from oodscope.leaderboard.site.addresses import (
+    REPORTED_PAGE,
     anchor,
     entry_file,
     entry_files,
@@ -20,6 +24,7 @@ from oodscope.leaderboard.site.addresses import (
     model_page,
     root_of,
     scores_file,
+    standing_page,
     table_data,
 )
 from oodscope.leaderboard.site.downloads import as_csv, as_json, differences_json, tidy_rows
@@ -38,9 +43,60 @@ Page = tuple[str, str]
 _MARK = "data/differences.json"
 """A file that every site has: a folder without it was not made by us and is left alone."""
 
+_LOG = logging.getLogger("oodscope.leaderboard")
+
+
+@dataclass(frozen=True)
+class SoundPages:
+    """The pages of all standings that pages can be made of, the board of these, and the others with the reason."""
+
+    board: Board
+    pages: dict[str, str]
+    refused: Mapping[str, str]
+
+
+def sound_pages(board: Board, *, scores: bool = False, live: bool = False) -> SoundPages:
+    """Every file of the site, whatever an entry holds: one that no page can be made with costs only itself.
+
+    Nothing of the kind is known. If there is one, it is found by halves, so that a board of thousands is back after
+    some dozen attempts; rows of published tables come with the package and are not doubted.
+    """
+    refused: dict[str, str] = {}
+    curated = [each for each in board.standings if each.curated]
+
+    def attempt(standings: Sequence[Standing]) -> dict[str, str]:
+        return dict(render_pages(replace(board, standings=(*standings, *curated)), scores=scores, live=live))
+
+    def sound(base: list[Standing], more: list[Standing]) -> list[Standing]:
+        """``base``, and those of ``more`` with which it can still be rendered."""
+        try:
+            attempt([*base, *more])
+        except Exception as error:
+            if len(more) == 1:
+                _LOG.exception("no page can be made with entry %s", more[0].entry.id)
+                refused[more[0].entry.id] = f"no page can be made with it ({type(error).__name__}: {error})"
+                return base
+            half = len(more) // 2
+            return sound(sound(base, more[:half]), more[half:])
+        return [*base, *more]
+
+    others = [each for each in board.standings if not each.curated]
+    try:
+        return SoundPages(board, attempt(others), refused)
+    except Exception:
+        if not others:
+            raise
+        kept = sound([], others)
+    return SoundPages(replace(board, standings=(*kept, *curated)), attempt(kept), refused)
+
 
 def write_site(board: Board, folder: Path | str, *, scores: Path | str | None = None) -> Path:
-    """Write the site of a board to ``folder``; a site that was there before is replaced as a whole.
+    """Make the pages of a board and write them to ``folder``; see :func:`write_pages`."""
+    return write_pages(sound_pages(board, scores=scores is not None), folder, scores=scores)
+
+
+def write_pages(found: SoundPages, folder: Path | str, *, scores: Path | str | None = None) -> Path:
+    """Write a site to ``folder``; a site that was there before is replaced as a whole.
 
     Everything is written beside it first, so a reader sees the old site or the new one, and no page of an entry that
     is no longer there stays behind.
@@ -57,12 +113,12 @@ def write_site(board: Board, folder: Path | str, *, scores: Path | str | None = 
         fresh = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
         try:
             site = fresh / "site"
-            for path, text in render_pages(board, scores=scores is not None):
+            for path, text in found.pages.items():
                 target = site / path
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_text(text, encoding="utf-8", newline="\n")
             if scores is not None:
-                _add_scores(board, Path(scores), site)
+                _add_scores(found.board, Path(scores), site)
             if folder.exists():
                 folder.rename(fresh / "old")
             site.rename(folder)
@@ -81,6 +137,12 @@ def render_pages(board: Board, *, scores: bool = False, live: bool = False) -> I
     """
     environment = site_environment(live=live)
     yield from _shared(environment)
+    apart = [each for each in board.standings if each.apart]
+    for standing in board.standings:
+        yield entry_file(standing.entry.id), standing.entry.model_dump_json(indent=1) + "\n"
+    # on no page but their own: without scores there is nothing to check, so nothing of them stands beside what was
+    board = replace(board, standings=tuple(each for each in board.standings if not each.apart))
+    yield REPORTED_PAGE, _reported(environment, apart, scores)
     found = list(table_pages(board))
     ranks = {key: rank for each in found for key, rank in each.ranks().items()}
     yield "index.html", front_page(environment, board, found)
@@ -88,9 +150,7 @@ def render_pages(board: Board, *, scores: bool = False, live: bool = False) -> I
         yield from each.render(environment)
     yield from _methods(environment, board, ranks, scores)
     yield from _models(environment, board, ranks)
-    yield from _downloads(environment, board, found, ranks, scores)
-    for standing in board.standings:
-        yield entry_file(standing.entry.id), standing.entry.model_dump_json(indent=1) + "\n"
+    yield from _downloads(environment, board, apart, found, ranks, scores)
 
 
 def _add_scores(board: Board, source: Path, site: Path) -> None:
@@ -161,11 +221,29 @@ def _listing(
     )
 
 
+def _reported(environment: Environment, apart: Sequence[Standing], scores: bool) -> str:
+    """The page of printed numbers that were submitted without scores, newest first."""
+    entries = [
+        {"standing": each, "anchor": anchor(each.entry.id), "files": entry_files(each.entry, scores)}
+        for each in sorted(apart, key=lambda each: (each.dated, each.entry.id), reverse=True)
+    ]
+    template = environment.get_template("site/reported.html")
+    return template.render(root=root_of(REPORTED_PAGE), here="reported", entries=entries)
+
+
 def _downloads(
-    environment: Environment, board: Board, found: list[TablePages], ranks: Ranks, scores: bool
+    environment: Environment,
+    board: Board,
+    apart: Sequence[Standing],
+    found: list[TablePages],
+    ranks: Ranks,
+    scores: bool,
 ) -> Iterator[Page]:
     everything = list(tidy_rows(board.standings, ranks))
     tables = [("everything", everything, {"csv": "data/everything.csv", "json": "data/everything.json"})]
+    if apart:
+        paths = {ending: f"data/reported.{ending}" for ending in ("csv", "json")}
+        tables.append(("submitted without scores: reported numbers only", list(tidy_rows(apart, {})), paths))
     for each in found:
         own = [row for row in everything if (row["benchmark"], row["protocol"]) == (each.benchmark, each.protocol)]
         paths = {ending: table_data(each.benchmark, each.protocol, ending) for ending in ("csv", "json")}
@@ -184,13 +262,13 @@ def _downloads(
         {
             "id": each.entry.id,
             "anchor": anchor(each.entry.id),
-            "page": f"{method_page(each.entry.method)}#{anchor(each.entry.id)}",
+            "page": standing_page(each),
             "method": each.entry.method,
             "benchmark": str(each.entry.benchmark),
             "tier": each.tier,
             "files": entry_files(each.entry, scores),
         }
-        for each in board.standings
+        for each in (*board.standings, *apart)
     ]
     template = environment.get_template("site/downloads.html")
     yield "downloads.html", template.render(root="", here="downloads", files=files, entries=entries)

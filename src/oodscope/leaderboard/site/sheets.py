@@ -35,7 +35,7 @@ class SheetLine:
     @property
     def track(self) -> str:
         """Track and tuning track in words."""
-        return f"{TRACKS[self.standing.track][0]}, {TUNED[self.standing.entry.tuning]}"
+        return f"{TRACKS[self.standing.track][0]}, {TUNED[self.standing.tuning]}"
 
     @property
     def tier(self) -> Tier:

@@ -11,7 +11,7 @@ from oodscope.document.wording import shown
 from oodscope.leaderboard.records.entry import Entry
 from oodscope.leaderboard.records.standing import Tier
 from oodscope.leaderboard.site.addresses import method_page, model_page
-from oodscope.leaderboard.site.words import GRAVE, TIERS, TRACKS, TUNINGS
+from oodscope.leaderboard.site.words import GRAVE, TIERS, TRACKS, TUNINGS, not_covered
 from oodscope.protocols.registry import described_protocols
 from oodscope.report.page.templating import page_environment
 
@@ -32,6 +32,7 @@ def site_environment(*, live: bool = False) -> Environment:
         "main": _main,
         "below": _below,
         "grave": lambda flags: any(flag.startswith(GRAVE) for flag in flags),
+        "not_covered": not_covered,
         "published": _published,
         "begin": lambda text: text[:1].upper() + text[1:],
         "tier_order": list[Tier](TIERS).index,

@@ -1,15 +1,18 @@
 """What the site says about tiers, tracks and protocols: in one place, the same on every page."""
 
+from typing import get_args
+
 from oodscope.document import wording
 from oodscope.leaderboard.records.entry import Track
-from oodscope.leaderboard.records.standing import Tier
-from oodscope.metrics.metric import Tuning
+from oodscope.leaderboard.records.standing import Covered, Standing, Tier, TuningTrack
+from oodscope.leaderboard.records.text import NOT_KNOWN
 from oodscope.protocols.registry import known_protocol, protocol_of
 
 TIERS: dict[Tier, str] = {
     "retrained": "The same recipe was trained with three seeds or more, and every network's scores follow from its "
     "published activations. Ranked.",
-    "re-executed": "The scores were computed again from published activations and agree. Ranked.",
+    "re-executed": "The scores were computed again from published activations and agree, and so do predictions, labels "
+    "and image lists; each entry says what else was. Ranked.",
     "recomputed": "Every number follows from the submitted scores; nobody but the submitter computed the scores. "
     "Shown, not ranked.",
     "reported": "Printed by somebody, typed in with its source; nothing was recomputed. Shown in grey, not ranked.",
@@ -28,15 +31,30 @@ TRACKS: dict[Track, tuple[str, str]] = {
 }
 """What a method may use: its name on pages and its meaning."""
 
-TUNINGS: dict[Tuning, tuple[str, str]] = {
-    "default": (wording.TRACKS["default"], "nothing was searched"),
+TUNINGS: dict[TuningTrack, tuple[str, str]] = {
+    "default": (wording.TRACKS["default"], "those of the registry; nothing was searched"),
+    "by hand": ("parameters by hand", "not those of the registry, or the registry does not have the detector"),
     "id_only": (wording.TRACKS["id_only"], "parameters were searched without real outliers"),
     "ood_val": (wording.TRACKS["ood_val"], "parameters were searched on real validation outliers"),
 }
 """How parameters were chosen: the name that all tables use and its meaning."""
 
-TUNED: dict[Tuning, str] = {"default": "default", "id_only": "tuned on ID", "ood_val": "tuned on OOD"}
-"""The same in two words, where there is little room."""
+TUNED: dict[TuningTrack, str] = {
+    "default": "default",
+    "by hand": "by hand",
+    "id_only": "tuned on ID",
+    "ood_val": "tuned on OOD",
+}
+"""The same in two words, for narrow columns."""
+
+COVERED: tuple[Covered, ...] = get_args(Covered)
+
+
+def not_covered(standing: Standing) -> list[str]:
+    """What the numbers of a re-executed entry depend on and nobody computed again."""
+    roles = {each.role for each in standing.entry.benchmark.sets.values() if each.list_hash != NOT_KNOWN}
+    absent = {role for role in ("id_val", "id_train") if role not in roles}
+    return [each for each in COVERED if each not in {*standing.covered, *absent}] if standing.covered else []
 
 
 def protocol_title(name: str) -> str:

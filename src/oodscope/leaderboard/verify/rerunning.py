@@ -1,7 +1,11 @@
 """Rerun: the detector of an entry once more, on published activations, in three orders.
 
-Nothing that was handed in is executed. A detector comes from the registry, or is a class that the person who runs this
-names himself; an entry can ask for neither.
+Beside the scores, whatever else its numbers depend on is compared with what was published: predictions with the arg max
+of the logits, images, labels and order of every set with the published lists (of ``id_train`` with the seeded draw of
+the protocol), searched parameters with a search of our own. The receipt names what was covered.
+
+Nothing that was submitted is executed. A detector comes from the registry, or is a class that whoever runs this names;
+an entry can ask for neither.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,11 +23,18 @@ from numpy.typing import NDArray
 from oodscope.activations.activations import Activations
 from oodscope.activations.store.published import PublishedActivations
 from oodscope.base.errors import DataError, DetectorError
-from oodscope.detectors.base import Detector
+from oodscope.base.files import file_sha256
+from oodscope.data.benchmark import Validation
+from oodscope.detectors.base import Detector, Needs, parameters_json
 from oodscope.detectors.saving import restored
+from oodscope.detectors.tuning import tune
 from oodscope.leaderboard.records.entry import Entry
-from oodscope.leaderboard.records.folder import list_hash, read_entry, read_scores
+from oodscope.leaderboard.records.folder import ENTRY, list_hash, read_entry, read_scores
 from oodscope.leaderboard.records.keeping import Receipt
+from oodscope.leaderboard.records.standing import Covered
+from oodscope.leaderboard.verify.defaults import by_hand
+from oodscope.protocols.human_centric.training import training_rows
+from oodscope.protocols.registry import stored_protocol
 from oodscope.results.scoretable import ScoreTable
 
 TOLERANCE = 1e-4
@@ -58,8 +69,12 @@ def rerun(
     assert entry.scores is not None, "an entry without scores was refused"
     published = PublishedActivations(activations)
     _check_same(entry, published)
-    judged = _judged(entry, scores, published)
-    fitted = _fitted(_make(entry, detector), entry, published)
+    rows = _training_rows(scores, published)
+    judged = _judged(entry, scores, published, rows)
+    made = _make(entry, detector)
+    learned = _learned(made, published, rows)
+    searched = _searched(made, entry, learned)
+    fitted = _fitted(made, entry, learned)
     found = run_again(fitted, judged, alone=alone, seed=seed)
     submitted = np.concatenate([each.submitted for each in judged.values()])
     scale = _scale(submitted)
@@ -67,20 +82,26 @@ def rerun(
     repeated = _deviation(found.repeated, found.in_order, scale)
     shuffled = _deviation(found.shuffled, found.in_order, scale)
     one_by_one = _deviation(found.one_by_one, found.in_order[found.alone], scale)
+    wrong = sum(each.wrong_predictions for each in judged.values())
+    reason = _reason(wrong, searched, entry)
     return Receipt(
         entry=entry.id,
+        record=file_sha256(Path(folder) / ENTRY),
         scores=entry.scores.sha256,
         activations=published.checksum,
         weights_hash=published.manifest.weights_hash,
         detector=detector or entry.detector.name,
         detector_version=fitted.version,
+        covered=_covered(scores, entry, searched),
+        predictions=wrong,
         in_order=in_order,
         repeated=repeated,
         shuffled=shuffled,
         one_by_one=one_by_one,
         one_by_one_rows=len(found.alone),
         tolerance=TOLERANCE,
-        verdict=verdict_of(in_order, repeated, shuffled, one_by_one),
+        verdict="different" if reason else verdict_of(in_order, repeated, shuffled, one_by_one),
+        reason=reason,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         oodscope_version=version("oodscope"),
     )
@@ -88,10 +109,19 @@ def rerun(
 
 @dataclass(frozen=True)
 class Judged:
-    """One set: its activations, in the order of the entry, and the scores that were handed in."""
+    """One set: its activations, in the order of the entry, and the scores and predictions that were submitted."""
 
     activations: Activations
     submitted: Values
+    predictions: NDArray[np.int64]
+
+    @property
+    def wrong_predictions(self) -> int:
+        """Rows whose prediction is not a class with the largest logit; of equal ones any counts."""
+        logits = self.activations.logits.cpu().numpy()
+        inside = (self.predictions >= 0) & (self.predictions < logits.shape[1])
+        given = logits[np.arange(len(logits)), np.where(inside, self.predictions, 0)]
+        return int((~inside | (given < logits.max(axis=1))).sum())
 
 
 @dataclass(frozen=True)
@@ -160,31 +190,49 @@ def _check_same(entry: Entry, published: PublishedActivations) -> None:
     if manifest.weights_hash != entry.model.weights_hash:
         raise DataError("the entry is of another network than the activations (weights hash differs)")
     if entry.attack is not None:
-        raise DataError("an adversarial entry cannot be run again on activations: its search made its own images")
+        raise DataError("an entry of an attack cannot be run again on activations: its search made its own images")
 
 
-def _judged(entry: Entry, scores: ScoreTable, published: PublishedActivations) -> dict[str, Judged]:
+Rows = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Of the published ``id_train``: the rows to fit on, and the rows to score."""
+
+
+def _training_rows(scores: ScoreTable, published: PublishedActivations) -> Rows | None:
+    """The draw that the protocol makes from ``id_train``, by the options and the seed of the entry."""
+    names = published.sets("id_train")
+    if not names or not scores.sets("id_train") or "human_centric" not in scores.context.protocols:
+        return None
+    asked = stored_protocol(scores, "human_centric")
+    labels = published.images(names[0])["label"].to_numpy(dtype=np.int64)
+    split, most = getattr(asked, "threshold_split", False), getattr(asked, "train_rows", len(labels))
+    return training_rows(labels, split=split, most=most, seed=scores.context.seed or 0)
+
+
+def _judged(
+    entry: Entry, scores: ScoreTable, published: PublishedActivations, training: Rows | None
+) -> dict[str, Judged]:
     found = {}
     for name in scores.sets():
         if name not in published.manifest.sets:
             raise DataError(f"the published activations hold no set {name!r}")
         rows = scores.frame[(scores.frame["set"] == name).to_numpy()]
-        places = _places(name, rows, published.images(name))
-        found[name] = Judged(published.activations(name).take(places), rows[entry.detector.id].to_numpy())
+        places = _places(name, rows, published.images(name), training)
+        found[name] = Judged(
+            published.activations(name).take(places),
+            rows[entry.detector.id].to_numpy(),
+            rows["prediction"].to_numpy(dtype=np.int64),
+        )
     return found
 
 
-def _places(name: str, rows: pd.DataFrame, images: pd.DataFrame) -> NDArray[np.int64]:
-    """Where the images of an entry stand in a published set; of a test set it must have all, in order."""
-    if rows["role"].iloc[0] not in ("id_train", "id_val"):
-        if list_hash(rows) != list_hash(images):
-            raise DataError(f"set {name!r}: not the published images, labels or order")
-        return np.arange(len(images))
-    place = pd.Series(np.arange(len(images)), index=images["sample_id"].astype(str))
-    found = place.reindex(rows["sample_id"].astype(str))
-    if found.isna().any():
-        raise DataError(f"set {name!r}: {int(found.isna().sum())} images are not among the published ones")
-    return found.to_numpy(dtype=np.int64)
+def _places(name: str, rows: pd.DataFrame, images: pd.DataFrame, training: Rows | None) -> NDArray[np.int64]:
+    """Where the images of an entry stand in a published set: it must have all in order, of ``id_train`` the draw."""
+    places = np.arange(len(images))
+    if rows["role"].iloc[0] == "id_train" and training is not None:
+        places = training[1]
+    if list_hash(rows) != list_hash(images.iloc[places]):
+        raise DataError(f"set {name!r}: not the published images, labels or order")
+    return places
 
 
 def _make(entry: Entry, named: str | None) -> Detector:
@@ -219,22 +267,58 @@ def _installed(named: str) -> Callable[..., Detector]:
     return found
 
 
-def _fitted(detector: Detector, entry: Entry, published: PublishedActivations) -> Detector:
-    def one(role: str) -> Activations | None:
-        names = published.sets(role)
-        return published.activations(names[0]) if names else None
+Learned = Mapping[str, Activations | None]
+"""By role: the published activations that detectors learn from, ``id_train`` as the protocol divides it."""
 
+
+def _learned(detector: Detector, published: PublishedActivations, training: Rows | None) -> Learned:
     if detector.probes:
         raise DetectorError(
             f"{detector.name}: reads {detector.probes[0].column!r}, and published activations hold logits and features"
         )
+    found: dict[str, Activations | None] = {}
+    for role in ("id_train", "id_val", "ood_val"):
+        names = published.sets(role)
+        part = published.activations(names[0]) if names else None
+        found[role] = part.take(training[0]) if part is not None and role == "id_train" and training else part
+    return found
+
+
+def _searched(detector: Detector, entry: Entry, learned: Learned) -> dict[str, Any] | None:
+    """The parameters that a search of our own chooses; nothing where none was made or its outliers are not there."""
+    train, val, outliers = learned["id_train"], learned["id_val"], learned["ood_val"]
+    if entry.tuning != "ood_val" or val is None or outliers is None:
+        return None
+    chosen, _ = tune(detector, train if Needs.TRAIN in detector.needs else None, Validation(val, outliers))
+    return parameters_json(chosen)
+
+
+def _fitted(detector: Detector, entry: Entry, learned: Learned) -> Detector:
     if not detector.learns:
         return detector
-    train, val = one("id_train"), one("id_val")
+    train, val = learned["id_train"], learned["id_val"]
     rows = entry.detector.fit_rows
     sizes = [len(part) for part in (train, val) if part is not None]
     if rows is not None and rows not in sizes:
         raise DetectorError(
             f"{detector.name}: was fitted on {rows} images; the published sets to learn from hold {sizes}"
         )
-    return detector.fit(train, val, ood_val=one("ood_val") if entry.tuning == "ood_val" else None)
+    return detector.fit(train, val, ood_val=learned["ood_val"] if entry.tuning == "ood_val" else None)
+
+
+def _reason(wrong: int, searched: dict[str, Any] | None, entry: Entry) -> str:
+    """What was compared and differs; empty where nothing does."""
+    if wrong:
+        return f"{wrong} predictions are not the arg max of the published logits"
+    if searched is not None and searched != dict(entry.detector.params):
+        odd = next(name for name in searched if searched[name] != entry.detector.params.get(name))
+        return f"the search on the published activations chooses {odd} = {searched[odd]!r}, the entry has another"
+    return ""
+
+
+def _covered(scores: ScoreTable, entry: Entry, searched: dict[str, Any] | None) -> tuple[Covered, ...]:
+    """What this re-execution speaks of. A choice of parameters is covered where we would have made the same."""
+    covered: list[Covered] = ["scores", "predictions", "labels"]
+    covered += [role for role in ("id_val", "id_train") if scores.sets(role)]
+    own_choice = entry.tuning == "default" and not by_hand(entry)
+    return (*covered, "parameters") if own_choice or searched is not None else tuple(covered)

@@ -11,7 +11,6 @@ from oodscope.base.config import parse
 from oodscope.base.errors import DataError, UnknownNameError
 from oodscope.leaderboard.records.entry import SCHEMA, Entry, Track
 from oodscope.leaderboard.records.folder import write_entry
-from oodscope.leaderboard.records.keeping import RESERVED
 from oodscope.leaderboard.verify.about import About
 from oodscope.leaderboard.verify.describing import (
     describe_benchmark,
@@ -23,6 +22,7 @@ from oodscope.leaderboard.verify.describing import (
     describe_thresholds,
 )
 from oodscope.leaderboard.verify.examining import protocol_versions
+from oodscope.leaderboard.verify.naming import check_id
 from oodscope.results.runfile import read_runfile
 from oodscope.results.scoretable import COLUMNS, ScoreTable
 from oodscope.runs.attack.run import Attack, SearchedPair
@@ -52,8 +52,7 @@ def submit(
     detector : which column of the run; may be left out where there is one.
     group : shared by entries that differ only in the seed of the training.
     """
-    if id in RESERVED:
-        raise DataError(f"an entry cannot be called {id!r}: the board keeps its own files there")
+    check_id(id)
     about = about or About()
     result, searches = _open(Path(run))
     chosen = _chosen(detector, result.scores.detectors)

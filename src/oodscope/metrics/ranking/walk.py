@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodscope.base.errors import DataError
-from oodscope.metrics.resampling.draws import Room
+from oodscope.metrics.resampling.draws import Workspace
 from oodscope.metrics.scores import FloatArray, IntArray
 
 Positive = Literal["ood", "id"]
@@ -31,7 +31,7 @@ class Walk:
     fp : negatives at or beyond it; a negative tied with the positives of the step is counted.
     fp_before : negatives strictly beyond it; the tied ones are not.
     n_positive, n_negative : sizes of the two samples, or sums of their weights.
-    room : where intermediate results live; walks that share one are used one after another.
+    workspace : where intermediate results live; walks that share one are used one after another.
     """
 
     tp: FloatArray
@@ -39,12 +39,12 @@ class Walk:
     fp_before: FloatArray
     n_positive: float
     n_negative: float
-    room: Room = field(default_factory=Room, compare=False, repr=False)
+    workspace: Workspace = field(default_factory=Workspace, compare=False, repr=False)
 
     @cached_property
     def gained(self) -> FloatArray:
         """How many positives each step adds."""
-        gained: FloatArray = self.room.array("gained", self.tp.shape)
+        gained: FloatArray = self.workspace.array("gained", self.tp.shape)
         gained[..., 0] = self.tp[..., 0]
         np.subtract(self.tp[..., 1:], self.tp[..., :-1], out=gained[..., 1:])
         return gained
@@ -61,7 +61,7 @@ class Walk:
         """Area under the ROC curve: the chance that a positive beats a negative, a tie counting half."""
         # Twice the pairs, so that halves are whole numbers and the result is rounded once.
         pairs = 2.0 * self.n_positive * self.n_negative
-        passed = np.add(self.fp, self.fp_before, out=self.room.array("passed", self.fp.shape))
+        passed = np.add(self.fp, self.fp_before, out=self.workspace.array("passed", self.fp.shape))
         return (pairs - _dot(self.gained, passed)) / pairs
 
     def average_precision(self) -> FloatArray:
@@ -82,7 +82,7 @@ class Walk:
         weight = (1.0 - prevalence) / prevalence * self.n_positive / self.n_negative
         if weight == 1.0:
             return self._plain_average_precision
-        flagged = np.multiply(self.fp, weight, out=self.room.array("flagged", self.fp.shape))
+        flagged = np.multiply(self.fp, weight, out=self.workspace.array("flagged", self.fp.shape))
         np.add(flagged, self.tp, out=flagged)
         # nothing flagged means nothing gained: any number but zero will do
         np.maximum(flagged, np.finfo(np.float64).tiny, out=flagged)
@@ -140,7 +140,7 @@ class Walk:
 
     def _precision(self) -> FloatArray:
         # Where a replicate has drawn nothing yet it gains nothing either, so any finite number will do.
-        flagged = np.add(self.tp, self.fp, out=self.room.array("flagged", self.tp.shape))
+        flagged = np.add(self.tp, self.fp, out=self.workspace.array("flagged", self.tp.shape))
         np.maximum(flagged, np.finfo(np.float64).tiny, out=flagged)
         precision: FloatArray = np.divide(self.tp, flagged, out=flagged)
         return precision

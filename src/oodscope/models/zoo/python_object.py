@@ -6,7 +6,7 @@ from typing import Any, cast
 from torch import nn
 
 from oodscope.base.errors import ModelError, OodscopeError
-from oodscope.base.own_code import PREFIX, find_own
+from oodscope.base.own_code import PREFIX, find_own, raised
 from oodscope.models.classifier.classifier import Classifier
 
 __all__ = ["PREFIX", "call_python", "find_python"]
@@ -17,12 +17,16 @@ def find_python(spec: str) -> Callable[[], Any]:
     try:
         return cast(Callable[[], Any], find_own(spec))
     except OodscopeError as error:
-        raise ModelError(str(error)) from error
+        raise ModelError(str(error)) from error.__cause__
 
 
 def call_python(spec: str) -> nn.Module | Classifier:
     """What the function that ``spec`` names returns: a network, or a ``Classifier`` with its own transform."""
-    made = find_python(spec)()
+    function = find_python(spec)
+    try:
+        made = function()
+    except (Exception, SystemExit) as error:
+        raise ModelError(f"{spec}: {raised(error, __file__)}") from error
     if not isinstance(made, (nn.Module, Classifier)):
         raise ModelError(
             f"--model {spec}: the function returned a {type(made).__name__}; it must return a torch.nn.Module, or an "

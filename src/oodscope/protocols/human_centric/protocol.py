@@ -2,7 +2,7 @@ r"""Human-centric evaluation: keep what the classifier gets right, reject what i
 
 Zhu et al., "Rethinking Out-of-Distribution Detection From a Human-Centric Perspective" (arXiv 2211.16778), and the
 selective prediction that it joins. A threshold keeps 95 or 99 % of a threshold sample; at it, the detection error rate
-counts wrong decisions, on foreign images (label shift) as on images of known classes, clean or corrupted (input shift).
+counts wrong decisions, on OOD images (label shift) as on images of known classes, clean or corrupted (input shift).
 
 The paper takes the threshold from correctly classified training images (``train_correct``), which compares detectors
 at different operating points, because networks fit their training images and detectors show it differently. The
@@ -23,6 +23,7 @@ from oodscope.data.imageset import UNLABELLED
 from oodscope.document.figure import Figure, Position
 from oodscope.metrics.catalog import AUROC as RANKED
 from oodscope.metrics.catalog import FPR95_ID_POSITIVE, REJECTION
+from oodscope.metrics.interval import REPLICATES
 from oodscope.metrics.metric import MEAN
 from oodscope.protocols.base import Protocol
 from oodscope.protocols.human_centric.figures import der_curves, risk_coverage
@@ -123,7 +124,8 @@ class HumanCentric(Protocol):
         for detector, shared in contexts.items():
             rows += rejection_rows(scores, detector, sets, shared, prices)
             rows += conventional_rows(scores, detector, sets, shared)
-        for detector, found in selective_estimates(scores, sets, scores.context.seed or 0).items():
+        replicates = REPLICATES[scores.context.intervals]
+        for detector, found in selective_estimates(scores, sets, scores.context.seed or 0, replicates).items():
             for metric, estimates in found.items():
                 rows += estimate_rows(contexts[detector], metric, sets, estimates)
         return measure_accuracy(scores, self.name, ("id_test", "csid")) + Measurements(rows)

@@ -94,7 +94,7 @@ def _rows(
                         detectable=found.detectable,
                         method=found.method,
                         n_id=any_one.negative.size,
-                        n_ood=sum(any_one.foreign[name].size for name in sets),
+                        n_ood=sum(any_one.ood[name].size for name in sets),
                     )
                 )
     return rows

@@ -8,13 +8,13 @@ import torch
 
 from oodscope.activations.activations import Activations
 from oodscope.activations.probes.probe import Probe
-from oodscope.activations.store.store import PRECISION, ActivationStore
+from oodscope.activations.store.store import ActivationStore
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.imageset import ImageSet
 from oodscope.data.preprocess import Preprocess
 from oodscope.data.similarity.duplicates import find_duplicates
-from oodscope.detectors.base import Detector, Offer
-from oodscope.detectors.capabilities import offer_to
+from oodscope.detectors.base import Capabilities, Detector
+from oodscope.detectors.capabilities import capabilities_of
 from oodscope.execution.progress import SILENT, Progress
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.results.gallery import Gallery
@@ -45,7 +45,7 @@ class Extraction(ABC):
         """Logits, features and labels of a set, and the columns of these probes."""
 
     @abstractmethod
-    def offer(self, detectors: Sequence[Detector], benchmark: Benchmark) -> Offer:
+    def capabilities(self, detectors: Sequence[Detector], benchmark: Benchmark) -> Capabilities:
         """What these detectors may ask for."""
 
     @abstractmethod
@@ -105,15 +105,15 @@ class FromNetwork(Extraction):
             self.classifier, images, probes=unique, batch_size=self._batch_size, progress=self._progress
         )
 
-    def offer(self, detectors: Sequence[Detector], benchmark: Benchmark) -> Offer:
+    def capabilities(self, detectors: Sequence[Detector], benchmark: Benchmark) -> Capabilities:
         held_out = benchmark.id_val is not None
-        return offer_to(detectors, self.classifier, train=benchmark.id_train is not None, held_out=held_out)
+        return capabilities_of(detectors, self.classifier, train=benchmark.id_train is not None, held_out=held_out)
 
     def record(self) -> dict[str, Any]:
         return {
             "transform": str(self.classifier.transform),
             "head": self.classifier.describe(),
-            "precision": PRECISION,
+            "precision": self.classifier.precision,
             **network_record(self.classifier),
         }
 

@@ -39,10 +39,10 @@ def applicable(
 ) -> tuple[list[Detector], dict[str, str]]:
     """The detectors that this network and benchmark allow, and why the others do not."""
     asked = list(detectors)
-    offer = extraction.offer(asked, benchmark)
+    capabilities = extraction.capabilities(asked, benchmark)
     usable, skipped = [], {}
     for detector in asked:
-        reason = detector.why_not(offer)
+        reason = detector.unmet_requirement(capabilities)
         if reason:
             skipped[detector.id] = reason
         else:

@@ -138,10 +138,10 @@ class Study(Run):
             found: dict[tuple[str, str, str], dict[str, float]] = {}
             for row in _detected(member):
                 found.setdefault((row.detector, row.group, row.set), {})[row.metric] = row.value
-            told = {"model": member.model.name, **member.model.model_dump(exclude={"name"})}
-            told["accuracy"] = self.accuracy(member.model.name)
+            columns = {"model": member.model.name, **member.model.model_dump(exclude={"name"})}
+            columns["accuracy"] = self.accuracy(member.model.name)
             rows += [
-                {**told, "detector": detector, "group": group, "set": name, **values}
+                {**columns, "detector": detector, "group": group, "set": name, **values}
                 for (detector, group, name), values in found.items()
             ]
         return pd.DataFrame(rows)
