@@ -1,4 +1,4 @@
-"""What a command that measured something says at its end."""
+"""What a command that measured something prints at its end."""
 
 import json
 import sys
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
+from oodscope.document.wording import percent
 from oodscope.jobs.run import Finished
 from oodscope.protocols.registry import headline_metrics
 from oodscope.runs.crossval.run import HEADLINE, CrossValidation
@@ -79,8 +80,8 @@ def show_seeds(summary: SeedSummary, runs: Sequence[tuple[Result, Path]], as_jso
     """Every run, and the table over all of them."""
     if as_json:
         rows = json.loads(summary.to_dataframe().to_json(orient="records"))
-        told = {"runs": [content(result, folder) for result, folder in runs], "over_seeds": rows}
-        sys.stdout.write(json.dumps(told) + "\n")
+        runs_content = [content(result, folder) for result, folder in runs]
+        sys.stdout.write(json.dumps({"runs": runs_content, "over_seeds": rows}) + "\n")
         return
     for result, folder in runs:
         show((result, folder), as_json=False)
@@ -114,15 +115,17 @@ def show(
     page : the report over all of them, if one was written.
     """
     if as_json:
-        told = content(*done[0]) | ({} if page is None else {"report": str(page)})
-        told |= {name: content(*each) for name, each in zip(further, done[1:])}
-        sys.stdout.write(json.dumps(told) + "\n")
+        shown = content(*done[0]) | ({} if page is None else {"report": str(page)})
+        shown |= {name: content(*each) for name, each in zip(further, done[1:])}
+        sys.stdout.write(json.dumps(shown) + "\n")
         return
     console = Console()
     for result, folder in done:
         for protocol in result.record.protocols:
             for metric in headline_metrics(protocol):
                 console.print(result.table(protocol, metric))
+        for line in tuned(result):
+            console.print(line, markup=False, highlight=False)
         for note in result.record.notes:
             console.print(f"note: {note}", markup=False, highlight=False)
         for detector, reason in result.record.skipped.items():
@@ -132,6 +135,18 @@ def show(
             console.print(f"report: {folder / 'report.html'}", markup=False, highlight=False, soft_wrap=True)
     if page is not None:
         console.print(f"report: {page}", markup=False, highlight=False, soft_wrap=True)
+
+
+def tuned(result: Result) -> list[str]:
+    """What a search chose for each detector, on which data and among how many; nothing for default parameters."""
+    lines = []
+    for detector, context in result.scores.context.detectors.items():
+        if context.tuning == "default" or context.grid_size is None:
+            continue
+        chosen = ", ".join(f"{key}={value}" for key, value in context.params.items()) or "no parameters"
+        reached = "" if context.validation_auroc is None else f", validation AUROC {percent(context.validation_auroc)}"
+        lines.append(f"tuned {detector}: {chosen} ({context.tuning}, best of {context.grid_size}{reached})")
+    return lines
 
 
 def content(result: Result, folder: Path) -> dict[str, Any]:

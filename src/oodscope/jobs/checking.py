@@ -13,6 +13,7 @@ from typing import Any, get_args
 from oodscope.base.catalog import catalog, plugins
 from oodscope.base.config import parse
 from oodscope.base.errors import OodscopeError, StorageError, UnknownNameError
+from oodscope.base.own_code import PREFIX, find_own
 from oodscope.jobs.sets import CalibrationSets, OwnSets
 from oodscope.metrics.metric import Tuning
 
@@ -111,6 +112,10 @@ def _check_names(kind: str, names: Iterable[str], *, loaded: str) -> None:
 def _check_detectors(names: Iterable[str]) -> None:
     given = list(names)
     parts = [part.strip() for name in given for part in name.split("+")]
-    _check_names("detector", [part for part in parts if part], loaded="oodscope.detectors.registry")
+    for part in parts:
+        if part.startswith(PREFIX):
+            find_own(part, "class")
+    ours = [part for part in parts if part and not part.startswith(PREFIX)]
+    _check_names("detector", ours, loaded="oodscope.detectors.registry")
     if not all(parts):
         raise OodscopeError("an empty name stands among the detectors")

@@ -108,6 +108,12 @@ def _sort_key(row: Row, higher: bool) -> tuple[bool, float, str]:
     return (lead is None, 0.0 if lead is None else lead.value * (-1 if higher else 1), row.name)
 
 
+def _lead(columns: Sequence[Column]) -> str:
+    """What rows are ranked by: the first mean, or the set itself where its group has one."""
+    members = [each for each in columns if each.group == columns[0].group]
+    return (members[1] if columns[0].name == MEAN and len(members) == 2 else columns[0]).words
+
+
 def _notes(chosen: Measurements, columns: Sequence[Column], unranked: Sequence[str]) -> list[str]:
     metric = chosen[0].metric
     notes = [explanation(metric)]
@@ -124,7 +130,7 @@ def _notes(chosen: Measurements, columns: Sequence[Column], unranked: Sequence[s
         notes.append(f"Bold: best of its column{alike}. No intervals were measured.")
     if any(row.rank_low is not None for row in chosen):
         notes.append(
-            f"Rank: the places by {columns[0].words} that paired tests of all pairs{alike} allow, all at once "
+            f"Rank: the places by {_lead(columns)} that paired tests of all pairs{alike} allow, all at once "
             "(step-down max-T, 95 %)."
         )
     if wide := _class_note(chosen):
