@@ -85,7 +85,7 @@ def show_seeds(summary: SeedSummary, runs: Sequence[tuple[Result, Path]], as_jso
     for result, folder in runs:
         show((result, folder), as_json=False)
     for protocol in summary.first.record.protocols:
-        for metric in headline_metrics(protocol):
+        for metric in headline_metrics(protocol, summary.first.measurements):
             Console().print(summary.table(protocol, metric))
 
 
@@ -119,7 +119,7 @@ def show(*done: tuple[Result, Path], as_json: bool, page: Path | None = None) ->
     console = Console()
     for result, folder in done:
         for protocol in result.record.protocols:
-            for metric in headline_metrics(protocol):
+            for metric in headline_metrics(protocol, result.measurements):
                 console.print(result.table(protocol, metric))
         for note in result.record.notes:
             console.print(f"note: {note}", markup=False, highlight=False)
