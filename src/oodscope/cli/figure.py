@@ -10,6 +10,9 @@ def figure(
     name: Annotated[str, typer.Argument(help="Which figure, such as openood-6; see oodscope list figures.")],
     runs: Annotated[list[Path], typer.Argument(help="Folders of runs, or folders that hold several.")],
     output: Annotated[Path, typer.Option(help="File to write; its ending says pdf, svg or png.")],
+    metric: Annotated[
+        str, typer.Option(help="Metric to show, where the figure has a choice, such as der99_val_correct.")
+    ] = "",
 ) -> None:
     """Draw a figure of a paper from your own runs, ready for print."""
     from oodscope.report.paper.figure import FIGURES
@@ -18,4 +21,4 @@ def figure(
 
     wanted = FIGURES[name]
     check_format(output)
-    typer.echo(write_figure(wanted.drawn(open_runs(runs)), output))
+    typer.echo(write_figure(wanted.drawn(open_runs(runs), metric), output))
