@@ -129,6 +129,9 @@ def test_the_demo_ends_with_a_report_that_holds_its_attack(oodscope, tmp_path, m
     told = json.loads(outcome.out)
     folder = Path(told["attack"]["folder"])
     assert {row["group"] for row in told["attack"]["measurements"]} == {"clean", "affine", "color", "any"}
+    rows = told["trained"]["measurements"]
+    assert {row["detector"] for row in rows if row["detector"]} == {"msp", "conf_branch"}
+    assert {row["recipe"] for row in rows} == {"ConfBranch"}, "a row says training and score"
     report = Path(told["report"])
     assert report == tmp_path / "out" / "report.html"
     page = report.read_text()

@@ -103,17 +103,19 @@ def show_fit(fit: Fit, place: Path, as_json: bool) -> None:
     sys.stdout.write(f"result: {place}\n")
 
 
-def show(*done: tuple[Result, Path], as_json: bool, page: Path | None = None) -> None:
-    """Tables and paths for people, or one JSON object for machines: the first run, with an attack that followed.
+def show(
+    *done: tuple[Result, Path], as_json: bool, page: Path | None = None, further: Sequence[str] = ("attack",)
+) -> None:
+    """Tables and paths for people, or one JSON object for machines: the first run, and those that followed.
 
     Parameters
     ----------
+    further : the keys of those that followed.
     page : the report over all of them, if one was written.
     """
     if as_json:
         told = content(*done[0]) | ({} if page is None else {"report": str(page)})
-        if len(done) > 1:
-            told["attack"] = content(*done[1])
+        told |= {name: content(*each) for name, each in zip(further, done[1:])}
         sys.stdout.write(json.dumps(told) + "\n")
         return
     console = Console()

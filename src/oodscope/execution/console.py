@@ -18,7 +18,7 @@ class ConsoleProgress:
 
     Examples
     --------
-    >>> result = oods.evaluate(clf, bench, ["msp"], progress=oods.ConsoleProgress())
+    >>> result = oods.evaluate(clf, bench, ["msp"], progress=ConsoleProgress())
     """
 
     @contextmanager

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, Self
 
-from oodscope.base.config import StrictModel, parse
+from oodscope.base.config import Seed, StrictModel, parse
 from oodscope.base.errors import OodscopeError
 from oodscope.data.images.labels import read_class_names
 from oodscope.execution.progress import Progress
@@ -47,7 +47,7 @@ class ArrayTask(StrictModel):
     detectors: Detectors = "all"
     protocols: list[str | dict[str, dict[str, Any] | None]] = ["standard"]
     tune: Tuning = "default"
-    seed: int = 0
+    seed: Seed = 0
     intervals: Intervals = "full"
     recipe: str = ""
     output: str = "runs"

@@ -16,6 +16,7 @@ from oodscope.metrics.resampling.bootstrap import percentile_interval
 from oodscope.metrics.resampling.resampling import bootstrap
 from oodscope.protocols.human_centric.protocol import HumanCentric, Prices
 from oodscope.protocols.registry import create_protocol, stored_protocol
+from oodscope.results.scoretable import ScoreTable
 from tests.metrics.rejection import slow_rejection as slow
 from tests.tiny import benchmark, classifier, imageset
 
@@ -185,7 +186,7 @@ def by_hand(sets):
     costs = {"fit_seconds": 0.0, "microseconds_per_image": 0.0, "peak_mib": 0.0}
     about = {"run": "r", "benchmark": "b", "benchmark_version": "1", "model": "m", "seed": 0}
     described = {"name": "d", "params": {}, "tuning": "default", **costs}
-    return oods.ScoreTable(pd.concat(frames, ignore_index=True), {"detectors": {"d": described}, **about})
+    return ScoreTable(pd.concat(frames, ignore_index=True), {"detectors": {"d": described}, **about})
 
 
 class TestDegenerate:
@@ -324,7 +325,7 @@ class TestBesideOtherProtocols:
 
     def test_the_saved_scores_suffice(self, result, tmp_path):
         result.scores.save(tmp_path / "scores.parquet")
-        stored = oods.ScoreTable.load(tmp_path / "scores.parquet")
+        stored = ScoreTable.load(tmp_path / "scores.parquet")
         again = stored_protocol(stored, "human_centric").measurements(stored)
         assert again == result.measurements.filter(protocol="human_centric")
 

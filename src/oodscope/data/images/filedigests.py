@@ -95,7 +95,7 @@ def hash_file(path: str) -> bytes:
             size = os.fstat(stream.fileno()).st_size
             if size < 2**24:
                 return hashlib.blake2b(stream.read(), digest_size=DIGEST).digest()
-            return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=DIGEST)).digest()  # type: ignore[arg-type]
+            return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=DIGEST)).digest()
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from error
 

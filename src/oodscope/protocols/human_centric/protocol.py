@@ -15,6 +15,8 @@ Every row carries the share of correct ``id_test`` images that its threshold rej
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from oodscope.base.config import StrictModel, parse
@@ -30,7 +32,7 @@ from oodscope.protocols.base import Protocol
 from oodscope.protocols.human_centric.figures import der_curves, risk_coverage
 from oodscope.protocols.human_centric.rows import baseline_rows, conventional_rows, rejection_rows, selective_estimates
 from oodscope.protocols.human_centric.sets import ALL, SHIFTS, estimate_rows, labelled_sets
-from oodscope.protocols.human_centric.training import divided
+from oodscope.protocols.human_centric.training import divided, training_rows
 from oodscope.protocols.ranking import measure_accuracy
 from oodscope.results.measurement import Measurement, Measurements
 from oodscope.results.scoretable import ScoreTable
@@ -66,7 +68,8 @@ class HumanCentric(Protocol):
 
     Examples
     --------
-    >>> human = oods.HumanCentric(threshold_split=True)
+    >>> from oodscope.protocols.human_centric.protocol import HumanCentric
+    >>> human = HumanCentric(threshold_split=True)
     >>> oods.evaluate(clf, bench, ["msp"], protocols=[human]).table().facts["metric"]
     'der95_val_correct'
     """
@@ -106,6 +109,9 @@ class HumanCentric(Protocol):
 
     def prepare(self, benchmark: Benchmark, seed: int) -> Benchmark:
         return divided(benchmark, split=self.threshold_split, most=self.train_rows, seed=seed)
+
+    def training_rows(self, labels: NDArray[np.int64], seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        return training_rows(labels, split=self.threshold_split, most=self.train_rows, seed=seed)
 
     def notes(self, scores: ScoreTable) -> list[str]:
         notes = [

@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import Any, get_args
 
 from oodscope.base.errors import DetectorError, UnknownNameError
+from oodscope.base.files import plain_name
 from oodscope.data.benchmark import Benchmark
 from oodscope.detectors.base import Detector, Needs
 from oodscope.detectors.registry import DETECTORS, create_detector
@@ -126,8 +127,9 @@ def run_context(
     benchmark: str, benchmark_version: str, model: str, protocols: Sequence[Protocol], seed: int, recipe: str
 ) -> dict[str, Any]:
     """What every row of the run shares; it travels with the scores, so that they suffice to measure again."""
+    name = plain_name(benchmark, "the benchmark's name")  # it begins the folder of the run
     return {
-        "run": f"{benchmark}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}",
+        "run": f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}",
         "benchmark": benchmark,
         "benchmark_version": benchmark_version,
         "model": model,

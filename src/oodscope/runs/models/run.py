@@ -90,7 +90,7 @@ class Study(Run):
         for member in self.members:
             plain = member.model.distilled_from
             if plain and plain not in names:
-                raise DataError(f"{member.model.name}: distilled_from {plain!r} is no model of the study")
+                raise DataError(f"{member.model.name}: distilled_from {plain!r} is not one of the study's models")
 
     @cached_property
     def record(self) -> RunRecord:
