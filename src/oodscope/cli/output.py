@@ -55,6 +55,12 @@ def headline(study: MetricStudy) -> list[str]:
             f"differences of the truth found by a cross-validation (p <= {ALPHA}): hit rate {rates.hits}, error rate "
             f"{rates.errors}, both out of {len(study.folds)}"
         )
+    if study.has_error_ratio:
+        ratio = study.error_ratio()
+        lines.append(
+            f"error of a cross-validation over that of {ratio.hold_outs} hold-outs (RMSE): {ratio.value:.2f} "
+            f"[{ratio.low:.2f}–{ratio.high:.2f}]"
+        )
     return lines
 
 

@@ -295,7 +295,7 @@ class TestFewImages:
         table = by_hand({**sets, "rain": (foreign, False)})
         frame = table.frame.copy()
         frame.loc[frame["set"] == "rain", "own_class"] = classes
-        rows = create_protocol("human_centric").measurements(oods.ScoreTable(frame, table.context))
+        rows = create_protocol("human_centric").measurements(ScoreTable(frame, table.context))
         (row,) = rows.filter(metric="der95_val_correct", set="rain")
         assert row.class_high - row.class_low > 2 * (row.high - row.low)
         # by hand: t with 9 degrees of freedom around class means, all classes of one size
