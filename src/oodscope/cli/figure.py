@@ -23,6 +23,9 @@ def figure(
             "--output", "-o", rich_help_panel=options.OUTPUT, help="File to write; its ending says pdf, svg or png."
         ),
     ],
+    metric: Annotated[
+        str, typer.Option(help="Metric to show, where the figure has a choice, such as der99_val_correct.")
+    ] = "",
 ) -> None:
     """Draw a figure of a paper from your own runs."""
     from oodscope.report.paper.figure import FIGURES
@@ -31,4 +34,4 @@ def figure(
 
     wanted = FIGURES[name]
     check_format(output)
-    typer.echo(write_figure(wanted.drawn(open_runs(runs)), output))
+    typer.echo(write_figure(wanted.drawn(open_runs(runs), metric), output))

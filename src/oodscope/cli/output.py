@@ -56,6 +56,12 @@ def headline(study: MetricStudy) -> list[str]:
             f"differences of the truth found by a cross-validation (p <= {ALPHA}): hit rate {rates.hits}, error rate "
             f"{rates.errors}, both out of {len(study.folds)}"
         )
+    if study.has_error_ratio:
+        ratio = study.error_ratio()
+        lines.append(
+            f"error of a cross-validation over that of {ratio.hold_outs} hold-outs (RMSE): {ratio.value:.2f} "
+            f"[{ratio.low:.2f}–{ratio.high:.2f}]"
+        )
     return lines
 
 
@@ -86,7 +92,7 @@ def show_seeds(summary: SeedSummary, runs: Sequence[tuple[Result, Path]], as_jso
     for result, folder in runs:
         show((result, folder), as_json=False)
     for protocol in summary.first.record.protocols:
-        for metric in headline_metrics(protocol):
+        for metric in headline_metrics(protocol, summary.first.measurements):
             Console().print(summary.table(protocol, metric))
 
 
@@ -122,7 +128,7 @@ def show(
     console = Console()
     for result, folder in done:
         for protocol in result.record.protocols:
-            for metric in headline_metrics(protocol):
+            for metric in headline_metrics(protocol, result.measurements):
                 console.print(result.table(protocol, metric))
         for line in tuned(result):
             console.print(line, markup=False, highlight=False)

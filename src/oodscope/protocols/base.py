@@ -14,7 +14,7 @@ from oodscope.base.errors import DataError
 from oodscope.data.benchmark import Benchmark, Role
 from oodscope.document.figure import Figure, Position
 from oodscope.metrics.metric import MEAN, Metric
-from oodscope.results.measurement import Measurement, Measurements
+from oodscope.results.measurement import RANKS, Measurement, Measurements
 from oodscope.results.scoretable import ScoreTable
 
 
@@ -137,7 +137,7 @@ class Protocol(ABC):
 
 
 _NO_INTERVAL: dict[str, Any] = {
-    **dict.fromkeys(("low", "high", "level", "class_low", "class_high", "rank_low", "rank_high")),
+    **dict.fromkeys(("low", "high", "level", "class_low", "class_high", *RANKS)),
     "interval": "none",
 }
 """What a row says where no intervals were asked for."""

@@ -6,9 +6,10 @@ counts wrong decisions, on OOD images (label shift) as on images of known classe
 
 The paper takes the threshold from correctly classified training images (``train_correct``), which compares detectors
 at different operating points, because networks fit their training images and detectors show it differently. The
-headline therefore is ``val_correct``, where all detectors reject the same share of correct new images, and AUGRC,
-which needs no threshold. The realised false rejection (``frr95_...``) is measured beside each: a detector that learns
-from ``id_val`` itself (``klm``) has seen the images of that threshold too, and the rate shows it.
+headline therefore is ``val_correct``, where all detectors reject the same share of correct new images, the paper's
+rule beside it, and AUGRC, which needs no threshold. A source whose images the benchmark lacks is left out and named.
+Every row carries the share of correct ``id_test`` images that its threshold rejects. A detector that learns from
+``id_val`` itself (``klm``) has seen the images of that threshold: its rows there are marked and not ranked.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +25,7 @@ from oodscope.data.benchmark import ID_ROLES, Benchmark
 from oodscope.data.imageset import UNLABELLED
 from oodscope.document.figure import Figure, Position
 from oodscope.metrics.catalog import AUROC as RANKED
-from oodscope.metrics.catalog import FPR95_ID_POSITIVE, REJECTION
+from oodscope.metrics.catalog import FPR95_ID_POSITIVE, REJECTION, SOURCES
 from oodscope.metrics.interval import REPLICATES
 from oodscope.metrics.metric import MEAN
 from oodscope.protocols.base import Protocol
@@ -75,7 +76,7 @@ class HumanCentric(Protocol):
 
     name, title = "human_centric", "Human-centric"
     summary = "Keep what the classifier gets right, reject what it gets wrong (DER, AUGRC)."
-    metrics, headline = (RANKED, FPR95_ID_POSITIVE, *REJECTION), ("der95_val_correct", "augrc")
+    metrics, headline = (RANKED, FPR95_ID_POSITIVE, *REJECTION), ("der95_val_correct", "der95_train_correct", "augrc")
     position = 3
     roles = ("id_train", "id_val")
     negatives = ()
@@ -96,7 +97,12 @@ class HumanCentric(Protocol):
         )
 
     def check(self, benchmark: Benchmark) -> None:
-        super().check(benchmark)
+        filled = {role for role, _ in benchmark.members()}
+        if not filled.intersection(self.roles):
+            raise DataError(
+                "human_centric needs id_train or id_val: labelled images whose scores set its thresholds; "
+                f"benchmark {benchmark.name!r} has neither"
+            )
         for role, images in benchmark.members():
             if role in ID_ROLES and (images.labels == UNLABELLED).any():
                 raise DataError(f"human_centric needs the labels of ID images; set {images.name!r} has none")
@@ -108,13 +114,19 @@ class HumanCentric(Protocol):
         return training_rows(labels, split=self.threshold_split, most=self.train_rows, seed=seed)
 
     def notes(self, scores: ScoreTable) -> list[str]:
-        rows = scores.context.training_rows
-        if not self.threshold_split or rows is None:
-            return []
-        return [
-            f"detectors were fitted on {rows['fitted']} images of id_train, "
-            f"thresholds taken from {rows['scored']} others"
+        notes = [
+            f"human_centric: no {role}, so no threshold {' or '.join(missing)}"
+            for role in self.roles
+            if not scores.sets(role)
+            for missing in [[source for source in SOURCES if role == f"id_{source.split('_')[0]}"]]
         ]
+        rows = scores.context.training_rows
+        if self.threshold_split and rows is not None:
+            notes.append(
+                f"detectors were fitted on {rows['fitted']} images of id_train, "
+                f"thresholds taken from {rows['scored']} others"
+            )
+        return notes
 
     def measure(self, scores: ScoreTable) -> Measurements:
         if not scores.sets("id_test"):
