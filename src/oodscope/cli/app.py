@@ -22,6 +22,7 @@ from oodscope.cli.report import report
 from oodscope.cli.run import run
 from oodscope.cli.serve import serve
 from oodscope.cli.table import table
+from oodscope.cli.token import token
 from oodscope.cli.train import train
 
 app = typer.Typer(
@@ -45,7 +46,10 @@ app.command()(train)
 app.command()(fit)
 app.command()(predict)
 app.command()(export)
-app.command()(serve)
+serving = typer.Typer(name="serve", invoke_without_command=True, rich_markup_mode=None)
+serving.callback()(serve)
+serving.add_typer(token)
+app.add_typer(serving)
 app.command("list")(listing)
 app.add_typer(data)
 app.add_typer(generate)

@@ -7,6 +7,7 @@ import typer
 
 
 def serve(
+    context: typer.Context = None,  # type: ignore[assignment]  # typer gives it
     store: Annotated[
         str, typer.Option(help="Result store: a file or a database URL.", envvar="OODSCOPE_STORE", show_envvar=True)
     ] = "runs/results.sqlite",
@@ -21,8 +22,11 @@ def serve(
     """Serve the leaderboard's pages, the runs of a store, and the progress of what runs now. Read-only by default."""
     from oodscope.base.errors import OodscopeError
 
+    if context is not None and context.invoked_subcommand is not None:
+        return
     try:
         from oodscope.serve.server import Settings, serve
+        from oodscope.serve.submitters import Submitters
         from oodscope.serve.token import read_token
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in ("starlette", "uvicorn", "python_multipart"):
@@ -32,7 +36,9 @@ def serve(
         ) from error
     if token_file is not None and not submissions:
         raise OodscopeError("--token-file is for --submissions; add that option, or leave the file out")
-    token = read_token(token_file) if submissions else None
-    words = "submissions with the token" if token else "read-only"
-    settings = Settings(store=store, entries=board, host=host, port=port, token=token)
+    submitters = Submitters(board, read_token(token_file)) if submissions else None
+    if submitters is not None:
+        submitters.check()
+    words = "submissions with a token" if submitters else "read-only"
+    settings = Settings(store=store, entries=board, host=host, port=port, submitters=submitters)
     serve(settings, lambda address: typer.echo(f"{address}  ({words})", err=True))
