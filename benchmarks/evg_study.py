@@ -34,13 +34,15 @@ from scipy.stats import spearmanr
 import oodscope as oods
 from density_models import Autoencoder, autoencoder_scorer, flow_scorer, load_density
 from oodscope.deploy.function_scorer import TensorScorer
+from oodscope.deploy.scorer import Scorer
 from oodscope.detectors.saving import load_detector
+from oodscope.execution.console import ConsoleProgress
 from oodscope.generation.variations.base import Variation
 from oodscope.generation.variations.gan import GanVariation
 from oodscope.generation.variations.registry import create_variation
 from oodscope.models.generators.saved import load_generator
 from oodscope.report.page.attack import write_attack
-from oodscope.runs.attack.attacked import Attacked, Frame, aim
+from oodscope.runs.attack.attacked import Attacked, PixelView, aim
 from oodscope.runs.attack.plan import Plan
 from oodscope.runs.attack.run import Attack
 from oodscope.runs.attack.table import attack_table
@@ -78,8 +80,8 @@ class Study:
     timings: list[tuple[str, str, str, int, int, float, float]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.frame = Frame(self.scorers)
-        self.pool = self.frame.first(self.outliers, min(5000, len(self.outliers)))
+        self.view = PixelView(self.scorers)
+        self.pool = self.view.first(self.outliers, min(5000, len(self.outliers)))
 
     def search(self, part: Part, detector: str, variation: str) -> None:
         """One search, timed; a failure is kept and told."""
@@ -113,7 +115,7 @@ class Study:
         bench = self.benchmark
         assert bench.id_val is not None
         file = plan.file_of(detector)
-        return aim(detector, self.scorers[detector], self.frame, bench.id_val, bench.id_test, file)
+        return aim(detector, self.scorers[detector], self.view, bench.id_val, bench.id_test, file)
 
     def complete(self, part: Part) -> tuple[list[str], list[str]]:
         """Detectors and variations of which every pair was searched."""
@@ -199,9 +201,9 @@ def fitted(
         saved = work / "detectors" / f"{name}.safetensors"
         try:
             if not saved.exists():
-                made = fit_scorers(classifier, bench, [name], store=store, progress=oods.ConsoleProgress())
+                made = fit_scorers(classifier, bench, [name], store=store, progress=ConsoleProgress())
                 made[name].detector.save(saved)
-            scorers[name] = oods.Scorer(classifier, load_detector(saved))
+            scorers[name] = Scorer(classifier, load_detector(saved))
         except oods.OodscopeError as error:
             failed[name] = str(error)
             print(f"FAILED to fit {name}: {error}", flush=True)

@@ -19,7 +19,7 @@ import torch
 from PIL import Image
 from torch import nn
 
-from oodscope.activations.extract import prepared
+from oodscope.activations.feeding import cut, feed
 from oodscope.activations.store.store import ActivationStore
 from oodscope.data.images.files import FileSource
 from oodscope.data.images.folders import open_folder
@@ -67,7 +67,7 @@ def plain_loop(images: ImageSet) -> None:
 
 
 def loader(images: ImageSet, classifier: Classifier) -> None:
-    for _ in prepared(classifier, images, np.arange(len(images)), BATCH):
+    for _ in feed(classifier, images, cut(np.arange(len(images)), BATCH)):
         pass
 
 

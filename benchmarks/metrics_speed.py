@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 
-from oodscope.metrics.catalog import point_metrics
+from oodscope.metrics.catalog import RANKING
 from oodscope.metrics.ranking.delong import auroc_interval
 from oodscope.metrics.ranking.ranking import Ranking
 from oodscope.metrics.resampling.resampling import bootstrap
@@ -33,7 +33,9 @@ def best_of_5(*runs: Callable[[], object]) -> list[float]:
 
 def ours(id_scores: Scores, ood_scores: Scores) -> None:
     ranking = Ranking(id_scores, ood_scores)
-    point_metrics(ranking)
+    for metric in RANKING:
+        if metric.of is not None and metric.positive is not None:
+            metric.of(ranking.walk(metric.positive))
     auroc_interval(ranking)
 
 

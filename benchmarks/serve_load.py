@@ -22,7 +22,7 @@ from tests.serve.load import load
 from tests.serve.world import make_entry, upload
 
 from oodscope.execution.progress import SILENT
-from oodscope.results.store.reporting import told
+from oodscope.results.store.reporting import reporting_to
 from oodscope.results.store.store import ResultStore
 
 PATHS = [
@@ -68,7 +68,7 @@ def measure(live: Live, folder: Path, options: argparse.Namespace) -> None:
         return live.submit(upload(folder / f"up-{number}", f"loaded-{number}", 1000 + number))
 
     store = ResultStore(live.store, wait_seconds=1)
-    with told(store, "a long evaluation", SILENT) as progress, progress.stage("extract", 100) as advance:
+    with reporting_to(store, "a long evaluation", SILENT) as progress, progress.stage("extract", 100) as advance:
         advance(30)
         seen, accepted, took = asyncio.run(
             load(live.port, PATHS, readers=options.readers, seconds=options.seconds, submit=submit)

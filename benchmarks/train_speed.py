@@ -1,14 +1,18 @@
-"""How many images a second the trainer takes: the plain and the recorded step, by precision; then a whole training.
+"""How many images a second the trainer takes: plain, recorded, compiled, several seeds at once; each recipe's share.
 
-    OODSCOPE_DATA=path/to/packs python benchmarks/train_speed.py [--steps 200] [--epochs 100] [--output FOLDER]
+    python benchmarks/train_speed.py [--quick] [--epochs 100] [--seeds 3] [--data FOLDER] [--output FOLDER]
 
-ResNet-18 on CIFAR-10 with OpenOOD's recipe: batches of 128, crops and mirrors. Without ``cifar10_train.npz``, beside
-the packs or in ``artifacts/``, the test images are repeated: the speed is the same. The whole training validates after
-each epoch and writes checkpoints.
+ResNet-18 for 32 px with OpenOOD's recipe: batches of 128, crops and mirrors on the device. Images are random bytes
+unless ``--data`` names a folder with ``cifar10_train.npz``: the speed is the same, the accuracy is not. ``--quick``
+measures bf16 alone, over fewer steps, and leaves out what does not fit into ``--seconds``. ``--epochs`` also makes
+whole trainings, with validation and checkpoints. What is measured is written after each row, to ``speed.json`` and
+``speed.md``.
+
+A recipe's share is the speed of cross-entropy over its cost factor; a recipe reaches so much of it.
 """
 
 import argparse
-import os
+import json
 import tempfile
 import time
 from itertools import count
@@ -18,54 +22,124 @@ import numpy as np
 import torch
 
 import oodscope.training.loop.replay as replay
+from oodscope.base.files import write_text
 from oodscope.data.imageset import ImageSet
-from oodscope.models.zoo.zoo import create_model
+from oodscope.data.preprocess import Preprocess
+from oodscope.models.small import SMALL_NETS
 from oodscope.training.loop.fabric import arithmetic, resolve_device
+from oodscope.training.loop.lockstep import Lockstep
 from oodscope.training.loop.loop import Loop
-from oodscope.training.loop.sets import Sets
-from oodscope.training.registry import create_recipe
-from oodscope.training.train import train
-from openood_cifar import ARTIFACTS, TRANSFORM, pack
+from oodscope.training.loop.sets import Sets, check_sets, facts_of
+from oodscope.training.loop.streams import Streams
+from oodscope.training.recipe import Recipe
+from oodscope.training.registry import RECIPES, create_recipe
+from oodscope.training.train import train_seeds
 
-REHEARSALS = replay.REHEARSALS
-WARM = 20
+REHEARSALS, WARM = replay.REHEARSALS, 12
+SIZE = Preprocess(size=32, mean=(0.4914, 0.4822, 0.4465), std=(0.2470, 0.2435, 0.2616))
+AUGMENTS = {
+    "cutout": ["crop", "cutout"],
+    "randaugment": ["randaugment", "crop"],
+    "augmix": ["crop", "augmix"],
+    "pixmix": ["crop", "pixmix"],
+}
 
 
-def open_sets(folder: Path, limit: int) -> tuple[ImageSet, ImageSet]:
-    """Training and validation images."""
-    whole = pack(folder, "cifar10_test")
-    home = next((place for place in (folder, ARTIFACTS) if (place / "cifar10_train.npz").exists()), None)
-    if home is None:
-        rows = np.resize(np.arange(len(whole)), min(limit, 50_000))
-        return whole.take(rows, "cifar10_test, repeated"), whole.take(np.arange(1000), "val")
-    return pack(folder, "cifar10_train", home).take(np.arange(min(limit, 50_000))), whole.take(np.arange(1000), "val")
+class Report:
+    """Rows that are on disk as soon as they are measured, and an end to the time that they may take."""
+
+    def __init__(self, device: torch.device, output: Path | None, seconds: float) -> None:
+        self.rows: list[dict[str, object]] = []
+        self.output, self.end = output, time.monotonic() + seconds
+        name = torch.cuda.get_device_name(device) if device.type == "cuda" else str(device)
+        self.lines = [f"torch {torch.__version__} on {name}", "", "| step | recipe | precision | images/s | remark |"]
+        self.lines.append("|---|---|---|---|---|")
+        print("\n".join(self.lines), flush=True)
+
+    def late(self, needed: float) -> bool:
+        """Whether so many seconds are no longer left."""
+        return time.monotonic() + needed > self.end
+
+    def add(self, step: str, recipe: str, precision: str, rate: float, remark: str = "") -> None:
+        self.rows.append({"step": step, "recipe": recipe, "precision": precision, "rate": rate, "remark": remark})
+        shown = f"{rate:,.0f}" if rate else ""
+        self.lines.append(f"| {step} | {recipe} | {precision} | {shown} | {remark} |")
+        print(self.lines[-1], flush=True)
+        if self.output:
+            self.output.mkdir(parents=True, exist_ok=True)
+            write_text(self.output / "speed.json", json.dumps(self.rows, indent=1))
+            write_text(self.output / "speed.md", "\n".join(self.lines) + "\n")
+
+
+def open_sets(folder: Path | None, images: int) -> tuple[ImageSet, ImageSet, ImageSet]:
+    """Training images, validation images and outliers."""
+    draws = np.random.default_rng(0)
+
+    def noise(name: str, number: int) -> ImageSet:
+        pixels = draws.integers(0, 256, (number, 32, 32, 3), dtype=np.uint8)
+        return ImageSet.from_arrays(name, pixels, np.arange(number) % 10, [str(label) for label in range(10)])
+
+    if folder is None:
+        return noise("train", images), noise("val", 1000), noise("outliers", 2560)
+    packed = np.load(folder / "cifar10_train.npz")
+    known = ImageSet.from_arrays("train", packed["images"][:images], packed["labels"][:images].astype(np.int64))
+    return known, noise("val", 1000), noise("outliers", 2560)
+
+
+NETWORK = ["resnet18_32"]
+"""What ``--network`` names; anything smaller is for trying the script."""
 
 
 def build() -> torch.nn.Module:
-    return create_model("resnet18_32", num_classes=10)[0]
+    return SMALL_NETS[NETWORK[0]](10)
 
 
-def rate(images: ImageSet, recipe: str, precision: str, steps: int, device: torch.device, recorded: bool) -> float:
-    """Images a second over ``steps`` steps, everything between two steps included."""
+def loops_of(recipe: Recipe, sets: Sets, device: torch.device, seeds: int, compiled: bool) -> list[Loop]:
+    streams, made = Streams(recipe, sets, SIZE, device), []
+    for seed in range(seeds):
+        own = recipe.model_copy(update={"seed": seed})
+        torch.manual_seed(seed)
+        network = own.prepare(build(), facts_of(sets, SIZE))
+        made.append(Loop(network, own, streams.of(own), compiled=compiled))
+    return made
+
+
+def rate(
+    recipe: Recipe,
+    sets: Sets,
+    steps: int,
+    device: torch.device,
+    *,
+    recorded: bool = True,
+    compiled: bool = False,
+    seeds: int = 1,
+) -> tuple[float, str]:
+    """Images a second over ``steps`` steps of all seeds together, and what is to be said of them."""
     replay.REHEARSALS = REHEARSALS if recorded else 10**9
-    made = create_recipe(recipe, precision=precision)
-    loop = Loop(build(), made, Sets(images, None, None), TRANSFORM["cifar10"], None, device)
-    loop.objective.train()
-    begun, seen = 0.0, 0
-    with arithmetic(device, precision):
-        served = (raws for epoch in count() for raws in loop.streams.serve(epoch))
+    begun = opened = time.perf_counter()
+    loops, seen = loops_of(recipe, sets, device, seeds, compiled), 0
+    driver = Lockstep(loops)
+    with arithmetic(device, recipe.precision):
+        for loop in loops:
+            loop.open_epoch()
+        served = (raws for epoch in count() for raws in zip(*(loop.streams.serve(epoch) for loop in loops)))
         for step, raws in zip(range(WARM + steps), served):
             if step == WARM:
                 wait(device)
                 begun = time.perf_counter()
-            loop._descend(raws)
-            loop.step += 1
-            seen += len(raws[0].labels) * (step >= WARM)
+            driver.descend(raws)
+            seen += sum(len(parts[0].labels) for parts in raws) * (step >= WARM)
         wait(device)
     seconds = time.perf_counter() - begun
-    assert loop.replay.recorded == (recorded and device.type == "cuda"), "a step that should be recorded was not"
+    remarks = [f"{begun - opened:.0f} s to start"]
+    if recorded and not driver.replay.recorded:
+        remarks.append("taken plainly")
+    if compiled and not all(loop.compilation.active for loop in loops):
+        remarks.append("not compiled")
+    for loop in loops:
+        loop.compilation.close()
     replay.REHEARSALS = REHEARSALS
-    return seen / seconds
+    return seen / seconds, ", ".join(remarks)
 
 
 def wait(device: torch.device) -> None:
@@ -73,36 +147,88 @@ def wait(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--epochs", type=int, default=100)
-    parser.add_argument("--images", type=int, default=50_000)
-    parser.add_argument("--recipes", default="cross_entropy")
-    parser.add_argument("--precisions", default="32-true,tf32,bf16-mixed")
-    parser.add_argument("--device", default="auto")
-    parser.add_argument("--output", type=Path)
-    options = parser.parse_args()
-    device = resolve_device(options.device, "32-true")
-    images, val = open_sets(Path(os.environ["OODSCOPE_DATA"]), options.images)
-    print(f"torch {torch.__version__} on {torch.cuda.get_device_name(device) if device.type == 'cuda' else device}")
-    print("\n| recipe | precision | plain step, images/s | recorded step, images/s |\n|---|---|---|---|", flush=True)
-    for recipe in options.recipes.split(","):
-        for precision in options.precisions.split(","):
-            found = [rate(images, recipe, precision, options.steps, device, recorded) for recorded in (False, True)]
-            print(f"| {recipe} | {precision} | {found[0]:,.0f} | {found[1]:,.0f} |", flush=True)
-    if not options.epochs:
-        return
+def measure_steps(report: Report, sets: Sets, options: argparse.Namespace, device: torch.device) -> float:
+    """The kinds of step of cross-entropy; the speed of the recorded one in the last precision."""
+    base = 0.0
+    kinds = {
+        "plain": (0, {"recorded": False}),
+        "recorded": (0, {}),
+        f"{options.seeds} seeds, recorded": (5, {"seeds": options.seeds}),
+        "compiled and recorded": (30, {"compiled": True}),
+        f"{options.seeds} seeds, compiled and recorded": (45, {"seeds": options.seeds, "compiled": True}),
+    }
+    for precision in options.precisions.split(","):
+        recipe = create_recipe("cross_entropy", precision=precision, batch_size=options.batch)
+        for name, (needed, settings) in kinds.items():
+            if report.late(needed):
+                report.add(name, "cross_entropy", precision, 0.0, "left out: too little time")
+                continue
+            found, remark = rate(recipe, sets, options.steps, device, **settings)
+            report.add(name, "cross_entropy", precision, found, remark)
+            base = found if name == "recorded" else base
+    return base
+
+
+def measure_shares(report: Report, every: Sets, options: argparse.Namespace, device: torch.device, base: float) -> None:
+    """Each recipe, and each augmentation under cross-entropy, recorded."""
+    precision = options.precisions.split(",")[-1]
+    common = {"precision": precision, "batch_size": options.batch}
+    made = {name: create_recipe(name, **common, patience=0) for name in RECIPES if name != "cross_entropy"}
+    made |= {name: create_recipe("cross_entropy", augment=each, **common) for name, each in AUGMENTS.items()}
+    for name, recipe in made.items():
+        if report.late(5):
+            report.add("recorded", name, precision, 0.0, "left out: too little time")
+            continue
+        sets = check_sets(recipe, every.train, every.val, every.ood)
+        found, remark = rate(recipe, sets, max(20, options.steps // 2), device)
+        share = "" if recipe.cost is None else f"{100 * found * recipe.cost / base:.0f} % of its share, "
+        report.add("recorded", name, precision, found, share + remark)
+
+
+def measure_training(report: Report, sets: Sets, options: argparse.Namespace) -> None:
+    """Whole trainings of all seeds at once, with validation and checkpoints."""
     recipe = create_recipe("cross_entropy", epochs=options.epochs, precision="bf16-mixed", keep="best")
+    seeds = list(range(options.seeds))
     begun = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        place = options.output or Path(folder)
-        trained = train(build, recipe, images, TRANSFORM["cifar10"], val=val, folder=place, device=options.device)
+        folders = [(options.output or Path(folder)) / f"seed{seed}" for seed in seeds]
+        builders = [build] * len(seeds)
+        trained = train_seeds(
+            builders, recipe, seeds, sets.train, SIZE, val=sets.val, folders=folders, device=options.device
+        )
     seconds = time.perf_counter() - begun
-    inside = sum(epoch.seconds for epoch in trained.history)
-    print(f"\n{options.epochs} epochs of {len(images)} images in bf16-mixed: {seconds:.1f} s in all, {inside:.1f} s in")
-    print(f"epochs; {len(images) * options.epochs / inside:,.0f} images/s with validation and checkpoints;")
-    print(f"validation accuracy {100 * max(epoch.val_accuracy or 0 for epoch in trained.history):.2f} % at best")
+    inside = sum(epoch.seconds for each in trained for epoch in each.history)
+    images = len(sets.train) * options.epochs * len(seeds)
+    remark = f"{options.epochs} epochs: {seconds:.1f} s in all, {seconds / len(seeds):.1f} s a network"
+    report.add(f"training of {len(seeds)} seeds", "cross_entropy", "bf16-mixed", images / inside, remark)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--steps", type=int)
+    parser.add_argument("--epochs", type=int, default=0)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--images", type=int)
+    parser.add_argument("--batch", type=int, default=128)
+    parser.add_argument("--precisions")
+    parser.add_argument("--network", default=NETWORK[0])
+    parser.add_argument("--seconds", type=float)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--output", type=Path)
+    options = parser.parse_args()
+    quick = options.quick
+    NETWORK[0] = options.network
+    options.precisions = options.precisions or ("bf16-mixed" if quick else "32-true,tf32,bf16-mixed")
+    options.steps = options.steps or (150 if quick else 400)
+    device = resolve_device(options.device, "32-true")
+    report = Report(device, options.output, options.seconds or (95 if quick else float("inf")))
+    train, val, outliers = open_sets(options.data, options.images or (12_800 if quick else 50_000))
+    base = measure_steps(report, Sets(train, None, None), options, device)
+    measure_shares(report, Sets(train, val, outliers), options, device, base)
+    if options.epochs:
+        measure_training(report, Sets(train, val, None), options)
 
 
 if __name__ == "__main__":

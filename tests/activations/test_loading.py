@@ -1,5 +1,6 @@
-"""The loader: several threads, in order, never far ahead; and on the second run nothing is decoded."""
+"""The loader: several threads or processes, in order, never far ahead; and on the second run nothing is decoded."""
 
+import pickle
 import threading
 import time
 from pathlib import Path
@@ -9,17 +10,23 @@ import pytest
 import torch
 from PIL import Image
 
-from oodscope.activations import extract
-from oodscope.activations.extract import prepared
+from oodscope.activations import feeding, lanes
+from oodscope.activations.feeding import cut, feed
 from oodscope.activations.store.store import ActivationStore
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.images import encoded
+from oodscope.data.images.arrays import JoinedSource
+from oodscope.data.images.decoding import UnreadableImageError
+from oodscope.data.images.files import FileSource
 from oodscope.data.images.folders import open_folder
+from oodscope.data.images.reframed import CroppedSource, PresizedSource
+from oodscope.data.imageset import ImageSet
 from oodscope.data.preprocess import Preprocess
 from oodscope.execution.lookahead import ahead
+from oodscope.execution.workers import session_workers, worker_session
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.runs.evaluation.evaluate import evaluate
-from tests.tiny import classifier, images, network
+from tests.tiny import classifier, images, imageset, network
 
 
 def write(folder, count, seed, side=8):
@@ -76,10 +83,10 @@ class TestAhead:
 @pytest.mark.parametrize("batch_size", [1, 15, 16, 17, 64])
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_batches_do_not_depend_on_threads(tmp_path, monkeypatch, threads, batch_size):
-    monkeypatch.setattr(extract, "threads", lambda: threads)
+    monkeypatch.setattr(feeding, "threads", lambda: threads)
     opened, clf = open_folder("x", write(tmp_path, 50, 0, side=11)), classifier()
     rows = np.arange(50)[::-1].copy()
-    found = list(prepared(clf, opened, rows, batch_size))
+    found = list(feed(clf, opened, cut(rows, batch_size)))
     expected = [clf.prepare(opened.images(rows[at : at + batch_size])) for at in range(0, 50, batch_size)]
     assert len(found) == len(expected)
     for ours, plain in zip(found, expected):
@@ -91,14 +98,14 @@ def test_activations_do_not_depend_on_threads(tmp_path, monkeypatch):
     opened = open_folder("x", write(tmp_path / "i", 60, 0))
     found = []
     for threads in (1, 4):
-        monkeypatch.setattr(extract, "threads", lambda threads=threads: threads)
+        monkeypatch.setattr(feeding, "threads", lambda threads=threads: threads)
         found.append(ActivationStore(tmp_path / str(threads)).extract(classifier(), opened, batch_size=20))
     assert found[0].logits.equal(found[1].logits)
     assert found[0].features.equal(found[1].features)
 
 
 def test_a_transform_that_cannot_be_compared_runs_in_one_thread(tmp_path, monkeypatch):
-    monkeypatch.setattr(extract, "threads", lambda: 4)
+    monkeypatch.setattr(feeding, "threads", lambda: 4)
     used = set()
 
     def transform(picture):
@@ -109,13 +116,13 @@ def test_a_transform_that_cannot_be_compared_runs_in_one_thread(tmp_path, monkey
     clf = Classifier(network(), transform, device="cpu")
     assert clf.uncached_reason
     used.clear()
-    list(prepared(clf, open_folder("x", write(tmp_path, 40, 0)), np.arange(40), 10))
+    list(feed(clf, open_folder("x", write(tmp_path, 40, 0)), cut(np.arange(40), 10)))
     assert len(used) == 1
 
 
 def test_memory_does_not_grow_with_the_set(tmp_path, monkeypatch):
     """Decoded images alive at once: no more than wait or are worked on, for 200 images as for 50."""
-    monkeypatch.setattr(extract, "threads", lambda: 3)
+    monkeypatch.setattr(feeding, "threads", lambda: 3)
     source = type(open_folder("x", write(tmp_path / "first", 8, 0)).source)
     lock, alive, worst = threading.Lock(), 0, 0
     plain = source.picture
@@ -132,7 +139,7 @@ def test_memory_does_not_grow_with_the_set(tmp_path, monkeypatch):
     for count in (50, 200):
         opened = open_folder("x", write(tmp_path / str(count), count, 0))
         alive = worst = 0
-        for batch in prepared(classifier(), opened, np.arange(count), 8):
+        for batch in feed(classifier(), opened, cut(np.arange(count), 8)):
             time.sleep(0.002)
             with lock:
                 alive -= len(batch)
@@ -160,8 +167,95 @@ def test_the_second_run_forwards_nothing_and_decodes_what_it_shows(tmp_path, mon
         return decode(content, where)
 
     monkeypatch.setattr(encoded, "decode", counted)
-    monkeypatch.setattr("hashlib.file_digest", None)
+    monkeypatch.setattr("oodscope.data.images.filedigests.hash_file", None)
     second = run()
     assert second.record.forward_images == 0
     assert sorted(Path(where).name for where in decoded) == sorted(Path(name).name for _, name in second.gallery.keys)
     assert second.scores.frame["mds"].equals(first.scores.frame["mds"])
+
+
+@pytest.mark.slow
+class TestProcesses:
+    """Processes take over from threads in the middle of a set, and nobody can tell."""
+
+    @pytest.fixture(autouse=True)
+    def processes_always_pay(self, monkeypatch):
+        monkeypatch.setattr(feeding, "START_SECONDS", 0.0)
+        monkeypatch.setenv("OODSCOPE_WORKERS", "2")
+
+    def run(self, folder, batch_size, rows, pause=0.0):
+        """All batches, and who made the last of them."""
+        clf, opened, seen = classifier(), open_folder("x", folder), []
+        with worker_session():
+            session_workers(start=True).submit(len).result(timeout=60)
+            for batch in feed(clf, opened, cut(rows, batch_size)):
+                seen.append(batch)
+                time.sleep(pause)
+        expected = [clf.prepare(opened.images(piece)) for piece in cut(rows, batch_size)]
+        return seen, expected
+
+    @pytest.mark.parametrize("batch_size", [3, 16])
+    def test_batches_do_not_depend_on_processes(self, tmp_path, monkeypatch, batch_size):
+        made = []
+        monkeypatch.setattr(lanes.ProcessLane, "_fill", spied(lanes.ProcessLane._fill, made))
+        rows = np.random.default_rng(0).permutation(300)
+        seen, expected = self.run(write(tmp_path, 300, 0, side=11), batch_size, rows)
+        assert made
+        assert len(seen) == len(expected)
+        for ours, plain in zip(seen, expected):
+            assert torch.equal(ours, plain)
+            assert ours.stride() == plain.stride()
+
+    def test_a_damaged_file_is_named_as_threads_name_it(self, tmp_path):
+        folder = write(tmp_path, 300, 0)
+        broken = sorted(folder.rglob("*.png"))[250]
+        broken.write_bytes(broken.read_bytes()[:60])
+        with pytest.raises(UnreadableImageError) as plain:
+            open_folder("x", folder).images([250])
+        with pytest.raises(UnreadableImageError) as ours:
+            self.run(folder, 16, np.arange(300))
+        assert str(ours.value) == str(plain.value)
+
+    def test_who_stops_early_gives_the_memory_back(self, tmp_path):
+        opened, clf = open_folder("x", write(tmp_path, 300, 0)), classifier()
+        with worker_session():
+            pool = session_workers(start=True)
+            pool.submit(len).result(timeout=60)
+            for _ in range(40):
+                stream = feed(clf, opened, cut(np.arange(300), 16))
+                next(stream)
+                stream.close()
+            assert pool._free == [(0, pool.size)]
+
+    def test_a_source_of_ones_own_stays_in_this_process(self, tmp_path):
+        class Own(FileSource):
+            def picture(self, index):
+                return super().picture(index).transpose(Image.Transpose.ROTATE_90)
+
+        folder = write(tmp_path, 120, 0)
+        plain = open_folder("x", folder)
+        own = ImageSet("x", Own(plain.source.root, plain.source.paths))
+        with worker_session():
+            session_workers(start=True).submit(len).result(timeout=60)
+            seen = torch.cat(list(feed(classifier(), own, cut(np.arange(120), 8))))
+        assert torch.equal(seen, classifier().prepare(own.images(range(120))))
+        assert not torch.equal(seen, classifier().prepare(plain.images(range(120))))
+
+
+def spied(function, made):
+    def wrapper(self, *arguments):
+        made.append(self)
+        return function(self, *arguments)
+
+    return wrapper
+
+
+@pytest.mark.parametrize("rows", [[0], [5, 0, 39, 40, 41, 7], [70, 69]])
+def test_an_excerpt_shows_the_same_images(tmp_path, rows):
+    files = [open_folder(name, write(tmp_path / name, 40, seed, side=9)).source for seed, name in enumerate("ab")]
+    joined = PresizedSource(CroppedSource(JoinedSource(files), 7))
+    excerpt = pickle.loads(pickle.dumps(joined.excerpt(np.array(rows))))
+    for place, row in enumerate(rows):
+        assert np.array_equal(excerpt.read(place), joined.read(row))
+        assert excerpt.name(place) == joined.name(row)
+    assert JoinedSource([files[0], imageset("c", 5, 0).source]).excerpt(np.array([39, 40])) is None

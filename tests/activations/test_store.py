@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from oodscope.activations.probes.perturbation import PerturbedLogits
 from oodscope.activations.store import store
@@ -54,10 +55,24 @@ def test_a_probe_costs_exactly_what_it_declares(tmp_path):
     images = imageset("a", 50, 0)
     store_ = ActivationStore(tmp_path)
     store_.extract(clf, images, probes=[probe])
-    assert counter.images == store_.forwarded == 50 * (1 + len(probe.forwards))
+    # the pass that it records for its gradient is the plain one too
+    assert counter.images == store_.forwarded == 50 * len(probe.forwards)
     assert counter.backwards == 50 * len(probe.backwards)
     store_.extract(clf, images, probes=[probe])
-    assert counter.images == 50 * (1 + len(probe.forwards))
+    assert counter.images == 50 * len(probe.forwards)
+
+
+@pytest.mark.parametrize("width", [8, 64])
+def test_a_recorded_pass_gives_the_bits_of_the_plain_one(tmp_path, width):
+    """A wider network than the tiny one, so that the vectorised products of real networks take part."""
+    torch.manual_seed(0)
+    layers = [nn.Conv2d(3, width, 3, padding=1), nn.BatchNorm2d(width), nn.ReLU(), nn.Conv2d(width, width, 3, stride=2)]
+    model = nn.Sequential(*layers, nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(width, 5))
+    clf, images = Classifier(model, Preprocess(size=8), device="cpu"), imageset("a", 70, 0)
+    alone = ActivationStore(tmp_path / "1").extract(clf, images, batch_size=32)
+    beside = ActivationStore(tmp_path / "2").extract(clf, images, probes=[PerturbedLogits(10.0, 0.01)], batch_size=32)
+    assert alone.logits.equal(beside.logits)
+    assert alone.features.equal(beside.features)
 
 
 def test_a_probe_asked_for_later_runs_alone(tmp_path):

@@ -36,13 +36,13 @@ def test_progress_and_news_come_by_themselves(browser, tmp_path):
     board.snapshot = rendered(3)
     store = ResultStore(tmp_path / "results.db")
     store.add(make_result())
-    store.tell(line())
+    store.report_progress(line())
     with listen(Leaderboard(board, WatchedStore(store), None).application()) as port:
         running = browser.open(f"http://127.0.0.1:{port}/running/", width=390)
         front = browser.open(f"http://127.0.0.1:{port}/")
         run = browser.open(f"http://127.0.0.1:{port}/runs/{make_result().record.id}/", width=390)
         assert running.locator("#running tbody tr").inner_text().startswith("evaluate <i>r18</i>")
-        store.tell(line(done=80, stage="<b>score</b>"))
+        store.report_progress(line(done=80, stage="<b>score</b>"))
         running.locator("#running td[data-value='80']").wait_for()
         assert "<b>score</b>" in running.locator("#running tbody tr").inner_text()
         assert running.locator("#running progress").evaluate("bar => bar.value") == 0.8

@@ -45,7 +45,7 @@ def test_an_attack_from_places(oodscope, places, tmp_path):
     gan = f"affine,color,gan={places / 'gan.safetensors'}"
     outcome = oodscope(*command(places, **{"--detectors": "msp,ebo", "--variations": gan}))
     assert outcome.status == 0, outcome
-    assert "protocol adversarial" in outcome.out
+    assert "protocol attack" in outcome.out
     assert "MinRank" in outcome.out
     assert "ebo, color: search block 0" in outcome.err
     (folder,) = (tmp_path / "out" / "attacks").iterdir()
@@ -55,14 +55,12 @@ def test_an_attack_from_places(oodscope, places, tmp_path):
     assert Attack.load(folder).variations == ["affine", "color", "gan"]
     again = oodscope(*command(places, "--json", **{"--detectors": "msp,ebo", "--variations": gan}))
     assert "search block" not in again.err
-    assert json.loads(again.out)["run"]["protocols"] == ["adversarial"]
+    assert json.loads(again.out)["run"]["protocols"] == ["attack"]
     table = oodscope("table", folder, "--format", "markdown", "--metric", "min_rank")
     assert "| odd, clean |" in table.out
     assert "| odd, gan |" in table.out
     assert "in percent" not in table.out
-    stored = oodscope(
-        "table", "--store", "out/results.sqlite", "--protocol", "adversarial_transfer", "--format", "latex"
-    )
+    stored = oodscope("table", "--store", "out/results.sqlite", "--protocol", "attack_transfer", "--format", "latex")
     assert "\\toprule" in stored.out
 
 
@@ -131,10 +129,13 @@ def test_the_demo_ends_with_a_report_that_holds_its_attack(oodscope, tmp_path, m
     told = json.loads(outcome.out)
     folder = Path(told["attack"]["folder"])
     assert {row["group"] for row in told["attack"]["measurements"]} == {"clean", "affine", "color", "any"}
+    rows = told["trained"]["measurements"]
+    assert {row["detector"] for row in rows if row["detector"]} == {"msp", "conf_branch"}
+    assert {row["recipe"] for row in rows} == {"ConfBranch"}, "a row says training and score"
     report = Path(told["report"])
     assert report == tmp_path / "out" / "report.html"
     page = report.read_text()
-    assert '<section id="adversarial-1">' in page and '<article class="card" data-protocol="adversarial">' in page
+    assert '<section id="attack-1">' in page and '<article class="card" data-protocol="attack">' in page
     link = re.search(r'<a href="([^"]+)">All worst outliers', page)[1]
     assert (report.parent / link).resolve() == folder / "report.html"
     assert Attack.load(folder).detectors == ["msp", "knn", "vim"]

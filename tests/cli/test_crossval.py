@@ -40,7 +40,7 @@ def test_own_sets_with_frozen_embeddings(oodscope, places):
     assert (places / "out" / "crossval.html").is_file()
     assert "extract" in done.err
     again = oodscope(*command, "--truth", "1", "--output", "out", "--json")
-    assert json.loads(again.out)["run"]["protocols"] == ["cross_validation"]
+    assert json.loads(again.out)["run"]["protocols"] == ["crossval"]
     assert "extract" not in again.err
 
 
@@ -65,7 +65,7 @@ def test_a_leak_is_refused_or_printed_on_the_page(oodscope, places):
     assert allowed.status == 0, allowed
     assert "note: LEAK: small_cnn was trained on known" in allowed.out
     page = (places / "out" / "crossval.html").read_text()
-    assert "<strong>Leak.</strong> small_cnn was trained on known: these numbers are no evidence." in page
+    assert "<strong>Leak.</strong> small_cnn was trained on known: these numbers are not evidence." in page
 
 
 def test_glyphs_with_a_network_per_fold(oodscope, tmp_path):

@@ -79,9 +79,9 @@ class TestCommand:
         first, second = (load_file(folder / "model.safetensors") for folder in folders)
         assert any((first[key] != second[key]).any() for key in first)
         told = json.loads(oodscope(*words, "--json").out)
-        assert told["recipe"]["method"] == "CrossEntropy" and told["recipe"]["epochs"] == 2
+        assert told["recipes"][0]["recipe"] == "cross_entropy" and told["recipes"][0]["epochs"] == 2
         assert [row["seed"] for row in told["networks"]] == [0, 3]
-        assert all(0 <= row["test_accuracy"] <= 1 and len(row["history"]) == 2 for row in told["networks"])
+        assert all(0 <= row["test_accuracy"] <= 1 and len(row["stages"][0]) == 2 for row in told["networks"])
 
     def test_outliers_of_the_benchmark_are_passed_on(self, oodscope, project):
         words = ("train", "--recipe", "outlier_exposure", "--benchmark", project / "bench.yaml", *FAST)
@@ -206,7 +206,7 @@ class TestThirdParties:
         outcome = oodscope(*words, "--set", "factor=0.25", "-o", "out", "--json")
         assert outcome.status == 0, outcome
         told = json.loads(outcome.out)
-        assert told["recipe"]["method"] == "Halved" and told["recipe"]["factor"] == 0.25
+        assert told["recipes"][0]["recipe"] == "halved" and told["recipes"][0]["factor"] == 0.25
         recipe = oods.create_recipe("halved", epochs=2, batch_size=8, factor=0.25)
         assert type(recipe) is cls
         bench = oods.load_benchmark(str(project / "bench.yaml"))

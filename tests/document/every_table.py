@@ -28,7 +28,7 @@ def tables() -> dict[str, Table]:
         "full spectrum": result.table("full_spectrum", "fpr95_id_positive"),
         "seeds": over_seeds([seed(number) for number in range(3)]).table(),
         "attack": attack_table(attack),
-        "attack by set": pivot(attack.result.measurements, "adversarial", "min_rank"),
+        "attack by set": pivot(attack.result.measurements, "attack", "min_rank"),
         "detectors": separation_table(study()),
         "calibration": calibration_table(study()),
         "comparisons": made_studies.comparisons().table(),

@@ -61,7 +61,7 @@ def test_a_protocol_without_its_headline_is_passed_over():
 def test_an_attack_shows_its_worst_case():
     attack = made_studies.attack()
     html = attack._repr_html_()
-    rows = attack.result.measurements.filter(protocol="adversarial")
+    rows = attack.result.measurements.filter(protocol="attack")
     assert {row.value for row in rows if row.metric in ("auroc", "min_rank")} <= numbers(html)
     assert "AUROC ↑</th>" in html and ">shift</th>" in html and "&lt;b onclick=" in html
 
@@ -103,7 +103,7 @@ def test_comparisons_show_sentences_and_numbers():
     assert all(sentence.split("(")[0] in html for sentence in found.sentences())
     assert "<b>AUROC ↑</b>" in html
     bold = [cell.text for cell in read(html).all("td") if any(c.tag == "b" for c in cell.every())]
-    assert len(bold) == sum(row.told_apart for row in found)
+    assert len(bold) == sum(row.distinguishable for row in found)
 
 
 def test_in_a_notebook_that_runs():

@@ -18,7 +18,7 @@ from oodscope.base.errors import DataError, DetectorError, OodscopeError, Storag
 from oodscope.deploy.function_scorer import FunctionScorer
 from oodscope.generation.samplers.registry import create_sampler
 from oodscope.generation.search.energy import Standardised
-from oodscope.generation.search.found import Found, images_of
+from oodscope.generation.search.result import SearchResult, images_of
 from oodscope.generation.search.search import search
 from oodscope.generation.variations.registry import create_variation
 from oodscope.metrics.ranking.ranking import Ranking
@@ -42,7 +42,7 @@ def test_shards_in_any_order_are_bit_equal_to_the_whole():
     whole = bumpy()
     shards = [bumpy(blocks=[2]), bumpy(blocks=[0, 1])]
     assert [part.blocks for part in shards] == [(2,), (0, 1)] and len(shards[0]) == 50
-    assert same(Found.join(shards), whole) and same(Found.join(shards[::-1]), whole)
+    assert same(SearchResult.join(shards), whole) and same(SearchResult.join(shards[::-1]), whole)
     assert whole.evaluations == 250 * 40
     # a block is its number: it does not know how many others there are
     other = search(BUMPY, Pixels(2), MH, [10, 40], chains=100, block=100)
@@ -65,11 +65,11 @@ def test_another_block_size_is_another_draw_of_the_same_law():
 
 def test_parts_that_do_not_belong_together_are_refused():
     with pytest.raises(DataError, match="different searches"):
-        Found.join([bumpy(blocks=[0]), bumpy(blocks=[1], seed=1)])
+        SearchResult.join([bumpy(blocks=[0]), bumpy(blocks=[1], seed=1)])
     with pytest.raises(DataError, match="overlap"):
-        Found.join([bumpy(blocks=[0, 1]), bumpy(blocks=[1])])
+        SearchResult.join([bumpy(blocks=[0, 1]), bumpy(blocks=[1])])
     with pytest.raises(DataError, match="nothing to join"):
-        Found.join([])
+        SearchResult.join([])
     with pytest.raises(OodscopeError, match="blocks 0 to 2, not \\[3\\]"):
         bumpy(blocks=[3])
 
@@ -79,17 +79,17 @@ class TestIdentity:
 
     def test_the_start_is_the_source_and_nothing_found_is_worse(self):
         scorer = FunctionScorer(lambda x: -(x.mean(dim=(1, 2, 3)) - 0.9).abs())
-        found = search(scorer, Shift(), MH, [1, 30], self.images)
-        assert torch.equal(found.clean, scorer.score_tensor(self.images).double())
-        assert (found.scores <= found.clean).all() and (found.at_budget <= found.clean).all()
-        assert float((found.at_budget[1] < found.clean).float().mean()) > 0.9
-        assert torch.allclose(scorer.score_tensor(images_of(found, Shift(), self.images)).double(), found.scores)
+        result = search(scorer, Shift(), MH, [1, 30], self.images)
+        assert torch.equal(result.clean, scorer.score_tensor(self.images).double())
+        assert (result.scores <= result.clean).all() and (result.at_budget <= result.clean).all()
+        assert float((result.at_budget[1] < result.clean).float().mean()) > 0.9
+        assert torch.allclose(scorer.score_tensor(images_of(result, Shift(), self.images)).double(), result.scores)
 
     def test_where_the_source_is_the_best_it_stays(self):
         best = FunctionScorer(lambda x: (x - self.images.repeat(len(x) // 60, 1, 1, 1)).abs().amax(dim=(1, 2, 3)))
-        found = search(best, Shift(), MH, 30, self.images)
-        assert (found.points == 0.5).all() and found.improved_at.eq(0).all()
-        assert torch.equal(found.scores, found.clean)
+        result = search(best, Shift(), MH, 30, self.images)
+        assert (result.points == 0.5).all() and result.improved_at.eq(0).all()
+        assert torch.equal(result.scores, result.clean)
 
     def test_a_minimum_that_only_low_precision_sees_is_not_believed(self):
         """A stand-in for bf16: during the search this scorer flatters every image but the source."""
@@ -101,11 +101,11 @@ class TestIdentity:
             return x.mean(dim=(1, 2, 3)) + (-5.0 if searching and not torch.equal(x, self.images) else 1.0)
 
         # checks are two calls, the start one, the search forty; then the best states and the sources in float32
-        found = search(FunctionScorer(flattering), Rising(), MH, 40, self.images)
+        result = search(FunctionScorer(flattering), Rising(), MH, 40, self.images)
         assert len(calls) == 45
-        assert torch.equal(found.scores, found.clean) and (found.points == 0).all()
-        assert torch.equal(found.searched, found.clean) and found.improved_at.eq(0).all()
-        assert (found.at_budget < found.clean - 4).all()
+        assert torch.equal(result.scores, result.clean) and (result.points == 0).all()
+        assert torch.equal(result.searched, result.clean) and result.improved_at.eq(0).all()
+        assert (result.at_budget < result.clean - 4).all()
 
 
 class Rising(Shift):
@@ -132,24 +132,24 @@ def test_an_attacked_detector_never_ranks_better_than_a_clean_one(fast, monkeypa
     images = outside.permute(0, 3, 1, 2).float() / 255
     for name in ("affine", "color"):
         vary = create_variation(name, image_shape=(3, 8, 8))
-        found = search(scorer, vary, MH, [5, 50], images, energy=Standardised.of(inside), fast=fast, block=30)
-        assert (found.scores <= found.clean).all()
+        result = search(scorer, vary, MH, [5, 50], images, energy=Standardised.of(inside), fast=fast, block=30)
+        assert (result.scores <= result.clean).all()
         auc = {
             key: Ranking(inside, values.numpy()).auroc
-            for key, values in (("adv", found.scores), ("clean", found.clean))
+            for key, values in (("adv", result.scores), ("clean", result.clean))
         }
         assert auc["adv"] < auc["clean"]
-        assert np.allclose(found.scores.numpy(), scorer.score(images_of(found, vary, images)), atol=1e-5)
-        assert found.description["precision"] == ("bf16" if fast else "float32")
-        gap = float(found.precision_gap.abs().max())
+        assert np.allclose(result.scores.numpy(), scorer.score(images_of(result, vary, images)), atol=1e-5)
+        assert result.description["precision"] == ("bf16" if fast else "float32")
+        gap = float(result.precision_gap.abs().max())
         assert (0 < gap < 0.05) if fast else gap == 0
-        assert found.notes == ()
+        assert result.notes == ()
     compiling._KEPT.clear()
 
 
 class TestFolder:
     def test_a_finished_search_is_read_back(self, tmp_path):
-        found = bumpy(folder=tmp_path)
+        result = bumpy(folder=tmp_path)
         assert sorted(os.listdir(tmp_path)) == [*(f"block-0000{n}.safetensors" for n in range(3)), "search.json"]
         assert json.loads((tmp_path / "search.json").read_text())["sampler"]["step"] == 0.1
 
@@ -158,11 +158,11 @@ class TestFolder:
 
         nobody.__qualname__ = BUMPY.function.__qualname__
         again = search(FunctionScorer(nobody), Pixels(2), MH, [10, 40], chains=250, block=100, folder=tmp_path)
-        assert same(again, found) and same(Found.load(tmp_path), found)
-        assert again.description == found.description and again.seconds == found.seconds > 0
-        found.save(tmp_path / "whole" / "found.safetensors")
-        whole = Found.load(tmp_path / "whole" / "found.safetensors")
-        assert same(whole, found) and whole.blocks == (0, 1, 2) and whole.clean is None
+        assert same(again, result) and same(SearchResult.load(tmp_path), result)
+        assert again.description == result.description and again.seconds == result.seconds > 0
+        result.save(tmp_path / "whole" / "found.safetensors")
+        whole = SearchResult.load(tmp_path / "whole" / "found.safetensors")
+        assert same(whole, result) and whole.blocks == (0, 1, 2) and whole.clean is None
 
     def test_shards_may_fill_one_folder(self, tmp_path):
         bumpy(folder=tmp_path, blocks=[1])
@@ -191,7 +191,7 @@ class TestFolder:
         content[-5] ^= 1
         path.write_bytes(content)
         with pytest.raises(StorageError, match="damaged"):
-            Found.load(path)
+            SearchResult.load(path)
         (tmp_path / "block-00002.safetensors").write_bytes(b"torn")
         assert same(bumpy(folder=tmp_path), whole)
 
@@ -304,9 +304,9 @@ class TestBadInput:
             search(SLOPE, Shift(), MH, 5, torch.zeros(2, 1, 1, 1, dtype=torch.uint8))
         with pytest.raises(OodscopeError, match="block is the number of chains"):
             search(SLOPE, Pixels(), MH, 5, chains=2, block=0)
-        found = search(SLOPE, Pixels(), MH, 5, chains=2)
+        result = search(SLOPE, Pixels(), MH, 5, chains=2)
         with pytest.raises(DataError, match="2 chains were searched"):
-            images_of(found, Shift(), torch.zeros(3, 1, 1, 1))
+            images_of(result, Shift(), torch.zeros(3, 1, 1, 1))
 
 
 def test_progress_shows_the_falling_minimum_a_few_times_per_block():

@@ -9,14 +9,15 @@ import yaml
 from safetensors.torch import save_file
 
 import oodscope as oods
-from oodscope.deploy.scorer import Scorer
 from oodscope.jobs.model import ModelData, ModelSpec, build_classifier
 from oodscope.jobs.run import PACKAGED, find_job
 from oodscope.models.zoo.zoo import create_model
 from oodscope.runs.attack.run import Attack
 from oodscope.runs.crossval.run import CrossValidation
 from oodscope.runs.evaluation.run import Result
+from oodscope.runs.fit.run import Fit
 from oodscope.runs.models.run import Study
+from oodscope.runs.training.run import Training
 from tests.cli.conftest import oodscope  # noqa: F401
 from tests.tiny import benchmark
 
@@ -45,10 +46,11 @@ KINDS = {
     Attack: {
         **COMMON, "detectors": ["msp"], "attack": {"variations": ["color"], "budget": "2", "chains": 4, "runs": 2},
     },
-    Scorer: {
+    Fit: {
         **COMMON, "benchmark": {"id_train": "train.npz", "id_cal": "val.npz", "transform": {"size": 8}},
         "fit": {"detector": "mds", "target_fpr": 0.2}, "output": "mds.oodscope",
     },
+    Training: {"benchmark": BENCH, "model": "small_cnn", "train": {"epochs": 1}, "device": "cpu", "output": "out"},
     CrossValidation: {
         "id_set": "train.npz", "ood": {"odd": "odd.npz"}, "transform": {"size": 8}, "model": WEIGHTS, "device": "cpu",
         "head": {"epochs": 1}, "output": "out",
@@ -75,7 +77,9 @@ def project(tmp_path, monkeypatch):
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_a_file_gives_what_the_python_function_gives(project, kind):
     (project / "job.yaml").write_text(yaml.safe_dump(KINDS[kind]))
-    assert isinstance(oods.run("job.yaml"), kind)
+    run = oods.run("job.yaml")
+    assert isinstance(run, kind) and isinstance(run, oods.Run)
+    assert run.record.id in {each.record.id for each in oods.open_runs(".")}
     assert (project / str(KINDS[kind]["output"])).exists()
 
 
@@ -91,7 +95,7 @@ def test_packaged_jobs_have_names(oodscope):  # noqa: F811
     assert find_job("demo") == PACKAGED / "demo.yaml"
     outcome = oodscope("run", "dmeo")
     assert outcome.status == 1
-    assert "unknown job 'dmeo'. Did you mean 'demo'?  Packaged: demo (or give a YAML file)" in outcome.err
+    assert "unknown job 'dmeo'. Did you mean 'demo'?  Packaged: demo, train-cifar10, " in outcome.err
 
 
 PLACES = ("--id-train", "train.npz", "--id-test", "test.npz", "--transform", "{size: 8}")
@@ -198,11 +202,11 @@ class TestFilesRebuildTheirNetwork:
         headless = {key: value for key, value in weights.items() if not key.startswith("fc.")}
         save_file(headless, project / "backbone.safetensors")
         model = {"architecture": "timm:test_resnet", "weights": "backbone.safetensors", "probe": {"penalties": [0.1]}}
-        job = {**KINDS[Scorer], "model": model}
+        job = {**KINDS[Fit], "model": model}
         for include, given in ((False, {"weights": "backbone.safetensors"}), (True, {})):
             job["fit"] = {"detector": "mds", "target_fpr": 0.2, "include_weights": include}
             (project / "job.yaml").write_text(yaml.safe_dump(job))
-            scorer = oods.run("job.yaml")
+            scorer = oods.run("job.yaml").scorer
             loaded = oods.load("mds.oodscope", device="cpu", **given)
             pictures = [np.full((10, 10, 3), 7 * row, np.uint8) for row in range(5)]
             assert [each.score for each in loaded.predict(pictures)] == [

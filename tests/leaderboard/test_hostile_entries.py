@@ -318,11 +318,11 @@ class TestScores:
         refused(entry, "unknown role 'judge'")
 
     def test_an_attack_without_a_search_and_a_search_without_an_attack(self, entry):
-        edit(entry, lambda content: content.update(protocols={"adversarial": 1}))
-        refused(entry, "is judged by the protocol 'adversarial'")
+        edit(entry, lambda content: content.update(protocols={"attack": 1}))
+        refused(entry, "is judged by the protocol 'attack'")
         told = {"outliers": "snow", "runs": 1, "searches": [], "conditional": []}
         edit(entry, lambda content: content.update(protocols={"standard": 1}, attack=told))
-        refused(entry, "is judged by the protocol 'adversarial'")
+        refused(entry, "is judged by the protocol 'attack'")
 
     def test_a_whole_set_left_out(self, entry):
         replace_scores(entry, lambda frame: frame[frame["set"] != "snow"])

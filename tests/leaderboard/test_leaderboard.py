@@ -654,7 +654,7 @@ class TestAttack:
     def test_every_headline_number_is_verified_from_the_scores(self, attack, board):
         found, folder = attack
         standing = verify(submit(folder, board, id="attacked", method="KNN", detector="knn"))
-        expected = found.result.measurements.filter(protocol="adversarial", detector="knn")
+        expected = found.result.measurements.filter(protocol="attack", detector="knn")
         assert {(m.group, m.metric): (m.value, m.low, m.high) for m in standing.measurements} == {
             (m.group, m.metric): (m.value, m.low, m.high) for m in expected
         }
@@ -704,5 +704,5 @@ class TestAttack:
     def test_it_cannot_be_run_again_on_activations(self, attack, board):
         folder = submit(attack[1], board, id="attacked", method="KNN", detector="knn")
         edit(folder, lambda content: content["benchmark"].update(name="tiny", version="1"))
-        with pytest.raises(DataError, match="adversarial entry"):
+        with pytest.raises(DataError, match="entry of an attack"):
             rerun(folder, activations())

@@ -43,10 +43,10 @@ def test_it_needs_nothing_but_a_browser(attack, tmp_path):
 
 def test_the_numbers_are_those_measured(attack):
     page, rows = render(attack), attack.result.measurements
-    for row in rows.filter(protocol="adversarial"):
+    for row in rows.filter(protocol="attack"):
         if row.metric in ("auroc", "min_rank"):
             assert f'data-value="{row.value}"' in page
-    for row in rows.filter(protocol="adversarial_transfer"):
+    for row in rows.filter(protocol="attack_transfer"):
         assert f">{100 * row.value:.1f}</td>" in page
     for pair in attack.searches:
         for flag in pair.flags:

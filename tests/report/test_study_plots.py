@@ -48,7 +48,7 @@ def attack():
 class TestAttack:
     def test_budgets_rise_and_values_are_those_measured(self, attack):
         drawn = lines(auroc_against_budget(attack, "shift", ["std", EVIL]))
-        rows = attack.result.measurements.filter(protocol="adversarial_budget", metric="auroc", group="shift")
+        rows = attack.result.measurements.filter(protocol="attack_budget", metric="auroc", group="shift")
         for trace, detector, place in zip(drawn, ["std", EVIL], range(2)):
             own = {int(row.set): row.value for row in rows.filter(detector=detector)}
             assert trace["x"] == sorted(own)
@@ -57,7 +57,7 @@ class TestAttack:
 
     def test_lowest_scores_are_those_measured(self, attack):
         drawn = lines(lowest_against_budget(attack, "shift", ["std"]))
-        rows = attack.result.measurements.filter(protocol="adversarial_budget", metric="lowest_score", group="shift")
+        rows = attack.result.measurements.filter(protocol="attack_budget", metric="lowest_score", group="shift")
         own = {int(row.set): row.value for row in rows.filter(detector="std")}
         (trace,) = drawn
         assert dict(zip(trace["x"], trace["y"])) == pytest.approx(own, **EXACT)
@@ -72,7 +72,7 @@ class TestAttack:
 
     def test_rows_judge_and_columns_were_attacked(self, attack):
         (heat,) = read(transfer_matrix(attack, "shift"))["data"]
-        rows = attack.result.measurements.filter(protocol="adversarial_transfer", group="shift")
+        rows = attack.result.measurements.filter(protocol="attack_transfer", group="shift")
         names = attack.detectors
         for i, judge in enumerate(names):
             for j, against in enumerate(names):

@@ -45,27 +45,27 @@ def said(*rows):
 
 def test_a_clear_lead_is_called_clear():
     assert said(near("a", 0.9, 0.88, 0.92), near("b", 0.8, 0.78, 0.82)) == [
-        "a: 10.00 points ahead of b; the other one is not within noise of it."
+        "a: 10.00 points ahead of b; statistically distinguishable from the other one."
     ]
     (text,) = said(near("a", 0.9, 0.88, 0.92), near("b", 0.8, 0.78, 0.82), near("c", 0.7, 0.6, 0.8))
-    assert text.endswith("none of the 2 others is within noise of it.")
+    assert text.endswith("statistically distinguishable from all 2 others.")
 
 
 def test_a_lead_within_noise_is_called_so():
     (text,) = said(near("a", 0.9, 0.85, 0.92), near("b", 0.89, 0.84, 0.91))
-    assert text == "a: 1.00 points ahead of b; 1 of 1 others is within noise of it: b."
+    assert text == "a: 1.00 points ahead of b; statistically indistinguishable from 1 of 1 others: b."
     (text,) = said(*(near(name, 0.9 - i / 1000, 0.8, 0.95) for i, name in enumerate("abcdef")))
-    assert text == "a: 0.10 points ahead of b; 5 of 5 others are within noise of it: b, c, d and 2 more."
+    assert text == "a: 0.10 points ahead of b; statistically indistinguishable from 5 of 5 others: b, c, d and 2 more."
     # the second lies clear, a third with a wide interval does not
     (text,) = said(near("a", 0.9, 0.88, 0.92), near("b", 0.87, 0.865, 0.875), near("c", 0.86, 0.8, 0.89))
-    assert text == "a: 3.00 points ahead of b; 1 of 2 others is within noise of it: c."
+    assert text == "a: 3.00 points ahead of b; statistically indistinguishable from 1 of 2 others: c."
 
 
 def test_paired_tests_go_before_intervals():
     rows = [near("a", 0.9, 0.8, 0.95, rank=(1, 1)), near("b", 0.89, 0.8, 0.95, rank=(2, 2))]
     (verdict,) = told(*rows)
     assert verdict.trial.ranked_by == PAIRED and verdict.leader.rank == "1"
-    assert verdict.sureness.endswith("the other one is not within noise of it.")
+    assert verdict.sureness.endswith("statistically distinguishable from the other one.")
 
 
 def test_what_is_not_known_is_not_claimed():
@@ -108,8 +108,8 @@ def test_ranks_by_intervals_count_who_lies_clear(values, higher):
 def test_a_cross_validation_is_its_mean_over_folds_and_cells():
     folds = table().frame.query("kind == 'fold' and metric == 'auroc'")
     (trial,) = crossval().trials()
-    assert [each.anchor for each in placed_trials([judged(), crossval()])][-1] == "cross-validation-1"
-    assert trial.ranked_by == NEMENYI and trial.anchor == "cross-validation"
+    assert [each.anchor for each in placed_trials([judged(), crossval()])][-1] == "crossval-1"
+    assert trial.ranked_by == NEMENYI and trial.anchor == "crossval"
     for entry in trial.entries:
         own = folds[folds["detector"] == entry.detector]
         assert abs(entry.cell.value - own["value"].mean()) < 1e-12
@@ -135,7 +135,7 @@ def test_what_speaks_against_a_leader_is_the_worst_that_was_measured():
     for verdict in verdicts(runs, placed_trials(runs)):
         name, found = verdict.leader.detector, {each.kind: each for each in verdict.weaknesses}
         rows = judged().measurements.filter(detector=name)
-        if verdict.trial.protocol != "cross_validation":
+        if verdict.trial.protocol != "crossval":
             protocol = verdict.trial.protocol
             aurocs = [r for r in rows.filter(metric="auroc") if r.set != "mean" and r.group in ("near", "far")]
             aurocs = [r for r in aurocs if r.protocol in ("standard", "full_spectrum")]
@@ -147,7 +147,7 @@ def test_what_speaks_against_a_leader_is_the_worst_that_was_measured():
             )
             ders = rows.filter(protocol="human_centric", metric="der95_val_correct")
             assert found["worst error"].value == max(row.value for row in ders if row.set != "mean")
-        attacked = runs[1].result.measurements.filter(protocol="adversarial", metric="auroc", detector=name)
+        attacked = runs[1].result.measurements.filter(protocol="attack", metric="auroc", detector=name)
         if attacked:
             clean = attacked.filter(group="clean")[0].value
             fall = found["largest fall"]
@@ -168,4 +168,4 @@ def test_another_networks_fall_is_not_held_against_a_detector():
     runs = [judged(), stranger]
     for verdict in verdicts(runs, placed_trials(runs)):
         kinds = {each.kind for each in verdict.weaknesses}
-        assert ("largest fall" in kinds) == (verdict.trial.protocol == "adversarial")
+        assert ("largest fall" in kinds) == (verdict.trial.protocol == "attack")

@@ -92,7 +92,7 @@ def scorecard(page):
 def expected(protocol, what):
     """The rows that a column of the scorecard should hold, from the stored measurements alone."""
     runs = every_kind()
-    if protocol == "adversarial":
+    if protocol == "attack":
         (attack,) = of_kind(runs, Attack)
         return attack.result.measurements.filter(protocol=protocol, metric="auroc", group="shift")
     if protocol == "generated":
@@ -107,13 +107,13 @@ def expected(protocol, what):
 def test_the_scorecard_holds_the_measurements_and_all_of_them(page):
     columns, cells = scorecard(page)
     assert [name for name, _ in columns] == [
-        *("standard", "full_spectrum", "human_centric", "cross_validation", "adversarial"),
+        *("standard", "full_spectrum", "human_centric", "crossval", "attack"),
         *["generated"] * 3,  # one for each network
     ]
     networks = iter(of_kind(every_kind(), GeneratedStudy)[0].networks)
     for place, (protocol, what) in enumerate(columns):
         own = {key[1:]: cell for key, cell in cells.items() if key[0] == place}
-        if protocol == "cross_validation":
+        if protocol == "crossval":
             assert {name for name, _ in own} == set(table().detectors)
             continue
         rows = expected(protocol, what)
@@ -152,9 +152,9 @@ def test_links_lead_somewhere_and_ids_are_unique(page):
     assert len(ids) == len(set(ids))
     for link in page.all("a"):
         assert link.attributes["href"].removeprefix("#") in ids
-    for name in ("verdict", "scorecard", "standard-1", "human-centric-1", "plots", "cross-validation-1"):
+    for name in ("verdict", "scorecard", "standard-1", "human-centric-1", "plots", "crossval-1"):
         assert name in ids
-    assert {"adversarial-1", "adversarial-1-worst", "generated-1", "generated-1-claims", "provenance"} <= set(ids)
+    assert {"attack-1", "attack-1-worst", "generated-1", "generated-1-claims", "provenance"} <= set(ids)
 
 
 def test_every_plot_has_its_data_and_every_run_its_record(page):
@@ -212,7 +212,7 @@ def test_an_unfinished_cross_validation_is_passed_over(tmp_path):
         runs = [crossval(unfinished)]
         page = read(write_report(runs, tmp_path / "begun.html").read_text(encoding="utf-8"))
         ids = {element.attributes.get("id") for element in page.every()}
-        assert not ids & {"cross-validation-1", "verdict", "scorecard"} and "provenance" in ids
+        assert not ids & {"crossval-1", "verdict", "scorecard"} and "provenance" in ids
 
 
 def test_a_study_alone_makes_a_report(tmp_path):

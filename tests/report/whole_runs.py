@@ -97,7 +97,7 @@ def table():
 
 def crossval(draws: CrossValidationTable | None = None) -> CrossValidation:
     """A cross-validation with this table, or with the one above."""
-    record = make_record("crossval-1", protocols=["cross_validation"])
+    record = make_record("crossval-1", protocols=["crossval"])
     return CrossValidation(table() if draws is None else draws, record)
 
 

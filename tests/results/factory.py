@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
-from oodscope.metrics.catalog import RANKING, point_metrics
+from oodscope.metrics.catalog import RANKING
 from oodscope.metrics.ranking.delong import auroc_interval, mean_auroc_interval
 from oodscope.metrics.ranking.ranking import Ranking
 from oodscope.metrics.resampling.resampling import bootstrap
@@ -13,6 +13,7 @@ from oodscope.results.measurement import Measurement, Measurements
 from oodscope.results.record import RunRecord, SetRecord
 from oodscope.results.scoretable import ScoreTable
 from oodscope.runs.evaluation.run import Result
+from tests.metrics.points import point_metrics
 
 SETS = {  # name: (role, images)
     "id_test": ("id_test", 700),

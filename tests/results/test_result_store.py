@@ -224,20 +224,20 @@ def test_an_older_database_grows_the_columns_it_lacks(store_location):
     assert again.measurements(run="new") == small("new", rows=3).measurements
 
 
-def test_a_store_from_before_anything_was_told_has_nothing_running(store_location):
+def test_a_store_from_before_anything_was_reported_has_nothing_running(store_location):
     store = ResultStore(store_location)
     store.add(small("old", rows=3))
     with store._engine.begin() as connection:
         connection.execute(text("DROP TABLE running"))
     assert store.running() == []
-    store.tell(line("later"))
+    store.report_progress(line("later"))
     assert [each.id for each in store.running()] == ["later"]
 
 
 def add_one(location: str, start, number: int) -> None:
     store = ResultStore(location)
     start.wait(30)
-    store.tell(line(f"writer {number}"))
+    store.report_progress(line(f"writer {number}"))
     store.add(small(f"run {number}", rows=3))
 
 
@@ -274,20 +274,20 @@ def test_a_store_is_made_with_all_its_tables_or_not_yet(store_location, tmp_path
         with store._engine.begin() as connection:
             connection.execute(text("PRAGMA journal_mode=WAL"))
     assert not store.made()
-    store.tell(line("first"))
+    store.report_progress(line("first"))
     assert store.made() and store.runs() == []
 
 
 def line(id: str, **changes) -> Running:
-    told = {"what": "evaluate", "host": "here", "process": 7, "started": 5.0, "updated": 1e9, "stage": "score"}
-    return Running(**({"id": id, **told, "done": 3, "total": 2**40} | changes))
+    values = {"what": "evaluate", "host": "here", "process": 7, "started": 5.0, "updated": 1e9, "stage": "score"}
+    return Running(**({"id": id, **values, "done": 3, "total": 2**40} | changes))
 
 
-def test_what_is_told_last_stands_there_until_it_is_forgotten(store_location):
+def test_what_is_reported_last_stands_there_until_it_is_forgotten(store_location):
     store = ResultStore(store_location)
-    store.tell(line("b", started=2.0))
-    store.tell(line("a", started=3.0))
-    store.tell(line("b", started=2.0, done=9, updated=1e9 + 1))
+    store.report_progress(line("b", started=2.0))
+    store.report_progress(line("a", started=3.0))
+    store.report_progress(line("b", started=2.0, done=9, updated=1e9 + 1))
     assert store.running() == [line("b", started=2.0, done=9, updated=1e9 + 1), line("a", started=3.0)]
     assert store.runs() == []
     store.forget("b")
@@ -297,9 +297,9 @@ def test_what_is_told_last_stands_there_until_it_is_forgotten(store_location):
 def test_what_nobody_renewed_for_a_day_goes_with_the_next_that_begins(store_location):
     store = ResultStore(store_location)
     day = 24 * 3600.0
-    store.tell(line("killed", updated=1e9))
-    store.tell(line("young", updated=1e9 + 2))
-    store.tell(line("new", updated=1e9 + day + 1))
+    store.report_progress(line("killed", updated=1e9))
+    store.report_progress(line("young", updated=1e9 + 2))
+    store.report_progress(line("new", updated=1e9 + day + 1))
     assert {each.id for each in store.running()} == {"young", "new"}
     assert line("x", updated=100.0).stale(120.5) and not line("x", updated=100.0).stale(119.5)
 
@@ -341,9 +341,9 @@ def test_a_busy_database_refuses_in_time_and_in_one_line(store_location):
             blocker.exec_driver_sql("BEGIN IMMEDIATE")
         started = monotonic()
         with pytest.raises(StorageError, match="the database refused"):
-            ResultStore(store_location, wait_seconds=0.2).tell(line("late"))
+            ResultStore(store_location, wait_seconds=0.2).report_progress(line("late"))
         assert monotonic() - started < 5
-    store.tell(line("now"))
+    store.report_progress(line("now"))
 
 
 def test_an_unreachable_database_is_one_line(tmp_path):

@@ -28,7 +28,7 @@ def make_attack():
     """An attack of no search is enough to be found."""
     old = make_result()
     rows = [{**vars(m)} | {"run": "attack-1"} for m in old.measurements[:3]]
-    record = make_record("attack-1", protocols=["adversarial"])
+    record = make_record("attack-1", protocols=["attack"])
     return Attack(Result(record, type(old.measurements).from_rows(rows), old.scores), ())
 
 
@@ -92,7 +92,7 @@ def test_the_measurements_of_a_cross_validation_are_the_estimates_of_its_study()
     rows = crossval(small_table()).measurements
     truth = small_table().hold_outs("auroc").mean(axis=0)
     assert [row.value for row in rows] == truth.ravel().tolist()
-    assert {row.protocol for row in rows} == {"cross_validation"} and rows.distinct("detector") == ["msp", "knn"]
+    assert {row.protocol for row in rows} == {"crossval"} and rows.distinct("detector") == ["msp", "knn"]
 
 
 @pytest.mark.slow

@@ -44,7 +44,9 @@ class TestMetric:
         assert outcome.status == 1 and "Did you mean 'median_gap'" in outcome.err
 
     def test_by_registration(self):
-        METRICS.register(replace(METRICS["median_gap"], name="median_gap_again"))
+        METRICS.register("median_gap_again", replace(METRICS["median_gap"], name="median_gap_again"))
         assert oods.compare(evaluated(), metric="median_gap_again")
-        with pytest.raises(oods.OodscopeError, match="a metric is an oodscope.Metric, not str"):
-            METRICS.register("auroc")
+        with pytest.raises(oods.OodscopeError, match="metric 'auroc' must be an oodscope.Metric, not 'auroc'"):
+            METRICS.register("auroc", "auroc")
+        with pytest.raises(oods.OodscopeError, match="metric 'gap': the object calls itself 'median_gap'"):
+            METRICS.register("gap", METRICS["median_gap"])

@@ -173,8 +173,8 @@ def test_a_report_cannot_loosen_the_policy_or_add_a_header(policy):
 def test_running_evaluations_are_shown_with_their_progress_and_stale_ones_as_such(tmp_path):
     app, store = make_app(tmp_path)
     shared = {"host": "here", "process": 7, "stage": "<b>extract</b>", "done": 25, "total": 100}
-    store.tell(Running(id="a", what="evaluate a", started=time() - 60, updated=time(), **shared))
-    store.tell(Running(id="b", what="evaluate b", started=time() - 60, updated=time() - 40, **shared))
+    store.report_progress(Running(id="a", what="evaluate a", started=time() - 60, updated=time(), **shared))
+    store.report_progress(Running(id="b", what="evaluate b", started=time() - 60, updated=time() - 40, **shared))
     first, second = json.loads(ask(app, "GET", "/api/running").body)
     assert (first["id"], first["stale"], first["share"]) == ("a", False, 0.25)
     assert (second["id"], second["stale"], round(second["seconds"])) == ("b", True, 20)

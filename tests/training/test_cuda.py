@@ -1,10 +1,12 @@
 """On a GPU the same recipes run, mixed precision included, and resume."""
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 import torch
 
-import oodscope.training.loop.loop as loop
+import oodscope.training.loop.lockstep as lockstep
 import oodscope.training.loop.replay as replay
 from oodscope.training.augment.crop import Augment
 from oodscope.training.augment.reading import KINDS
@@ -13,21 +15,33 @@ from oodscope.training.heads.session import Session, Table
 from oodscope.training.heads.task import HeadTask
 from oodscope.training.heads.training import train_heads
 from oodscope.training.loop.fabric import arithmetic
+from oodscope.training.loop.lockstep import Lockstep
+from oodscope.training.loop.loop import Loop
 from oodscope.training.loop.sets import Sets
+from oodscope.training.loop.streams import Streams
 from oodscope.training.methods.cross_entropy import CrossEntropy
 from oodscope.training.methods.outlier_exposure import OutlierExposure
 from oodscope.training.recipe import TrainingFacts
 from oodscope.training.registry import RECIPES, create_recipe
-from oodscope.training.train import train
-from tests.training.training_toys import PREPROCESS, StoppedError, TinyNet, colours, negatives, same_weights, stop_at
+from oodscope.training.train import train, train_seeds
+from tests.training.training_toys import (
+    PREPROCESS,
+    Bare,
+    StoppedError,
+    TinyNet,
+    colours,
+    negatives,
+    same_weights,
+    stop_at,
+)
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")]
 
 
 @pytest.mark.parametrize("precision", ["32-true", "bf16-mixed", "16-mixed"])
 def test_trains_and_resumes_on_a_gpu(tmp_path, monkeypatch, precision):
-    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
-    monkeypatch.setattr(loop, "SAVING_SHARE", float("inf"))
+    monkeypatch.setattr(lockstep, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(lockstep, "SAVING_SHARE", float("inf"))
     recipe = CrossEntropy(epochs=8, batch_size=32, augment=Augment(pad=1), precision=precision)
 
     def run(**options):
@@ -43,10 +57,13 @@ def test_trains_and_resumes_on_a_gpu(tmp_path, monkeypatch, precision):
     assert same_weights(resumed.model, run(folder=tmp_path).model)
 
 
+GPU = torch.device("cuda", 0)
+
+
 def looped(recipe, count=480, ood=None):
     torch.manual_seed(0)
-    made = loop.Loop(TinyNet(), recipe, Sets(colours(count), None, ood), PREPROCESS, None, torch.device("cuda", 0))
-    made.objective.train()
+    made = Loop(TinyNet(), recipe, Streams(recipe, Sets(colours(count), None, ood), PREPROCESS, GPU))
+    made.open_epoch()
     return made
 
 
@@ -64,19 +81,19 @@ def test_a_recorded_step_has_the_digits_of_the_plain_one_and_never_waits(monkeyp
     def weights(rehearsals, watch=False):
         monkeypatch.setattr(replay, "REHEARSALS", rehearsals)
         made = looped(recipe, 470, ood)  # batches of 32 and of 31
+        driver = Lockstep([made])
         with arithmetic(made.device, recipe.precision):
             for epoch in range(2):
                 for raws in made.streams.serve(epoch):
                     if watch and epoch:
                         torch.cuda.set_sync_debug_mode("error")
-                    made._descend(raws)
-                    made.step += 1
+                    driver.descend([raws])
                     torch.cuda.set_sync_debug_mode("default")
-        return made, {key: value.clone() for key, value in made.model.state_dict().items()}
+        return driver.replay, {key: value.clone() for key, value in made.model.state_dict().items()}
 
     plain, expected = weights(10**9)
     recorded, found = weights(3, watch=True)
-    assert recorded.replay.recorded and not plain.replay.recorded
+    assert recorded.recorded and not plain.recorded
     for key, value in expected.items():
         torch.testing.assert_close(found[key], value, rtol=1e-3, atol=1e-4)
 
@@ -94,14 +111,14 @@ def test_every_method_is_recorded(name, precision):
     facts = TrainingFacts(class_names=("0", "1", "2"), n_train=480, size=12)
     net = recipe.prepare(TinyNet(), facts)
     sets = Sets(colours(480), None, negatives(40) if recipe.ood_batch_size else None)
-    made = loop.Loop(net, recipe, sets, PREPROCESS, None, torch.device("cuda", 0))
-    made.objective.train()
+    made = Loop(net, recipe, Streams(recipe, sets, PREPROCESS, GPU))
+    made.open_epoch()
+    driver = Lockstep([made])
     with arithmetic(made.device, precision):
         for epoch in range(4):
             for raws in made.streams.serve(epoch):
-                made._descend(raws)
-                made.step += 1
-    assert made.replay.recorded
+                driver.descend([raws])
+    assert driver.replay.recorded
     assert made.meter.flush()["loss"] > 0
     assert all(value.isfinite().all() for value in net.state_dict().values())
 
@@ -112,9 +129,66 @@ def test_what_asks_the_host_is_taken_plainly():
             return super().loss(model, batch)._replace(loss=super().loss(model, batch).loss * (1.0 + batch.epoch))
 
     made = looped(Asking(batch_size=32))
+    driver = Lockstep([made])
     for raws in made.streams.serve(0):
-        made._descend(raws)
-    assert not made.replay.recorded, "an heir with a loss of its own must say that it can be recorded"
+        driver.descend([raws])
+    assert not driver.replay.recorded, "an heir with a loss of its own must say that it can be recorded"
+
+
+@contextmanager
+def repeatable(device, precision):
+    """Arithmetic of which every run has the same digits, so that branches can be compared bit by bit."""
+    with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False):
+        yield
+
+
+@pytest.mark.parametrize("name", ["cross_entropy", "regmixup", "outlier_exposure"])
+def test_seeds_side_by_side_have_the_digits_of_each_alone(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(lockstep, "arithmetic", repeatable)
+    widths = []
+    joined = lockstep.side_by_side
+    monkeypatch.setattr(
+        lockstep, "side_by_side", lambda steps, device: widths.append(len(steps)) or joined(steps, device)
+    )
+    outliers = {"ood_batch_size": 16} if create_recipe(name).ood_batch_size else {}
+    recipe = create_recipe(name, epochs=3, batch_size=32, learning_rate=0.05, keep="best", **outliers)
+    sets = {"val": colours(60, seed=1), "ood_train": negatives(40) if outliers else None, "device": "cuda"}
+
+    def alone(seed):
+        return train(Bare, recipe.model_copy(update={"seed": seed}), colours(470), PREPROCESS, **sets)
+
+    folders = [tmp_path / str(seed) for seed in (0, 1, 2)]
+    together = train_seeds([Bare] * 3, recipe, (0, 1, 2), colours(470), PREPROCESS, folders=folders, **sets)
+    assert widths == [3]
+    for seed, found in enumerate(together):
+        expected = alone(seed)
+        assert same_weights(found.model, expected.model)
+        assert [e.loss for e in found.history] == [e.loss for e in expected.history]
+
+
+def test_seeds_stopped_apart_go_on_together(tmp_path, monkeypatch):
+    monkeypatch.setattr(lockstep, "arithmetic", repeatable)
+    monkeypatch.setattr(lockstep, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(lockstep, "SAVING_SHARE", float("inf"))
+    recipe = CrossEntropy(epochs=2, batch_size=32)
+    folders = [tmp_path / str(seed) for seed in (0, 1)]
+    for seed, step in ((0, 9), (1, 22)):
+        with pytest.raises(StoppedError):
+            train(Bare, recipe.model_copy(update={"seed": seed}), colours(470), PREPROCESS, device="cuda",
+                  folder=folders[seed], progress=stop_at(step))  # fmt: skip
+    together = train_seeds([Bare] * 2, recipe, (0, 1), colours(470), PREPROCESS, folders=folders, device="cuda")
+    for seed, found in enumerate(together):
+        whole = train(Bare, recipe.model_copy(update={"seed": seed}), colours(470), PREPROCESS, device="cuda")
+        assert same_weights(found.model, whole.model)
+
+
+def test_a_compiled_network_is_recorded_and_learns_the_same():
+    recipe = CrossEntropy(epochs=3, batch_size=32, precision="32-true")
+    runs = [
+        train(Bare, recipe, colours(470), PREPROCESS, device="cuda", compiled=compiled) for compiled in (False, True)
+    ]
+    assert runs[1].history[-1].loss == pytest.approx(runs[0].history[-1].loss, rel=0.05)
+    assert runs[1].model(torch.rand(2, 3, 12, 12)).shape == (2, 3)
 
 
 def embeddings(count=3000, width=40, classes=6):

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.utils._python_dispatch import TorchDispatchMode
 
-import oodscope.training.loop.loop as loop
+import oodscope.training.loop.lockstep as lockstep
 from oodscope.base.errors import ModelError
 from oodscope.data.imageset import ImageSet
 from oodscope.training.augment.reading import KINDS, read_augment
@@ -232,8 +232,8 @@ def prepared(name):
 @pytest.mark.parametrize("name", MADE)
 class TestEveryMethod:
     def test_killed_and_resumed_is_byte_equal(self, name, tmp_path, monkeypatch):
-        monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
-        monkeypatch.setattr(loop, "SAVING_SHARE", float("inf"))
+        monkeypatch.setattr(lockstep, "CHECKPOINT_SECONDS", 0.0)
+        monkeypatch.setattr(lockstep, "SAVING_SHARE", float("inf"))
         recipe = fast(name)
         whole = run(recipe)
         for step in (2, 9):

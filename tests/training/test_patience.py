@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-import oodscope.training.loop.loop as loop
+import oodscope.training.loop.lockstep as lockstep
 from oodscope.base.errors import DataError
 from oodscope.data.imageset import ImageSet
 from oodscope.training.heads.recipe import HeadRecipe
 from oodscope.training.loop.history import Epoch
-from oodscope.training.loop.loop import Patience
+from oodscope.training.loop.patience import Patience
 from oodscope.training.methods.cross_entropy import CrossEntropy
 from oodscope.training.methods.fine_tune import FineTune
 from oodscope.training.train import train
@@ -96,8 +96,8 @@ def undisturbed(tmp_path_factory):
 @pytest.mark.slow
 @pytest.mark.parametrize("step", [1, STEPS, 2 * STEPS + 1, 4 * STEPS, -1])
 def test_stopped_anywhere_and_resumed_is_byte_equal(tmp_path, monkeypatch, undisturbed, step):
-    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
-    monkeypatch.setattr(loop, "SAVING_SHARE", float("inf"))
+    monkeypatch.setattr(lockstep, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(lockstep, "SAVING_SHARE", float("inf"))
     whole, expected = undisturbed
     steps = len(whole.history) * STEPS + 1 if step < 0 else step
     with pytest.raises(StoppedError):

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from torch import nn
 from torch.nn.functional import cross_entropy, normalize
 
-import oodscope.training.loop.loop as loop
+import oodscope.training.loop.lockstep as lockstep
 from oodscope.base.errors import DataError
 from oodscope.training.methods.cross_entropy import CrossEntropy
 from oodscope.training.methods.outlier_exposure import OutlierExposure
@@ -82,8 +82,8 @@ def test_outlier_exposure_without_outliers_is_one_line():
 @pytest.mark.slow
 @pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
 def test_heads_buffers_views_and_groups_survive_an_interruption(tmp_path, monkeypatch, precision):
-    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
-    monkeypatch.setattr(loop, "SAVING_SHARE", float("inf"))
+    monkeypatch.setattr(lockstep, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(lockstep, "SAVING_SHARE", float("inf"))
     recipe = Prototypes(**{**SETTINGS, "precision": precision})
     whole = run(recipe)
     for step in (1, 8, 13, 14):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-import oodscope.training.loop.loop as loop
+import oodscope.training.loop.lockstep as lockstep
 import oodscope.training.train as trained
 from oodscope.base.errors import StorageError
 from oodscope.training.train import train
@@ -35,8 +35,8 @@ STEPS = 6  # per epoch: 96 images in batches of 16
 @pytest.fixture(autouse=True)
 def often(monkeypatch):
     """A checkpoint after every step."""
-    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
-    monkeypatch.setattr(loop, "SAVING_SHARE", float("inf"))
+    monkeypatch.setattr(lockstep, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(lockstep, "SAVING_SHARE", float("inf"))
 
 
 def run(folder: Path, recipe=RECIPE, progress=None):

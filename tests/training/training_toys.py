@@ -37,6 +37,14 @@ class TinyNet(nn.Module):
         return self.fc(self.features(images))
 
 
+class Bare(TinyNet):
+    """Without dropout, whose random numbers all networks of a process share."""
+
+    def __init__(self, classes: int = 3) -> None:
+        super().__init__(classes)
+        self.drop = nn.Identity()
+
+
 def colours(count: int = 96, classes: int = 3, seed: int = 0, name: str = "colours") -> ImageSet:
     """Noise whose class is the brightest channel: easy, but not for an untrained network."""
     rng = np.random.default_rng(seed)
@@ -94,9 +102,9 @@ def same_weights(one: nn.Module, other: nn.Module) -> bool:
 
 def train_slowly(folder: Path, diary: Path) -> None:
     """The victim of the kills: runs in a process of its own and notes every step it makes."""
-    import oodscope.training.loop.loop as loop
+    import oodscope.training.loop.lockstep as lockstep
 
-    loop.CHECKPOINT_SECONDS, loop.SAVING_SHARE = 0.05, float("inf")
+    lockstep.CHECKPOINT_SECONDS, lockstep.SAVING_SHARE = 0.05, float("inf")
     torch.set_num_threads(1)
 
     def note(done: int) -> None:

@@ -1,46 +1,98 @@
 """One pass over images: logits, features, and the columns that probes ask for."""
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from oodscope.activations.probes.probe import Passes, Probe, Tap
+from oodscope.activations.feeding import cut, feed
+from oodscope.activations.probes.probe import RECORDED, Passes, Probe, Tap
 from oodscope.data.imageset import ImageSet
-from oodscope.execution.lookahead import ahead, threads
 from oodscope.models.classifier.classifier import Classifier
+from oodscope.models.classifier.network import at_precision, evaluating
 
 Rows = NDArray[np.int64]
 
 
-def run_network(
-    classifier: Classifier,
-    images: ImageSet,
-    rows: Rows,
-    *,
-    plain: bool,
-    probes: Sequence[Probe],
-    batch_size: int,
-) -> dict[str, NDArray[np.float32]]:
-    """The columns of some rows of a set: ``logits`` and ``features`` if ``plain``, and one per probe.
+@dataclass(frozen=True)
+class Ask:
+    """What is wanted of one block of images.
 
-    Taps look on during the plain pass, which is made for them if nobody else wants it.
+    Parameters
+    ----------
+    rows : of the set.
+    plain : whether ``logits`` and ``features`` are.
+    probes : whose columns are. Taps look on during the plain pass, which is made for them if nobody else wants it.
     """
-    pieces: dict[str, list[Tensor]] = {}
-    for batch in prepared(classifier, images, rows, batch_size):
-        found = batch_columns(classifier, batch.to(classifier.device), plain=plain, probes=probes)
-        for name, values in found.items():
-            pieces.setdefault(name, []).append(values.cpu())
-    return {name: torch.cat(parts).numpy() for name, parts in pieces.items()}
+
+    rows: Rows
+    plain: bool
+    probes: Sequence[Probe]
+
+    @property
+    def forwards(self) -> int:
+        """Forward passes per image: the plain one, if nothing else serves it, and those that probes name."""
+        extra = frozenset[str]().union(*(probe.forwards for probe in self.probes))
+        watched = any(isinstance(probe, Tap) for probe in self.probes)
+        return ((self.plain or watched) and RECORDED not in extra) + len(extra)
+
+
+def run_network(
+    classifier: Classifier, images: ImageSet, asks: Sequence[Ask], batch_size: int
+) -> Generator[dict[str, NDArray[np.float32]], None, None]:
+    """The columns of each block in turn, from one stream of batches; no batch holds images of two blocks.
+
+    On CUDA the results of a block travel back while the network works on the next.
+    """
+    cuts = [cut(ask.rows, batch_size) for ask in asks]
+    stream = feed(classifier, images, [batch for batches in cuts for batch in batches])
+    if classifier.device.type == "cuda":
+        # batches come channels last; weights that lie otherwise would be moved at every pass
+        classifier.model.to(memory_format=torch.channels_last)
+    with closing(stream), evaluating(classifier.model):
+        waiting: deque[list[_Host]] = deque()
+        behind = classifier.device.type == "cuda"
+        for ask, batches in zip(asks, cuts):
+            waiting.append([_Host(batch_columns(classifier, next(stream), ask.plain, ask.probes)) for _ in batches])
+            if len(waiting) > behind:
+                yield _joined(waiting.popleft())
+        while waiting:
+            yield _joined(waiting.popleft())
+
+
+class _Host:
+    """Columns of one batch, on their way to the processor's memory."""
+
+    def __init__(self, columns: dict[str, Tensor]) -> None:
+        # into pinned memory, behind the kernels that compute them; the event says when they are there
+        self.columns = {name: values.to("cpu", non_blocking=True) for name, values in columns.items()}
+        self.event = None
+        if any(values.is_cuda for values in columns.values()):
+            self.event = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            self.event.record()
+
+    def arrived(self) -> dict[str, Tensor]:
+        if self.event is not None:
+            self.event.synchronize()
+        return self.columns
+
+
+def _joined(batches: Sequence[_Host]) -> dict[str, NDArray[np.float32]]:
+    arrived = [batch.arrived() for batch in batches]
+    return {name: torch.cat([part[name] for part in arrived]).numpy() for name in arrived[0]}
 
 
 def batch_columns(
-    classifier: Classifier, batch: Tensor, *, plain: bool, probes: Sequence[Probe], grad: bool = False
+    classifier: Classifier, batch: Tensor, plain: bool, probes: Sequence[Probe], *, grad: bool = False
 ) -> dict[str, Tensor]:
     """The columns of one prepared batch, on the classifier's device.
+
+    Where a probe records a pass for its gradients, that pass is the plain one too.
 
     Parameters
     ----------
@@ -49,46 +101,36 @@ def batch_columns(
         probes find in passes of their own is never recorded.
     """
     taps = [probe for probe in probes if isinstance(probe, Tap)]
-    found = _plain_pass(classifier, batch, taps, grad) if plain or taps else {}
-    if not plain:
-        found = {tap.column: found[tap.column] for tap in taps}
+    others = [probe for probe in probes if not isinstance(probe, Tap)]
     passes = Passes(classifier, batch)
-    # probes take gradients even where the caller records none
-    with torch.enable_grad():
-        return found | {probe.column: probe(passes).detach() for probe in probes if probe not in taps}
+    with at_precision(classifier.device, classifier.precision):
+        found: dict[str, Tensor] = {}
+        if plain or taps:
+            shared = not grad and _recorded(others)
+            found = _plain_pass(classifier, batch, taps, grad, passes if shared else None)
+        if not plain:
+            found = {tap.column: found[tap.column] for tap in taps}
+        # probes take gradients even where the caller records none
+        with torch.enable_grad():
+            return found | {probe.column: probe(passes).detach() for probe in others}
 
 
-def _plain_pass(classifier: Classifier, batch: Tensor, taps: Sequence[Tap], grad: bool) -> dict[str, Tensor]:
+def _recorded(probes: Iterable[Probe]) -> bool:
+    """Whether some probe makes the recorded pass, whose outputs are then those of the plain one."""
+    return any(RECORDED in probe.forwards for probe in probes)
+
+
+def _plain_pass(
+    classifier: Classifier, batch: Tensor, taps: Sequence[Tap], grad: bool, passes: Passes | None
+) -> dict[str, Tensor]:
     with ExitStack() as stack:
         shown = {tap.column: stack.enter_context(tap.watching(classifier)) for tap in taps}
-        outputs = classifier.forward(batch, grad=grad)
+        if passes is None:
+            outputs = classifier.forward(batch, grad=grad)
+        else:
+            _, outputs = passes.recorded
         found = {"logits": outputs.logits}
         if outputs.features is not None:
             found["features"] = outputs.features
-        return found | {column: show() for column, show in shown.items()}
-
-
-def prepared(classifier: Classifier, images: ImageSet, rows: Rows, batch_size: int) -> Iterator[Tensor]:
-    """Batches of some rows, ready for the network.
-
-    Each batch is shared out among threads that decode and preprocess, one image at a time, while the network
-    works on the batch before; about one batch waits. What a batch holds does not depend on who prepared it.
-    """
-    # a transform that cannot be compared may also not bear two threads at once
-    workers = 1 if classifier.uncached_reason else threads()
-    share = -(-batch_size // workers)
-
-    def load(piece: Rows) -> Tensor:
-        return classifier.prepare(images.pictures(piece))
-
-    batches = [_cut(batch, share) for batch in _cut(rows, batch_size)]
-    every = (piece for batch in batches for piece in batch)
-    with closing(ahead(every, load, depth=workers, workers=workers)) as pieces:
-        for batch in batches:
-            ready = [next(pieces) for _ in batch]
-            # a single one is the batch, without a copy
-            yield ready[0] if len(ready) == 1 else torch.cat(ready)
-
-
-def _cut(rows: Rows, size: int) -> list[Rows]:
-    return [rows[start : start + size] for start in range(0, len(rows), size)]
+        found |= {column: show() for column, show in shown.items()}
+        return found if grad else {name: values.detach() for name, values in found.items()}

@@ -77,6 +77,7 @@ class Collection(Mapping[str, T]):
     section : of the catalogue, and of the entry point group.
     own : the objects of the package, or a function that imports them when they are asked for.
     check : whether an object of others is one of this kind; a refusal names ``expected``.
+    named : the name that an object carries itself, which must be the one that it is known by.
     """
 
     def __init__(
@@ -87,10 +88,12 @@ class Collection(Mapping[str, T]):
         *,
         check: Callable[[Any], bool],
         expected: str,
+        named: Callable[[T], str] | None = None,
     ) -> None:
         self.kind = kind
         self.section = section
         self._own = own
+        self._named = named
         self._check = check
         self._expected = expected
         self._registered: dict[str, T] = {}
@@ -133,6 +136,8 @@ class Collection(Mapping[str, T]):
         if not self._check(value):
             raise OodscopeError(f"{self.kind} {name!r} must be {self._expected}, not {value!r}")
         checked: T = value
+        if self._named is not None and self._named(checked) != name:
+            raise OodscopeError(f"{self.kind} {name!r}: the object calls itself {self._named(checked)!r}; use one name")
         return checked
 
 

@@ -1,4 +1,4 @@
-"""``oodscope crossval``: dual cross-validation of detectors."""
+"""``oodscope crossval``: cross-validation of detectors."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -70,7 +70,7 @@ def crossval(
     seed: Annotated[int, typer.Option(help="Seed of all draws.", min=0)] = 0,
     as_json: options.AsJson = False,
 ) -> None:
-    """Judge detectors by dual cross-validation: folds of images inside, folds of classes outside."""
+    """Judge detectors by cross-validation: folds of images inside, folds of classes outside."""
     from oodscope.base.config import yaml_text
     from oodscope.execution.console import ConsoleProgress
     from oodscope.jobs.run import execute_declared

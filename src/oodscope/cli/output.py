@@ -8,19 +8,17 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
-from oodscope.deploy.scorer import Scorer
-from oodscope.document.wording import percent
 from oodscope.jobs.run import Finished
-from oodscope.jobs.train import TrainedSeed
 from oodscope.protocols.registry import headline_metrics
 from oodscope.runs.crossval.run import HEADLINE, CrossValidation
 from oodscope.runs.crossval.study import MetricStudy, study_metric
 from oodscope.runs.crossval.summary import summary
 from oodscope.runs.evaluation.run import Result
 from oodscope.runs.evaluation.seeds import SeedSummary
+from oodscope.runs.fit.run import Fit
 from oodscope.runs.models.run import Study
+from oodscope.runs.training.run import Training
 
 ALPHA = 0.05
 
@@ -69,10 +67,10 @@ def show_finished(finished: Finished, as_json: bool) -> None:
         show_study(result, finished.files, as_json)
     elif isinstance(result, SeedSummary):
         show_seeds(result, finished.runs, as_json)
-    elif isinstance(result, Scorer):
-        show_scorer(result, finished.files[0], as_json)
-    elif isinstance(result, tuple):
-        show_training(result, as_json)
+    elif isinstance(result, Fit):
+        show_fit(result, finished.files[0], as_json)
+    elif isinstance(result, Training):
+        show_training(result, finished.files[0], as_json)
     else:
         show(*finished.runs, as_json=as_json)
 
@@ -91,29 +89,33 @@ def show_seeds(summary: SeedSummary, runs: Sequence[tuple[Result, Path]], as_jso
             Console().print(summary.table(protocol, metric))
 
 
-def show_scorer(scorer: Scorer, file: Path, as_json: bool) -> None:
+def show_fit(fit: Fit, place: Path, as_json: bool) -> None:
     """The threshold, what it promises, and where the scorer was saved."""
-    assert scorer.calibration is not None, "fitting calibrates"
+    detector = fit.detector
     if as_json:
-        found = {"detector": scorer.detector.id, "threshold": scorer.calibration.threshold, "file": str(file)}
-        sys.stdout.write(json.dumps(found | {"guarantee": str(scorer.calibration.guarantee)}) + "\n")
+        content = {"detector": detector.id, "threshold": detector.threshold, "guarantee": str(detector.guarantee)}
+        sys.stdout.write(json.dumps(content | {"file": detector.file, "folder": str(place)}) + "\n")
         return
-    sys.stdout.write(f"{scorer.detector.id}: reject above {scorer.calibration.threshold:.6g}\n")
-    sys.stdout.write(f"{scorer.calibration.guarantee}\n")
-    sys.stdout.write(f"saved: {file} ({file.stat().st_size / 2**20:.1f} MiB)\n")
+    size = Path(detector.file).stat().st_size / 2**20
+    sys.stdout.write(f"{detector.id}: reject above {detector.threshold:.6g}\n")
+    sys.stdout.write(f"{detector.guarantee}\n")
+    sys.stdout.write(f"saved: {detector.file} ({size:.1f} MiB)\n")
+    sys.stdout.write(f"result: {place}\n")
 
 
-def show(*done: tuple[Result, Path], as_json: bool, page: Path | None = None) -> None:
-    """Tables and paths for people, or one JSON object for machines: the first run, with an attack that followed.
+def show(
+    *done: tuple[Result, Path], as_json: bool, page: Path | None = None, further: Sequence[str] = ("attack",)
+) -> None:
+    """Tables and paths for people, or one JSON object for machines: the first run, and those that followed.
 
     Parameters
     ----------
+    further : the keys of those that followed.
     page : the report over all of them, if one was written.
     """
     if as_json:
         told = content(*done[0]) | ({} if page is None else {"report": str(page)})
-        if len(done) > 1:
-            told["attack"] = content(*done[1])
+        told |= {name: content(*each) for name, each in zip(further, done[1:])}
         sys.stdout.write(json.dumps(told) + "\n")
         return
     console = Console()
@@ -150,27 +152,15 @@ def show_study(study: Study, files: Sequence[Path], as_json: bool) -> None:
         console.print(str(path), markup=False, highlight=False, soft_wrap=True)
 
 
-def show_training(done: Sequence[TrainedSeed], as_json: bool) -> None:
+def show_training(training: Training, place: Path, as_json: bool) -> None:
     """The last epoch and the test accuracy of each network, and where its weights are."""
     if as_json:
-        rows = [
-            {
-                "seed": each.seed,
-                "history": [epoch.model_dump() for epoch in each.trained.history],
-                "test_accuracy": each.test_accuracy,
-                "folder": str(each.folder),
-            }
-            for each in done
-        ]
-        sys.stdout.write(json.dumps({"recipe": done[0].trained.recipe.describe(), "networks": rows}) + "\n")
+        networks = [{**each.model_dump(), "test_accuracy": each.accuracy} for each in training.networks]
+        content = {"run": training.record.model_dump(mode="json"), "folder": str(place)}
+        sys.stdout.write(json.dumps(content | {"recipes": list(training.recipes), "networks": networks}) + "\n")
         return
     console = Console()
-    table = Table("seed", "epochs", "loss", "test accuracy", "seconds", box=None, pad_edge=False, header_style="bold")
-    for each in done:
-        history = each.trained.history
-        seconds = sum(epoch.seconds for epoch in history)
-        cells = (f"{history[-1].loss:.4f}", percent(each.test_accuracy), f"{seconds:.1f}")
-        table.add_row(str(each.seed), str(len(history)), *cells)
-    console.print(table)
-    for each in done:
+    console.print(training.table())
+    for each in training.networks:
         console.print(f"saved: {each.folder}", markup=False, highlight=False, soft_wrap=True)
+    console.print(f"result: {place}", markup=False, highlight=False, soft_wrap=True)

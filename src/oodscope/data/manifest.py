@@ -171,7 +171,7 @@ class Manifest(StrictModel):
 
     Parameters
     ----------
-    paper : who published it, for a person who wants to look it up.
+    paper : who published it, to look it up.
     root : folder that all paths are relative to; itself relative to the YAML file.
     classes : the classifier's class names in the order of its logits, as a list or a text file with one per
         line; for in-distribution sets that hold some of its classes only. By default the classes of ``id_train``.

@@ -1,6 +1,8 @@
 """From stored pixels to a network's input: one canonical, hashable description."""
 
+import math
 from collections.abc import Sequence
+from mmap import mmap
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -10,7 +12,7 @@ from pydantic import Field
 
 from oodscope.base.config import StrictModel
 from oodscope.base.hashing import fingerprint
-from oodscope.data.images.base import Picture
+from oodscope.data.images.base import ImageSource, Picture
 from oodscope.data.images.reframed import Presized
 
 if TYPE_CHECKING:
@@ -59,18 +61,26 @@ class Preprocess(StrictModel):
 
     def __call__(self, images: Sequence[Picture]) -> "Tensor":
         """A float32 batch ``[N, C, size, size]`` from Pillow images or uint8 arrays ``[H, W]`` or ``[H, W, C]``."""
+        crops = np.empty((len(images), self.size, self.size, len(self.mean)), dtype=np.uint8)
+        self.fill(crops, images)
+        return self.normalise(_tensor(crops))
+
+    def fill(self, crops: NDArray[np.uint8], images: Sequence[Picture]) -> None:
+        """Write the pixels that the network sees, not yet normalised, into ``crops`` ``[N, size, size, C]``."""
+        for place, image in zip(crops, images, strict=True):
+            place[...] = self.crop(image)
+
+    def normalise(self, crops: "Tensor") -> "Tensor":
+        """A float32 batch ``[N, C, size, size]`` of ``crops``, on their device, channels last in memory.
+
+        Divisors are tensors, because CUDA multiplies by the reciprocal of a plain number: so every device divides, and
+        all give the same bits.
+        """
         import torch
 
-        channels = len(self.mean)
-        batch = np.empty((len(images), self.size, self.size * channels), dtype=np.float32)
-        # a whole row at once: three numbers per channel would be too short for the processor's vectors
-        mean, std = (np.tile(np.array(each, dtype=np.float32), self.size) for each in (self.mean, self.std))
-        for place, image in zip(batch, images):
-            # one image after the other, while it lies in the processor's cache
-            np.divide(self.crop(image).reshape(self.size, -1), np.float32(255.0), out=place, dtype=np.float32)
-            np.subtract(place, mean, out=place)
-            np.divide(place, std, out=place)
-        return torch.from_numpy(batch.reshape(-1, self.size, self.size, channels)).permute(0, 3, 1, 2)
+        numbers = torch.tensor([[255.0] * len(self.mean), self.mean, self.std], dtype=torch.float32)
+        most, mean, std = numbers.to(crops.device, non_blocking=True)
+        return crops.to(torch.float32).div_(most).sub_(mean).div_(std).permute(0, 3, 1, 2)
 
     def crop(self, image: Picture) -> NDArray[np.uint8]:
         """The pixels ``[size, size, C]`` that the network sees, not yet normalised."""
@@ -93,3 +103,16 @@ class Preprocess(StrictModel):
             picture = picture.resize((width, height), _FILTERS[self.interpolation])
         left, top = (round((edge - self.size) / 2.0) for edge in picture.size)
         return picture.crop((left, top, left + self.size, top + self.size))
+
+
+def _tensor(crops: NDArray[np.uint8]) -> "Tensor":
+    import torch
+
+    return torch.from_numpy(crops)
+
+
+def fill_shared(memory: mmap, start: int, preprocess: Preprocess, source: ImageSource) -> None:
+    """Write what a network sees of all images of ``source`` into shared memory, from byte ``start`` on."""
+    shape = (len(source), preprocess.size, preprocess.size, len(preprocess.mean))
+    crops = np.frombuffer(memory, dtype=np.uint8, count=math.prod(shape), offset=start).reshape(shape)
+    preprocess.fill(crops, source.pictures(np.arange(len(source))))

@@ -25,6 +25,7 @@ from oodscope.models.classifier.sealed import SealedFile
 from oodscope.models.classifier.storable import as_preprocess
 from oodscope.models.zoo.offline import FETCHING, NoDownloadError, no_downloads
 from oodscope.models.zoo.origin import ModelOrigin
+from oodscope.training.network import TrainedOrigin
 
 FORMAT = 1
 _FILE = SealedFile(
@@ -52,7 +53,7 @@ class ClassifierRecord(StrictModel):
     """
 
     name: str
-    origin: ModelOrigin | None
+    origin: TrainedOrigin | ModelOrigin | None
     fingerprint: str
     head: str | None
     transform: Preprocess | None

@@ -12,10 +12,14 @@ U = TypeVar("U")
 MOST_THREADS = 16
 
 
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def threads() -> int:
     """One per core that this process may use: decoding and resizing release the interpreter's lock."""
-    own = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
-    return min(MOST_THREADS, len(own))
+    return min(MOST_THREADS, cores())
 
 
 def ahead(

@@ -16,7 +16,7 @@ from oodscope.generation.samplers.registry import create_sampler
 from oodscope.generation.variations.base import Variation
 from oodscope.generation.variations.gan import GanVariation
 from oodscope.generation.variations.registry import VARIATIONS
-from oodscope.jobs.storing import store_of, told_to_store
+from oodscope.jobs.storing import reporting_to_store, store_of
 from oodscope.jobs.task import Detectors, Task, make_detectors
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.generators.saved import load_generator
@@ -98,7 +98,7 @@ def execute_attack(job: AttackJob, progress: Progress) -> tuple[Attack, Path]:
     The folder is named by all that decides the result. A finished attack is read from it, not repeated.
     """
     job.check()
-    with told_to_store(job.output, f"attack {job.subject}", progress) as sink:
+    with reporting_to_store(job.output, f"attack {job.subject}", progress) as sink:
         return _attack(job, sink)
 
 

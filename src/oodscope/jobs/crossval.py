@@ -1,4 +1,4 @@
-"""CrossvalJob: one dual cross-validation as a configuration, and its execution up to the saved table."""
+"""CrossvalJob: one cross-validation as a configuration, and its execution up to the saved table."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -19,7 +19,7 @@ from oodscope.execution.progress import Progress
 from oodscope.jobs.checking import check_writable
 from oodscope.jobs.model import ModelData, ModelSpec, build_classifier, network_factory
 from oodscope.jobs.sets import Places, check_places, moved
-from oodscope.jobs.storing import told_to_store
+from oodscope.jobs.storing import reporting_to_store
 from oodscope.models.classifier.network import choose_device
 from oodscope.report.page.crossval import write_crossval
 from oodscope.runs.crossval.draws import Pair
@@ -35,7 +35,7 @@ from oodscope.training.methods.fine_tune import FineTune
 
 
 class CrossvalJob(StrictModel):
-    """One dual cross-validation. Most keys have the meaning of the option of ``oodscope crossval`` with their name.
+    """One cross-validation. Most keys have the meaning of the option of ``oodscope crossval`` with their name.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class CrossvalJob(StrictModel):
 def execute_crossval(job: CrossvalJob, progress: Progress) -> tuple[CrossValidation, list[Path]]:
     """Run a job, or go on with it; the result and the files that tell of it."""
     job.check()
-    with told_to_store(job.output, f"crossval {job.model.architecture}", progress) as sink:
+    with reporting_to_store(job.output, f"crossval {job.model.architecture}", progress) as sink:
         pairs, transform = _pairs(job, sink)
         outcome = cross_validate(
             job.plan,

@@ -1,12 +1,16 @@
 """FitJob: a detector to deploy as a configuration, and its execution up to the saved file."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 
 from pydantic import Field
 
 from oodscope.base.config import StrictModel
 from oodscope.base.errors import OodscopeError
+from oodscope.base.files import file_sha256
+from oodscope.base.hashing import fingerprint
 from oodscope.data.imageset import UNLABELLED, ImageSet
 from oodscope.data.loading import load_benchmark
 from oodscope.data.preprocess import Preprocess
@@ -14,6 +18,7 @@ from oodscope.deploy.artefact import load
 from oodscope.deploy.fit import fit_scorer
 from oodscope.deploy.scorer import Scorer
 from oodscope.detectors.registry import create_detector
+from oodscope.detectors.saving import pack
 from oodscope.execution.progress import Progress
 from oodscope.jobs.checking import check_writable
 from oodscope.jobs.model import ModelData, ModelSpec, build_classifier, class_order
@@ -21,6 +26,9 @@ from oodscope.jobs.opening import open_one
 from oodscope.jobs.sets import CalibrationSets
 from oodscope.jobs.task import Task
 from oodscope.metrics.rejection.conformal import Kind
+from oodscope.report.page.page import write_report
+from oodscope.results.record import RunRecord, SetRecord, environment
+from oodscope.runs.fit.run import Fit, FittedDetector
 
 
 class FitSettings(StrictModel):
@@ -39,7 +47,7 @@ class FitJob(Task):
     Parameters
     ----------
     benchmark : its ``id_train`` fits, its ``id_val`` calibrates; or the places of images that do.
-    output : the ``.oodscope`` file to write.
+    output : the ``.oodscope`` file to write; the run goes to a folder beside it (``knn-fit`` for ``knn.oodscope``).
     """
 
     benchmark: str | CalibrationSets  # type: ignore[assignment]  # calibration images in the place of test images
@@ -58,8 +66,8 @@ class FitJob(Task):
             raise OodscopeError(f"{self.output} is a folder; name the file to write, such as knn.oodscope")
 
 
-def execute_fit(job: FitJob, progress: Progress) -> tuple[Scorer, Path]:
-    """The calibrated scorer, and the file it was saved to."""
+def execute_fit(job: FitJob, progress: Progress) -> tuple[Fit, Path]:
+    """The fit as a run, and the folder that it was saved to, beside the file of the scorer."""
     job.check()
     train, calibration, transform = _images(job, progress)
     labelled = [each for each in (train, calibration) if each is not None and (each.labels != UNLABELLED).all()]
@@ -83,7 +91,46 @@ def execute_fit(job: FitJob, progress: Progress) -> tuple[Scorer, Path]:
     )
     path = Path(job.output)
     scorer.save(path, include_weights=job.fit.include_weights)
-    return scorer, path
+    fit = _run(job, scorer, path, {"id_train": train, "calibration": calibration})
+    folder = fit.save(path.with_name(f"{path.stem}-fit"))
+    write_report(fit, folder / "report.html")
+    return fit, folder
+
+
+def _run(job: FitJob, scorer: Scorer, path: Path, sets: Mapping[str, ImageSet | None]) -> Fit:
+    assert scorer.calibration is not None, "fitting calibrates"
+    classifier, packed = scorer.classifier, pack(scorer.detector)[0]
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    record = RunRecord(
+        id=f"fit-{fingerprint(scorer.fingerprint, scorer.calibration.scores, created)[:12]}",
+        created=created,
+        oodscope_version=version("oodscope"),
+        benchmark=job.benchmark if isinstance(job.benchmark, str) else "",
+        sets={
+            role: SetRecord(role=role, n=len(images), fingerprint=images.fingerprint)
+            for role, images in sets.items()
+            if images is not None
+        },
+        model=classifier.name,
+        model_fingerprint=classifier.fingerprint,
+        transform=str(classifier.transform),
+        head=str(classifier.head_path or ""),
+        trained_on=[each if isinstance(each, str) else each.name for each in classifier.trained_on],
+        pretrained_on=list(classifier.pretrained_on),
+        seed=job.seed,
+        device=str(classifier.device),
+        environment=environment(),
+    )
+    detector = FittedDetector(
+        id=scorer.detector.id,
+        version=scorer.detector.version,
+        params=packed["params"],
+        threshold=scorer.calibration.threshold,
+        guarantee=scorer.calibration.guarantee,
+        file=str(path),
+        sha256=file_sha256(path),
+    )
+    return Fit(record, detector, scorer.calibration, scorer)
 
 
 def load_fitted(path: Path, model: str, weights: Sequence[str], device: str, *, allow_download: bool = False) -> Scorer:

@@ -20,7 +20,7 @@ from oodscope.data.images.labels import read_class_names
 from oodscope.data.imageset import ImageSet
 from oodscope.data.preprocess import Preprocess
 from oodscope.execution.progress import SILENT, Progress
-from oodscope.jobs.train import addresses, check_training, train_stages
+from oodscope.jobs.stages import addresses, check_training, train_stages
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.classifier.head import Head
 from oodscope.models.zoo.backbones import check_backbone, read_head
@@ -28,8 +28,11 @@ from oodscope.models.zoo.origin import ModelOrigin, vote
 from oodscope.models.zoo.published import published_classes
 from oodscope.models.zoo.python_object import PREFIX, call_python, find_python
 from oodscope.models.zoo.zero_shot import TextHead
-from oodscope.models.zoo.zoo import check_architecture, create_model
+from oodscope.models.zoo.zoo import MODELS, check_architecture, create_model
+from oodscope.results.runfile import RECORD
+from oodscope.runs.training.run import Training
 from oodscope.training.heads.linear_probe import LinearProbe
+from oodscope.training.network import WEIGHTS, network_beside, trained_origin
 from oodscope.training.registry import Stages
 
 PRETRAINED = "pretrained"
@@ -44,7 +47,7 @@ class ModelSpec(StrictModel):
     ----------
     architecture : a small net (``oodscope list models``), ``timm:NAME``, ``torchvision:NAME``, ``hf:NAME``,
         ``open_clip:NAME/TAG``, ``dinov2:NAME``, or ``python:PACKAGE.MODULE:FUNCTION``, which is called and brings its
-        own weights.
+        own weights; or the folder of a training (``oodscope train``), which has its weights.
     weights : a ``.safetensors`` file, or ``pretrained``; a list of files makes an ensemble.
     train : train it here on ``id_train``: ``{recipe: NAME, ...}`` (``oodscope list recipes``), cross-entropy if none is
         named; a list is a chain of stages. With ``weights`` the first stage starts from them.
@@ -77,6 +80,8 @@ class ModelSpec(StrictModel):
         update: dict[str, Any] = {
             "weights": [each if each == PRETRAINED else str(folder / each) for each in self.files] or None
         }
+        if self.architecture not in MODELS and (place := folder / self.architecture).is_dir():
+            return self._trained_in(place)
         library, _, name = self.architecture.partition(":")
         if library == "hf" and (folder / name).is_dir():
             update["architecture"] = f"hf:{folder / name}"
@@ -86,6 +91,19 @@ class ModelSpec(StrictModel):
             words = str(folder / self.text_head.negatives)
             update["text_head"] = self.text_head.model_copy(update={"negatives": words})
         return self.model_copy(update=update)
+
+    def _trained_in(self, place: Path) -> "ModelSpec":
+        """The networks in the folder of a training, or of one of its networks."""
+        if self.weights is not None:
+            raise OodscopeError(f"{place}: the folder of a training holds its weights; remove weights")
+        folders = [place]
+        if (place / RECORD).is_file():
+            folders = [Path(each.folder) for each in Training.load(place).networks]
+        files = [str(each / WEIGHTS) for each in folders]
+        record = network_beside(files[0])
+        if record is None:
+            raise OodscopeError(f"{place}: no training here; name the folder of one, or a model (oodscope list models)")
+        return self.model_copy(update={"architecture": record.architecture, "weights": files})
 
     @property
     def files(self) -> list[str]:
@@ -281,6 +299,8 @@ def with_identity_head(ending_in_features: Classifier) -> Classifier:
 
 
 def _origin(spec: ModelSpec, headless: bool, head: Head | None) -> ModelOrigin:
+    if spec.train is None and not headless and (trained := trained_origin(spec.architecture, spec.files)) is not None:
+        return trained
     return ModelOrigin(
         architecture=spec.architecture,
         pretrained=spec.files == [PRETRAINED],
@@ -314,16 +334,11 @@ def _train(spec: ModelSpec, data: ModelData, device: str, progress: Progress) ->
     assert spec.train is not None, "asked for by build_classifier"
     weights = spec.files[0] if spec.files else None
     make = network_factory(spec)
-
-    def build() -> nn.Module:
-        if weights is not None:
-            return create_model(spec.architecture, weights=weights).model
-        return make(len(data.class_names))
-
-    build.__name__ = spec.architecture
+    own = (lambda: make(len(data.class_names))) if spec.own_code else None
     names = addresses(spec.architecture, spec.train, data, weights)
     folders = [cache_root() / "training" / f"{spec.architecture}-{name}" for name in names]
-    return train_stages(build, spec.train, data, folders, device, progress).model
+    stages = train_stages(spec.architecture, spec.train, data, folders, device, progress, weights=weights, build=own)
+    return stages[-1].model
 
 
 def matched(benchmark: Benchmark, model: ModelSpec, classes: str | None) -> Benchmark:

@@ -10,15 +10,15 @@ from oodscope.execution.progress import SILENT, Progress
 from oodscope.jobs.checking import check_declared
 
 if TYPE_CHECKING:
-    from oodscope.deploy.scorer import Scorer
-    from oodscope.jobs.train import TrainedSeed
     from oodscope.runs.attack.run import Attack
     from oodscope.runs.crossval.run import CrossValidation
     from oodscope.runs.evaluation.run import Result
     from oodscope.runs.evaluation.seeds import SeedSummary
+    from oodscope.runs.fit.run import Fit
     from oodscope.runs.models.run import Study
+    from oodscope.runs.training.run import Training
 
-    Outcome = Result | SeedSummary | Study | CrossValidation | Attack | Scorer | tuple[TrainedSeed, ...]
+    Outcome = Result | SeedSummary | Study | CrossValidation | Attack | Fit | Training
 
 PACKAGED = Path(__file__).parent / "packaged"
 """Job files that come with the package, run by their name."""
@@ -56,7 +56,7 @@ def run(job: str | Path, *, output: str | Path | None = None, progress: Progress
     """Execute what a YAML file declares, and return what the Python function of that kind returns.
 
     An evaluation gives a ``Result`` (with ``as_seeds`` the summary over seeds), a list ``models`` a ``Study``, a
-    ``plan`` a ``CrossValidation``, ``attack`` an ``Attack``, ``fit`` a ``Scorer``, ``train`` the trained networks,
+    ``plan`` a ``CrossValidation``, ``attack`` an ``Attack``, ``fit`` a ``Fit``, ``train`` a ``Training``,
     ``activations`` and ``scores`` a ``Result`` from arrays. Names, places, device and output folder are checked before
     the first image is read::
 
@@ -67,7 +67,7 @@ def run(job: str | Path, *, output: str | Path | None = None, progress: Progress
     ----------
     job : the file, or the name of a packaged one, such as ``demo``.
     output : where results go, instead of what the file says.
-    progress : who is told how far the work has come; ``oodscope.ConsoleProgress()`` shows bars.
+    progress : receives how far the work has come; ``ConsoleProgress()`` of ``oodscope.execution.console`` shows bars.
 
     Examples
     --------
@@ -168,15 +168,15 @@ def _attack(declared: Mapping[str, Any], where: str, folder: Path, progress: Pro
 def _fit(declared: Mapping[str, Any], where: str, folder: Path, progress: Progress) -> Finished:
     from oodscope.jobs.fit import FitJob, execute_fit
 
-    scorer, path = execute_fit(FitJob.read(declared, where, folder), progress)
-    return Finished("fit", scorer, files=(path,))
+    fit, place = execute_fit(FitJob.read(declared, where, folder), progress)
+    return Finished("fit", fit, files=(place,))
 
 
 def _training(declared: Mapping[str, Any], where: str, folder: Path, progress: Progress) -> Finished:
     from oodscope.jobs.train import execute_training, read_training
 
-    done = execute_training(read_training(declared, where, folder), progress)
-    return Finished("training", tuple(done), files=tuple(each.folder for each in done))
+    training, place = execute_training(read_training(declared, where, folder), progress)
+    return Finished("training", training, files=(place,))
 
 
 def _activations(declared: Mapping[str, Any], where: str, folder: Path, progress: Progress) -> Finished:

@@ -1,4 +1,4 @@
-"""The store of a command: where its runs are collected, and who is told how far it is."""
+"""The store of a command: where its runs are collected, and how its progress is reported."""
 
 import os
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from oodscope.execution.progress import Progress
 from oodscope.report.page.page import write_report
-from oodscope.results.store.reporting import told
+from oodscope.results.store.reporting import reporting_to
 from oodscope.results.store.store import ResultStore
 from oodscope.runs.evaluation.run import Result
 
@@ -29,7 +29,7 @@ def save_result(result: Result, output: Path | str) -> Path:
 
 
 @contextmanager
-def told_to_store(output: Path | str, what: str, progress: Progress) -> Iterator[Progress]:
+def reporting_to_store(output: Path | str, what: str, progress: Progress) -> Iterator[Progress]:
     """A progress sink whose stages the store hears of too, for those who watch (``oodscope serve``)."""
-    with told(store_of(output, wait_seconds=_WAIT_SECONDS), what, progress) as sink:
+    with reporting_to(store_of(output, wait_seconds=_WAIT_SECONDS), what, progress) as sink:
         yield sink

@@ -1,9 +1,10 @@
-"""TrainingJob: trainings by a recipe on a benchmark's images, as a configuration; and what a ``train`` key does."""
+"""TrainingJob: trainings by a recipe on a benchmark's images, as a configuration, and their execution."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from pydantic import Field
@@ -11,40 +12,22 @@ from torch import nn
 
 from oodscope.base.config import StrictModel, parse
 from oodscope.base.errors import OodscopeError
-from oodscope.base.files import file_sha256
 from oodscope.base.hashing import fingerprint
-from oodscope.data.benchmark import Benchmark, Role
-from oodscope.data.imageset import ImageSet
+from oodscope.data.benchmark import Benchmark
 from oodscope.data.loading import load_benchmark
-from oodscope.data.preprocess import Preprocess
 from oodscope.execution.progress import Progress
 from oodscope.jobs.sets import OwnSets
+from oodscope.jobs.stages import check_training, material_of, train_chains, training_facts, val_of
+from oodscope.models.classifier.fingerprint import weights_fingerprint
 from oodscope.models.classifier.network import choose_device
-from oodscope.models.zoo.zoo import create_model
+from oodscope.report.page.page import write_report
+from oodscope.results.record import RunRecord, SetRecord, environment
+from oodscope.results.runfile import RECORD
+from oodscope.runs.training.run import TrainedNetwork, Training
 from oodscope.training.loop.logits import logits_of
-from oodscope.training.loop.sets import check_apart, check_sets
 from oodscope.training.loop.streams import Stream
-from oodscope.training.recipe import Recipe
+from oodscope.training.network import StageRecord
 from oodscope.training.registry import Stages
-from oodscope.training.train import Trained, train
-
-
-class Material(Protocol):
-    """What a training needs of a benchmark."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def class_names(self) -> Sequence[str]: ...
-    @property
-    def id_train(self) -> ImageSet | None: ...
-    @property
-    def id_val(self) -> ImageSet | None: ...
-    @property
-    def ood_train(self) -> ImageSet | None: ...
-    @property
-    def transform(self) -> Preprocess | None: ...
-    def members(self) -> Iterator[tuple[Role, ImageSet]]: ...
 
 
 class TrainingJob(StrictModel):
@@ -69,16 +52,6 @@ class TrainingJob(StrictModel):
     output: str = "runs/train"
 
 
-@dataclass(frozen=True)
-class TrainedSeed:
-    """One network of a job: its seed, its folder, its last stage, and the share of ``id_test`` that it gets right."""
-
-    seed: int
-    folder: Path
-    trained: Trained
-    test_accuracy: float
-
-
 def read_training(declared: Mapping[str, Any], where: str, folder: Path = Path()) -> TrainingJob:
     """A job from its keys; paths in it are relative to ``folder``."""
     job = parse(TrainingJob, declared, where)
@@ -92,111 +65,93 @@ def read_training(declared: Mapping[str, Any], where: str, folder: Path = Path()
     return job.model_copy(update=update)
 
 
-def execute_training(job: TrainingJob, progress: Progress) -> list[TrainedSeed]:
-    """Train a network for each seed, or read it back; a folder for each holds its weights and ``training.json``."""
+def execute_training(job: TrainingJob, progress: Progress) -> tuple[Training, Path]:
+    """Train a network for each seed, or read it back; the run, and its folder, beside those of the networks."""
     if len(set(job.seeds)) < len(job.seeds):
         raise OodscopeError(f"seeds {', '.join(map(str, job.seeds))}: each makes one network, so name each once")
-    if isinstance(job.benchmark, OwnSets):
-        benchmark = job.benchmark.open(skip_unreadable=job.skip_unreadable, progress=progress)
-    else:
-        benchmark = load_benchmark(
-            job.benchmark,
-            root=job.root,
-            images_per_class=job.images_per_class,
-            skip_unreadable=job.skip_unreadable,
-            progress=progress,
-        )
+    benchmark = _open(job, progress)
     check_training(job.train, benchmark)
-
-    def build() -> nn.Module:
-        classes = len(benchmark.class_names) if job.weights is None else None
-        return create_model(job.model, num_classes=classes, weights=job.weights)[0]
-
-    build.__name__ = job.model
-    done = []
-    for seed in job.seeds:
-        stages = [stage.model_copy(update={"seed": seed}) for stage in job.train]
-        folder = Path(job.output) / f"{stages[-1].name or type(stages[-1]).__name__}-seed{seed}"
-        folders = [folder / f"stage{number}" for number in range(1, len(stages))] + [folder]
-        trained = train_stages(build, stages, benchmark, folders, job.device, progress)
-        done.append(TrainedSeed(seed, folder, trained, _accuracy(trained.model, benchmark, job.device)))
-    return done
+    networks = _train_seeds(job, benchmark, progress)
+    recipes = [StageRecord.of(stage, training_facts(stage, benchmark)).recipe for stage in job.train]
+    record = _record(job, benchmark, networks, recipes)
+    place = Path(job.output) / record.id
+    if (place / RECORD).exists():
+        return Training.load(place), place
+    training = Training(record, recipes, networks)
+    training.save(place)
+    write_report(training, place / "report.html")
+    return training, place
 
 
-def check_training(stages: Sequence[Recipe], benchmark: Material) -> None:
-    """One line that says why these recipes cannot be trained on this benchmark, before any is."""
-    train, _ = _material(benchmark)
-    for stage in stages:
-        check_sets(stage, train, _val(stage, benchmark), benchmark.ood_train)
-    outliers = benchmark.ood_train
-    if outliers is not None and any(stage.ood_batch_size for stage in stages):
-        check_apart(outliers, [(role, images) for role, images in benchmark.members() if role != "ood_train"])
+def _open(job: TrainingJob, progress: Progress) -> Benchmark:
+    if isinstance(job.benchmark, OwnSets):
+        return job.benchmark.open(skip_unreadable=job.skip_unreadable, progress=progress)
+    return load_benchmark(
+        job.benchmark,
+        root=job.root,
+        images_per_class=job.images_per_class,
+        skip_unreadable=job.skip_unreadable,
+        progress=progress,
+    )
 
 
-def train_stages(
-    build: Callable[[], nn.Module],
-    stages: Sequence[Recipe],
-    benchmark: Material,
-    folders: Sequence[Path],
-    device: str,
-    progress: Progress,
-) -> Trained:
-    """Train one stage after the other on ``id_train``, each in its folder; finished ones are read back.
-
-    Parameters
-    ----------
-    build : makes the network that the first stage starts from; it is called what the network is called.
-    """
-    train_set, transform = _material(benchmark)
-    trained: Trained | None = None
-    for stage, folder in zip(stages, folders, strict=True):
-        trained = train(
-            build if trained is None else trained.model,
-            stage,
-            train_set,
-            transform,
-            val=_val(stage, benchmark),
-            ood_train=benchmark.ood_train if stage.ood_batch_size else None,
-            folder=folder,
-            device=device,
-            progress=progress,
+def _train_seeds(job: TrainingJob, benchmark: Benchmark, progress: Progress) -> list[TrainedNetwork]:
+    name, last = job.train[-1].name or type(job.train[-1]).__name__, len(job.train) - 1
+    homes = [Path(job.output) / f"{name}-seed{seed}" for seed in job.seeds]
+    folders = [[*(home / f"stage{number + 1}" for number in range(last)), home] for home in homes]
+    chains = [[stage.model_copy(update={"seed": seed}) for stage in job.train] for seed in job.seeds]
+    trained = train_chains(job.model, chains, benchmark, folders, job.device, progress, weights=job.weights)
+    return [
+        TrainedNetwork(
+            seed=seed,
+            folder=str(home),
+            fingerprint=weights_fingerprint(stages[-1].model),
+            stages=[list(each.history) for each in stages],
+            correct=_correct(stages[-1].model, benchmark, job.device),
+            n_test=len(benchmark.id_test),
         )
-    assert trained is not None, "a chain has at least one stage"
-    return trained
+        for seed, home, stages in zip(job.seeds, homes, trained)
+    ]
 
 
-def addresses(architecture: str, stages: Sequence[Recipe], benchmark: Material, weights: str | None) -> list[str]:
-    """What names the result of each stage in a cache: everything that it was made from, earlier stages included."""
-    train_set, transform = _material(benchmark)
-    described: list[Any] = []
-    if weights is not None:
-        described.append(file_sha256(Path(weights)) if Path(weights).is_file() else weights)
-    found = []
-    for stage in stages:
-        sets = [train_set, _val(stage, benchmark), benchmark.ood_train if stage.ood_batch_size else None]
-        prints = [images.fingerprint for images in sets if images is not None]
-        found.append(fingerprint(*described, stage.describe(), architecture, transform.key, *prints)[:24])
-        described.append(found[-1])
-    return found
-
-
-def _material(benchmark: Material) -> tuple[ImageSet, Preprocess]:
-    if benchmark.id_train is None or benchmark.transform is None:
-        raise OodscopeError(f"benchmark {benchmark.name!r} has no id_train and transform: nothing to train on")
-    return benchmark.id_train, benchmark.transform
-
-
-def _val(stage: Recipe, benchmark: Material) -> ImageSet | None:
-    """Validation images where they decide something: they cost a pass per epoch."""
-    return benchmark.id_val if stage.patience or stage.keep == "best" else None
+def _record(
+    job: TrainingJob, benchmark: Benchmark, networks: Sequence[TrainedNetwork], recipes: Sequence[Mapping[str, Any]]
+) -> RunRecord:
+    """What was trained; the id is that of a training with the same settings and weights."""
+    settled = [[dict(each) for each in recipes], job.model, [each.fingerprint for each in networks], job.seeds]
+    used = {"id_train", "id_test", *(["ood_train"] if any(each.ood_batch_size for each in job.train) else [])}
+    used |= {"id_val"} if any(val_of(each, benchmark) for each in job.train) else set()
+    seconds = sum(epoch.seconds for each in networks for epoch in each.epochs)
+    return RunRecord(
+        id=f"{recipes[-1]['recipe']}-{fingerprint(benchmark.id_test.fingerprint, *settled)[:12]}",
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        oodscope_version=version("oodscope"),
+        benchmark=benchmark.name,
+        benchmark_version=benchmark.version,
+        sets={
+            images.name: SetRecord(role=role, n=len(images), fingerprint=images.fingerprint)
+            for role, images in benchmark.members()
+            if role in used
+        },
+        model=job.model,
+        model_fingerprint=networks[0].fingerprint if len(networks) == 1 else "",
+        transform=str(benchmark.transform),
+        trained_on=sorted(used - {"id_test", "id_val"}),
+        seed=job.seeds[0],
+        precision=job.train[-1].precision,
+        device=job.device,
+        environment=environment(),
+        costs={"seconds": seconds},
+    )
 
 
 @torch.no_grad()
-def _accuracy(model: nn.Module, benchmark: Benchmark, device: str) -> float:
-    _, transform = _material(benchmark)
+def _correct(model: nn.Module, benchmark: Benchmark, device: str) -> int:
+    """How many images of ``id_test`` the network classifies correctly."""
+    _, transform = material_of(benchmark)
     place = choose_device(device)
     stream = Stream(benchmark.id_test, transform, place)
     model = model.to(place).eval()
     hits = [logits_of(model(batch.images)).argmax(1) == batch.labels for batch in stream.walk(256)]
     model.to("cpu")
-    return float(torch.cat(hits).double().mean())
+    return int(torch.cat(hits).sum())

@@ -1,14 +1,11 @@
 """The catalogue of metrics: every metric of the package, of installed packages, and those registered in code."""
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
 
-from oodscope.base.catalog import plugins
-from oodscope.base.errors import OodscopeError, UnknownNameError
-from oodscope.base.registry import load_target
+from oodscope.base.registry import Collection
 from oodscope.metrics.calibration.calibration import Reliability
 from oodscope.metrics.metric import Columns, Metric
-from oodscope.metrics.ranking.ranking import Ranking
+from oodscope.metrics.ranking.readings import FprAtTpr, PrecisionArea, RocArea, TprAtFpr
 from oodscope.metrics.ranking.walk import Positive, Walk, weighted_walk
 from oodscope.metrics.rejection.rejection import Decisions
 from oodscope.metrics.rejection.selective import SELECTIVE, Acceptance, weighted_acceptance
@@ -35,32 +32,18 @@ def _ranking(
     return Metric(name, label, higher, description, positive=positive, sample=Walk, of=of, value=value)
 
 
-def _fpr95(walk: Walk) -> FloatArray:
-    return walk.fpr_at_tpr(0.95)
-
-
-def _tpr5(walk: Walk) -> FloatArray:
-    return walk.tpr_at_fpr(0.05)
-
-
 def _interpolated_tpr5(walk: Walk) -> FloatArray:
     return walk.interpolated_tpr_at_fpr(0.05)
 
 
-def _aupr_50(walk: Walk) -> FloatArray:
-    return walk.average_precision_at(0.5)
-
-
-def _aupr_10(walk: Walk) -> FloatArray:
-    return walk.average_precision_at(0.1)
-
+_FPR95, _TPR5, _AUPR_50 = FprAtTpr(0.95), TprAtFpr(0.05), PrecisionArea(0.5)
 
 AUROC = _ranking(
     "auroc",
     "AUROC",
     True,
     "ood",
-    Walk.auroc,
+    RocArea(),
     "probability that an OOD image scores above an ID image, ties counting half",
 )
 AUPR_IN = _ranking(
@@ -68,7 +51,7 @@ AUPR_IN = _ranking(
     "AUPR (ID positive)",
     True,
     "id",
-    Walk.average_precision,
+    PrecisionArea(),
     "average precision with ID as the positive class",
 )
 AUPR_OUT = _ranking(
@@ -76,7 +59,7 @@ AUPR_OUT = _ranking(
     "AUPR (OOD positive)",
     True,
     "ood",
-    Walk.average_precision,
+    PrecisionArea(),
     "average precision with OOD as the positive class",
 )
 FPR95_OOD_POSITIVE = _ranking(
@@ -84,7 +67,7 @@ FPR95_OOD_POSITIVE = _ranking(
     "FPR95 (OOD positive)",
     False,
     "ood",
-    _fpr95,
+    _FPR95,
     "share of ID flagged when 95 % of OOD is caught (OpenOOD)",
 )
 FPR95_ID_POSITIVE = _ranking(
@@ -92,7 +75,7 @@ FPR95_ID_POSITIVE = _ranking(
     "FPR95 (ID positive)",
     False,
     "id",
-    _fpr95,
+    _FPR95,
     "share of OOD kept when 95 % of ID is kept (most papers)",
 )
 
@@ -105,7 +88,7 @@ RANKING: tuple[Metric, ...] = (
         "AUPR (ID positive) at 50 % ID",
         True,
         "id",
-        _aupr_50,
+        _AUPR_50,
         "average precision with ID as the positive class, as if half of the images were ID",
     ),
     _ranking(
@@ -113,7 +96,7 @@ RANKING: tuple[Metric, ...] = (
         "AUPR (OOD positive) at 50 % OOD",
         True,
         "ood",
-        _aupr_50,
+        _AUPR_50,
         "average precision with OOD as the positive class, as if half of the images were OOD",
     ),
     _ranking(
@@ -121,7 +104,7 @@ RANKING: tuple[Metric, ...] = (
         "AUPR (OOD positive) at 10 % OOD",
         True,
         "ood",
-        _aupr_10,
+        PrecisionArea(0.1),
         "average precision with OOD as the positive class, as if a tenth of the images were OOD",
     ),
     FPR95_OOD_POSITIVE,
@@ -131,7 +114,7 @@ RANKING: tuple[Metric, ...] = (
         "TPR at 5 % FPR (OOD positive)",
         True,
         "ood",
-        _tpr5,
+        _TPR5,
         "share of OOD caught when at most 5 % of ID is flagged",
     ),
     _ranking(
@@ -139,7 +122,7 @@ RANKING: tuple[Metric, ...] = (
         "TPR at 5 % FPR (ID positive)",
         True,
         "id",
-        _tpr5,
+        _TPR5,
         "share of ID kept when at most 5 % of OOD is kept",
     ),
 )
@@ -261,7 +244,7 @@ REJECTION: tuple[Metric, ...] = (
         "probability that an OOD image scores above a correctly classified ID image",
         positive="ood",
         sample=Walk,
-        of=Walk.auroc,
+        of=RocArea(),
     ),
     Metric(
         "fpr95_id_positive_correct_id",
@@ -270,7 +253,7 @@ REJECTION: tuple[Metric, ...] = (
         "share of OOD images kept when 95 % of correct ID is kept",
         positive="id",
         sample=Walk,
-        of=_fpr95,
+        of=_FPR95,
     ),
 )
 """What keeping and rejecting images is measured by."""
@@ -280,7 +263,7 @@ ATTACK: tuple[Metric, ...] = (
         "min_rank",
         "MinRank",
         True,
-        "ID test images that look more in-distribution than the most in-looking outlier, mean over equal runs",
+        "ID test images that look more in-distribution than the most ID-like outlier, mean over equal runs",
         "count",
     ),
     Metric(
@@ -307,6 +290,9 @@ ATTACK: tuple[Metric, ...] = (
 """What an attack measures beside AUROC."""
 
 ACCURACY = Metric("accuracy", "Accuracy", True, "share of ID images that the classifier gets right")
+FALSE_ALARMS = Metric(
+    "false_alarms", "False alarms", False, "share of ID images above the threshold of a deployed detector"
+)
 
 
 def _error(bins: Reliability) -> FloatArray:
@@ -340,51 +326,18 @@ CALIBRATION: tuple[Metric, ...] = (
 """How far the confidence of a classifier can be trusted."""
 
 
-class MetricCatalog(Mapping[str, Metric]):
-    """All metrics by name. One registered in code wins over one of an installed package, and that over our own.
-
-    An installed package offers metrics through the entry point group ``oodscope.metrics``: the name of the metric, and
-    ``module:object`` of its :class:`Metric`.
-    """
-
-    def __init__(self, own: tuple[Metric, ...]) -> None:
-        self.own = {metric.name: metric for metric in own}
-        self._registered: dict[str, Metric] = {}
-
-    def register(self, metric: Metric) -> Metric:
-        """Make a metric known in this process."""
-        if not isinstance(metric, Metric):
-            raise OodscopeError(f"a metric is an oodscope.Metric, not {type(metric).__name__}")
-        self._registered[metric.name] = metric
-        return metric
-
-    def __getitem__(self, name: str) -> Metric:
-        if name in self._registered:
-            return self._registered[name]
-        if name in (offered := plugins("metrics")):
-            return _load(name, offered[name])
-        if name not in self.own:
-            raise UnknownNameError("metric", name, self, f"Known: {', '.join(self)}")
-        return self.own[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.own or name in self._registered or name in plugins("metrics")
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys([*self.own, *plugins("metrics"), *self._registered]))
-
-    def __len__(self) -> int:
-        return len(list(iter(self)))
-
-
-def _load(name: str, target: str) -> Metric:
-    metric: Any = load_target("metric", name, target)
-    if not isinstance(metric, Metric) or metric.name != name:
-        raise OodscopeError(f"metric {name!r}: {target} must be an oodscope.Metric of that name, not {metric!r}")
-    return metric
-
-
-METRICS = MetricCatalog((*RANKING, *_CROSSVAL_ALONE, *REJECTION, *ATTACK, ACCURACY, *CALIBRATION))
+METRICS: Collection[Metric] = Collection(
+    "metric",
+    "metrics",
+    {
+        metric.name: metric
+        for metric in (*RANKING, *_CROSSVAL_ALONE, *REJECTION, *ATTACK, ACCURACY, FALSE_ALARMS, *CALIBRATION)
+    },
+    check=lambda value: isinstance(value, Metric),
+    expected="an oodscope.Metric",
+    named=lambda metric: metric.name,
+)
+"""All metrics by name: ours, those of installed packages (``oodscope.metrics``), and those registered in code."""
 
 CROSSVAL: tuple[Metric, ...] = tuple(
     METRICS[name]
@@ -400,13 +353,4 @@ CROSSVAL: tuple[Metric, ...] = tuple(
         "max_f1_ood_positive",
     )
 )
-"""What dual cross-validation measures: those that its paper prints first, in its order."""
-
-
-def point_metrics(ranking: Ranking) -> dict[str, float]:
-    """Every metric of ``RANKING`` for one ranking."""
-    return {
-        metric.name: float(metric.of(ranking.walk(metric.positive)))
-        for metric in RANKING
-        if metric.of is not None and metric.positive is not None
-    }
+"""What cross-validation measures: those that its paper prints first, in its order."""

@@ -20,7 +20,7 @@ class ProtocolRegistry(Registry[Protocol]):
         checked = super()._checked(name, cls)
         for metric in checked.metrics:
             if metric.name not in METRICS:
-                METRICS.register(metric)
+                METRICS.register(metric.name, metric)
         return checked
 
 
@@ -44,7 +44,7 @@ def stored_protocol(scores: ScoreTable, name: str) -> Protocol:
 
 
 def protocol_of(row_name: str) -> type[Protocol]:
-    """The protocol that measured a row: ``full_spectrum:balanced`` and ``adversarial_budget`` are views of one.
+    """The protocol that measured a row: ``full_spectrum:balanced`` and ``attack_budget`` are views of one.
 
     Rows may come from a protocol that is not installed here; they are shown as those of a protocol that ranks images.
     """

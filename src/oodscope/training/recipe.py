@@ -21,6 +21,21 @@ if TYPE_CHECKING:
     from oodscope.training.loop.streams import Streams
 
 
+class Scale(NamedTuple):
+    """Mean and standard deviation of the normalisation, ``[1, C, 1, 1]``: balls and boxes live in pixels of [0, 1]."""
+
+    mean: Tensor
+    std: Tensor
+
+    def to_pixels(self, images: Tensor) -> Tensor:
+        """Normalised images as pixels of [0, 1]."""
+        return images * self.std + self.mean
+
+    def from_pixels(self, pixels: Tensor) -> Tensor:
+        """Pixels of [0, 1] as the network expects them."""
+        return (pixels - self.mean) / self.std
+
+
 class Batch(NamedTuple):
     """Images on the device, ready for the network, and what is known about them.
 
@@ -29,7 +44,7 @@ class Batch(NamedTuple):
     something about each image. ``ood`` is the outliers' batch of the same step, for recipes that ask for it;
     ``weights`` is what each label counts, for recipes that are ``balanced``. ``draws`` is where the loss takes its
     random numbers from (coins, partners, mixtures): they are a function of seed, epoch and step, and live on
-    ``draws.device``.
+    ``draws.device``. ``scale`` is how pixels were normalised, for methods that move within a ball of pixels.
     """
 
     images: Tensor
@@ -39,6 +54,7 @@ class Batch(NamedTuple):
     ood: "Batch | None" = None
     weights: Tensor | None = None
     draws: torch.Generator | None = None
+    scale: Scale | None = None
 
 
 Precision = Literal["32-true", "tf32", "bf16-mixed", "16-mixed"]
@@ -47,7 +63,17 @@ Role = Literal["train", "ood"]
 """What a batch is of: training images, or outliers beside them."""
 
 _LAST_RATE = 1e-6
-_OFF = {"algorithm": "sgd", "patience": 0, "balanced": False, "keep": "last"}
+_OFF: dict[str, Any] = {
+    "algorithm": "sgd",
+    "patience": 0,
+    "balanced": False,
+    "keep": "last",
+    "steps": None,
+    "renderings": 1,
+    "clip_norm": 0.0,
+    "decay": "cosine",
+    "milestones": None,
+}
 
 
 @dataclass(frozen=True)
@@ -83,7 +109,8 @@ class Recipe(StrictModel, ABC):
     """A training method: its hyper-parameters as fields, its loss as a method.
 
     A new method is a subclass with a ``loss``, and whatever else it does differently: ``prepare`` adds heads,
-    ``view`` augments, ``optimizer`` groups parameters, ``start_epoch`` looks at all the data. A recipe is
+    ``view`` augments, ``optimizer`` groups parameters, ``start_epoch`` and ``finish`` look at all the data,
+    ``outliers`` chooses which of them an epoch sees. A recipe is
     frozen and remembers nothing: what a method learns or accumulates (prototypes, queues, adapted weights)
     lives in parameters and buffers of the prepared network, where checkpoints find it. Random draws come
     from torch's generators, which checkpoints save too.
@@ -97,15 +124,23 @@ class Recipe(StrictModel, ABC):
     recordable : whether the class's own ``loss`` and ``view`` ask the host for nothing: everything that changes from
         step to step is in the batch's tensors and ``draws``, or in tensors of the network that are changed in place. A
         GPU then records the step once and replays it. ``batch.epoch`` and Python's own state are not seen by a replay.
+    labelled : whether it learns a classifier from labels. One that does not (``ImageRecipe``) takes images without
+        labels, may prepare a network without logits, and is judged by its loss on validation images.
 
     Parameters
     ----------
     epochs : passes over the training images.
+    steps : end after so many steps, where they come before the end of the last epoch; schedules reach their end there.
+    renderings : how many renderings of each picture the training images hold, one list after the other; an epoch counts
+        pictures, so there are ``epochs / renderings`` passes over the list.
     batch_size : the most images of one step.
     learning_rate : at its highest, after the warm-up.
     weight_decay, momentum : of SGD with Nesterov's momentum; Adam knows the first only.
     algorithm : ``sgd`` or ``adam``.
-    warmup_epochs : the learning rate rises linearly over so many epochs, then falls along a cosine.
+    warmup_epochs : the learning rate rises linearly over so many epochs, then follows ``decay``.
+    decay : ``cosine`` falls to 1e-6, ``steps`` falls to a tenth at each of ``milestones``, ``constant`` stays.
+    milestones : shares of the training, such as ``[0.6, 0.75, 0.9]``.
+    clip_norm : gradients longer than this are cut to it; 0 leaves them as they are.
     seed : decides initial weights (where ``train`` builds the network), order, augmentation and dropout.
     precision : of the forward and backward pass; weights are always 32-bit. ``tf32`` lets a GPU round the factors of
         products to 10 bits, ``32-true`` forbids it; ``bf16-mixed`` and ``16-mixed`` are autocast, the latter for GPUs.
@@ -133,6 +168,7 @@ class Recipe(StrictModel, ABC):
     cost: ClassVar[float | None] = 1.0
     detectors: ClassVar[tuple[str, ...]] = ()
     recordable: ClassVar[bool] = False
+    labelled: ClassVar[bool] = True
 
     epochs: int = Field(default=100, gt=0)
     batch_size: int = Field(default=128, gt=0)
@@ -148,6 +184,11 @@ class Recipe(StrictModel, ABC):
     patience: int = Field(default=0, ge=0)
     balanced: bool = False
     keep: Literal["last", "best"] = "last"
+    steps: int | None = Field(default=None, gt=0)
+    renderings: int = Field(default=1, gt=0)
+    clip_norm: float = Field(default=0.0, ge=0)
+    decay: Literal["cosine", "steps", "constant"] = "cosine"
+    milestones: tuple[float, ...] | None = None
 
     @abstractmethod
     def loss(self, model: nn.Module, batch: Batch) -> Step:
@@ -180,19 +221,42 @@ class Recipe(StrictModel, ABC):
             nesterov=self.momentum > 0,
         )
 
+    def total_steps(self, steps_per_epoch: int) -> int:
+        """The steps of the whole training."""
+        every = -(-self.epochs * steps_per_epoch // self.renderings)
+        return every if self.steps is None else min(every, self.steps)
+
     def schedule(self, step: int, steps_per_epoch: int) -> float:
         """The factor of the learning rate at a step counted from the start of the training."""
-        warmup = round(self.warmup_epochs * steps_per_epoch)
+        warmup, total = round(self.warmup_epochs * steps_per_epoch), self.total_steps(steps_per_epoch)
         if step < warmup:
             return (step + 1) / warmup
+        if self.decay == "constant":
+            return 1.0
+        if self.decay == "steps":
+            return float(0.1 ** sum(step >= share * total for share in self.milestones or ()))
         last = min(1.0, _LAST_RATE / self.learning_rate)
-        done = (step - warmup) / max(1, self.epochs * steps_per_epoch - warmup)
+        done = (step - warmup) / max(1, total - warmup)
         return last + (1.0 - last) * 0.5 * (1.0 + math.cos(math.pi * done))
 
     def start_epoch(self, model: nn.Module, epoch: int, streams: "Streams") -> None:
         """Work over whole sets before an epoch, such as prototypes or clusters; results go to buffers.
 
         The network is in evaluation mode; ``streams.train.walk`` shows every image once, unchanged.
+        """
+
+    def outliers(self, model: nn.Module) -> Tensor | None:
+        """The rows of the outliers that the epoch is dealt, or ``None`` for all of them.
+
+        ``start_epoch`` chooses them and keeps them in an integer buffer of the network, which this hands out: an epoch
+        that is resumed in the middle is then dealt the same ones.
+        """
+        return None
+
+    def finish(self, model: nn.Module, streams: "Streams") -> None:
+        """One pass over whole sets with the final weights, such as statistics of features; results go to buffers.
+
+        The network is in evaluation mode and holds the weights that are kept.
         """
 
     @classmethod
@@ -211,3 +275,12 @@ class Recipe(StrictModel, ABC):
             if settings[name] == off == type(self).model_fields[name].default:
                 del settings[name]
         return {"method": type(self).__name__, **settings}
+
+
+class ImageRecipe(Recipe):
+    """A training method that needs no labels: its network may return features, a score or an image.
+
+    Validation images are judged by the loss, which ``patience`` and ``keep`` then go by.
+    """
+
+    labelled: ClassVar[bool] = False

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 
 @st.composite
-def dual_problems(draw):
+def fold_problems(draw):
     """ID labels, OOD classes, K: every ID class has two images, there are K OOD classes; numbers or text, any order."""
     folds = draw(st.integers(2, 7))
     id_sizes = draw(st.lists(st.integers(2, 17), min_size=2, max_size=8).filter(lambda sizes: sum(sizes) >= folds))

@@ -13,7 +13,7 @@ from oodscope.base.errors import DataError
 from oodscope.data.folds.dealing import exact_share, hierarchical_choice
 from oodscope.data.folds.hierarchical import hierarchical_folds, hierarchical_hold_out
 from tests.data.folds.problems import hierarchies, per_fold, shares, spread
-from tests.data.folds.test_dual import check_fold, content
+from tests.data.folds.test_crossval_folds import check_fold, content
 from tests.examples import examples
 
 seeds = st.integers(0, 50)

@@ -5,15 +5,15 @@ import pytest
 
 from oodscope.base.config import parse
 from oodscope.base.errors import DataError, OodscopeError
+from oodscope.data.folds.crossval import crossval_folds, crossval_hold_out
 from oodscope.data.folds.dealing import hierarchical_choice
-from oodscope.data.folds.dual import dual_folds, dual_hold_out
 from oodscope.data.folds.hierarchical import hierarchical_folds, hierarchical_hold_out
 from oodscope.data.folds.sets import FoldPlan, fold_sets
 from oodscope.data.images.csvlist import open_csv
 from oodscope.data.imageset import ImageSet
 from oodscope.data.public.cards import load_card
 from oodscope.data.public.selection import restrict
-from tests.data.folds.test_dual import content
+from tests.data.folds.test_crossval_folds import content
 from tests.data.test_imagesets import picture
 
 
@@ -47,17 +47,17 @@ class TestFlat:
         plan = FoldPlan(folds=3, seed=4, val_share="1/4")
         folded = fold_sets(id_set, ood_set, plan)
         options = {"folds": 3, "seed": 4, "repetition": 6, "val_share": "1/4"}
-        made = dual_folds(id_set.labels, ood_set.labels, **options)
+        made = crossval_folds(id_set.labels, ood_set.labels, **options)
         assert [content(fold) for fold in folded.folds(6)] == [content(fold) for fold in made]
-        hold_out = dual_hold_out(id_set.labels, ood_set.labels, **options)
+        hold_out = crossval_hold_out(id_set.labels, ood_set.labels, **options)
         assert content(folded.hold_out(6)) == content(hold_out)
         assert folded.notes == ()
         plain = fold_sets(id_set, ood_set, plan.model_copy(update={"stratified": False}))
         assert content(plain.folds(6)[0]) == content(
-            dual_folds(id_set.labels, ood_set.labels, **options, stratified=False)[0]
+            crossval_folds(id_set.labels, ood_set.labels, **options, stratified=False)[0]
         )
         assert content(plain.hold_out(6)) == content(
-            dual_hold_out(id_set.labels, ood_set.labels, **options, stratified=False)
+            crossval_hold_out(id_set.labels, ood_set.labels, **options, stratified=False)
         )
 
     def test_class_numbers_are_those_of_the_set(self):
@@ -266,5 +266,5 @@ class TestHierarchies:
 class TestSuperclasses:
     def test_a_strange_class_is_named(self):
         made = images("mine", [0, 1], ["apple", "beavr"])
-        with pytest.raises(DataError, match="set 'mine': 'beavr' is no class of CIFAR-100. Did you mean 'beaver'"):
+        with pytest.raises(DataError, match="set 'mine': 'beavr' is not a class of CIFAR-100. Did you mean 'beaver'"):
             load_card("cifar100").levels(made)

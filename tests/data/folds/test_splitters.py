@@ -13,10 +13,10 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold, check_cv, cross_val_score
 
 from oodscope.base.errors import DataError
-from oodscope.data.folds.dual import dual_folds
+from oodscope.data.folds.crossval import crossval_folds
 from oodscope.data.folds.hierarchical import hierarchical_folds
-from oodscope.data.folds.splitters import DualKFold, HierarchicalKFold
-from tests.data.folds.problems import dual_problems
+from oodscope.data.folds.splitters import CrossvalKFold, HierarchicalKFold
+from tests.data.folds.problems import fold_problems
 from tests.examples import examples
 
 few = examples(40)
@@ -38,13 +38,13 @@ def counts(splits, values, rows=None):
 @pytest.mark.filterwarnings("ignore:The least populated class")
 class TestBesideScikitLearn:
     @few
-    @given(dual_problems(), st.booleans())
+    @given(fold_problems(), st.booleans())
     def test_known_rows_are_counted_as_by_stratified_k_fold(self, problem, shuffle):
         id_labels, ood_classes, folds = problem
         assume(max(Counter(id_labels).values()) >= folds)  # scikit-learn refuses fewer
         y, is_ood = mixed(id_labels, ood_classes)
         seed = 3 if shuffle else None
-        ours = counts(DualKFold(folds, shuffle=shuffle, random_state=seed).split(None, y, is_ood), y, ~is_ood)
+        ours = counts(CrossvalKFold(folds, shuffle=shuffle, random_state=seed).split(None, y, is_ood), y, ~is_ood)
         known = y[~is_ood]
         theirs = counts(StratifiedKFold(folds, shuffle=shuffle, random_state=seed).split(known, known), known)
         for label in set(known):
@@ -52,7 +52,7 @@ class TestBesideScikitLearn:
         assert sorted(held.total() for held in ours) == sorted(held.total() for held in theirs)
 
     @few
-    @given(dual_problems())
+    @given(fold_problems())
     def test_and_fold_by_fold_where_the_order_is_fixed(self, problem):
         id_labels, ood_classes, folds = problem
         assume(max(Counter(id_labels).values()) >= folds)
@@ -61,7 +61,7 @@ class TestBesideScikitLearn:
             np.concatenate([known, np.arange(len(ood_classes)) + 1000]),
             np.arange(len(known) + len(ood_classes)),
         )
-        ours = counts(DualKFold(folds, shuffle=False).split(None, y, is_ood >= len(known)), y, y < 1000)
+        ours = counts(CrossvalKFold(folds, shuffle=False).split(None, y, is_ood >= len(known)), y, y < 1000)
         assert ours == counts(StratifiedKFold(folds).split(known, known), known)
 
     @few
@@ -70,7 +70,7 @@ class TestBesideScikitLearn:
         """Of equal classes GroupKFold too gives every fold the same number, up to one."""
         assume(classes >= folds)
         y, is_ood = mixed(np.repeat([0, 1], folds), np.repeat(np.arange(classes), size))
-        ours = counts(DualKFold(folds, random_state=0).split(None, y, is_ood), y, is_ood)
+        ours = counts(CrossvalKFold(folds, random_state=0).split(None, y, is_ood), y, is_ood)
         outliers = y[is_ood]
         theirs = counts(GroupKFold(folds).split(outliers, groups=outliers), outliers)
         assert sorted(len(held) for held in ours) == sorted(len(held) for held in theirs)
@@ -106,11 +106,11 @@ class TestInsideScikitLearn:
         order = rng.permutation(len(y))
         return (centres[y] + rng.normal(size=(len(y), 3)))[order], y[order], (y >= 10)[order]
 
-    @pytest.mark.parametrize("kind", ["dual", "hierarchical"])
+    @pytest.mark.parametrize("kind", ["crossval", "hierarchical"])
     def test_cross_val_score(self, table, kind):
         X, y, is_ood = table
-        if kind == "dual":
-            cv, groups = DualKFold(3, random_state=5), is_ood
+        if kind == "crossval":
+            cv, groups = CrossvalKFold(3, random_state=5), is_ood
         else:
             cv, groups = HierarchicalKFold(np.arange(10, 16), 3, random_state=5), y % 2
         assert check_cv(cv) is cv
@@ -125,26 +125,29 @@ class TestInsideScikitLearn:
 
     def test_grid_search_and_metadata_routing(self, table):
         X, y, is_ood = table
-        search = GridSearchCV(LogisticRegression(), {"C": [0.1, 1]}, cv=DualKFold(3, random_state=0), scoring=auroc)
+        search = GridSearchCV(LogisticRegression(), {"C": [0.1, 1]}, cv=CrossvalKFold(3, random_state=0), scoring=auroc)
         direct = search.fit(X, y, groups=is_ood).cv_results_["mean_test_score"]
         with sklearn.config_context(enable_metadata_routing=True):
             routed = clone(search).fit(X, y, groups=is_ood).cv_results_["mean_test_score"]
         assert direct.tolist() == routed.tolist()
 
     def test_repr(self):
-        assert repr(DualKFold(3)) == "DualKFold(n_splits=3, random_state=None, shuffle=True, with_outliers=False)"
+        assert (
+            " ".join(repr(CrossvalKFold(3)).split())
+            == "CrossvalKFold(n_splits=3, random_state=None, shuffle=True, with_outliers=False)"
+        )
         assert repr(HierarchicalKFold([1], 3)).startswith("HierarchicalKFold(n_splits=3, ood_classes=[1]")
 
 
 class TestIndices:
     @few
-    @given(dual_problems(), st.booleans(), st.integers(0, 20))
-    def test_are_those_of_the_dual_folds(self, problem, with_outliers, seed):
+    @given(fold_problems(), st.booleans(), st.integers(0, 20))
+    def test_are_those_of_the_crossval_folds(self, problem, with_outliers, seed):
         id_labels, ood_classes, folds = problem
         y, is_ood = mixed(id_labels, ood_classes)
         known, outliers = np.flatnonzero(~is_ood), np.flatnonzero(is_ood)
-        splits = DualKFold(folds, random_state=seed, with_outliers=with_outliers).split(None, y, is_ood)
-        made = dual_folds(y[known], y[outliers], folds=folds, seed=seed, val_share=0)
+        splits = CrossvalKFold(folds, random_state=seed, with_outliers=with_outliers).split(None, y, is_ood)
+        made = crossval_folds(y[known], y[outliers], folds=folds, seed=seed, val_share=0)
         for (train, test), fold in zip(splits, made, strict=True):
             assert test.tolist() == sorted([*known[fold.id_test], *outliers[fold.ood_test]])
             assert train.tolist() == sorted(
@@ -169,14 +172,18 @@ class TestIndices:
 
     def test_without_a_seed_every_split_is_new(self):
         y, is_ood = mixed(np.repeat([0, 1], 30), np.repeat(np.arange(5), 4))
-        for cv, fresh in ((DualKFold(), True), (DualKFold(random_state=1), False), (DualKFold(shuffle=False), False)):
+        for cv, fresh in (
+            (CrossvalKFold(), True),
+            (CrossvalKFold(random_state=1), False),
+            (CrossvalKFold(shuffle=False), False),
+        ):
             one, two = ([test.tolist() for _, test in cv.split(None, y, is_ood)] for _ in range(2))
             assert (one != two) == fresh
 
     def test_numbers_serve_as_marks(self):
         y, is_ood = mixed(np.repeat([0, 1], 30), np.repeat(np.arange(5), 4))
         one, two = (
-            [test.tolist() for _, test in DualKFold(random_state=0).split(None, y, marks)]
+            [test.tolist() for _, test in CrossvalKFold(random_state=0).split(None, y, marks)]
             for marks in (is_ood, is_ood.astype(float).tolist())
         )
         assert one == two
@@ -184,13 +191,13 @@ class TestIndices:
     @pytest.mark.parametrize(
         ("cv", "y", "groups", "message"),
         [
-            (DualKFold(2), list("aabbcd"), None, "needs groups: True for each row that is an outlier"),
-            (DualKFold(2), list("aabbcd"), [0, 0, 1], "groups has 3 rows where y has 6"),
-            (DualKFold(2), list("aabbcd"), list("iiiioo"), "it holds other values"),
-            (DualKFold(2), list("aabbcd"), [0, 0, 0, 0, 1, 2], "it holds other values"),
-            (DualKFold(2), list("aabbcb"), [0, 0, 0, 0, 1, 1], "class 'b' has known rows and outliers"),
-            (DualKFold(3), list("aabbcd"), [0, 0, 0, 0, 1, 1], "3 folds need 3 OOD classes"),
-            (DualKFold(2), [[1]], [0], "y must be one column"),
+            (CrossvalKFold(2), list("aabbcd"), None, "needs groups: True for each row that is an outlier"),
+            (CrossvalKFold(2), list("aabbcd"), [0, 0, 1], "groups has 3 rows where y has 6"),
+            (CrossvalKFold(2), list("aabbcd"), list("iiiioo"), "it holds other values"),
+            (CrossvalKFold(2), list("aabbcd"), [0, 0, 0, 0, 1, 2], "it holds other values"),
+            (CrossvalKFold(2), list("aabbcb"), [0, 0, 0, 0, 1, 1], "class 'b' has known rows and outliers"),
+            (CrossvalKFold(3), list("aabbcd"), [0, 0, 0, 0, 1, 1], "3 folds need 3 OOD classes"),
+            (CrossvalKFold(2), [[1]], [0], "y must be one column"),
             (HierarchicalKFold(list("cd"), 2), list("aabbcd"), None, "needs groups: the stratum of each row"),
             (HierarchicalKFold(list("ce"), 2), list("aabbcd"), list("ststst"), "ood_classes names 'e', which is"),
             (HierarchicalKFold(list("cd"), 2), list("aabbcd"), list("sts"), "one or two columns of 6 rows"),

@@ -1,4 +1,4 @@
-"""The metrics of dual cross-validation against scikit-learn, slow counts and the hand-made case of the protocols."""
+"""The metrics of cross-validation against scikit-learn, slow counts and the hand-made case of the protocols."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from sklearn.metrics import auc, average_precision_score, precision_recall_curve
 
 from oodscope.base.errors import OodscopeError
 from oodscope.metrics.catalog import CROSSVAL
-from oodscope.metrics.crossval.metrics import dual_metrics
+from oodscope.metrics.crossval.metrics import crossval_metrics
 from oodscope.metrics.ranking.ranking import Ranking
 from tests.examples import examples
 
@@ -51,7 +51,7 @@ def slow(id_test, ood_test, id_val):
 def test_every_metric_is_the_slow_one(id_test, ood_test, n_val, seed):
     # whole numbers, so that the percentile of NumPy and ours cannot round to different sides of a score
     id_val = np.random.default_rng(seed).integers(-8, 8, size=10 * n_val + 1).astype(float)
-    found, expected = dual_metrics(id_test, ood_test, id_val), slow(id_test, ood_test, id_val)
+    found, expected = crossval_metrics(id_test, ood_test, id_val), slow(id_test, ood_test, id_val)
     assert list(found) == [each.name for each in CROSSVAL]
     for name, value in expected.items():
         assert found[name] == pytest.approx(value, abs=1e-9), name
@@ -60,14 +60,14 @@ def test_every_metric_is_the_slow_one(id_test, ood_test, n_val, seed):
 def test_between_two_validation_scores_the_threshold_is_interpolated():
     # 10 scores: position 8.1, so 8 + .1 * (9 - 8); an image at 8.05 is kept and one at 8.15 is not
     id_val = np.arange(10.0)
-    assert dual_metrics([8.05], [8.15], id_val)["accuracy_at_90_id_kept"] == 1
-    assert dual_metrics([8.15], [8.05], id_val)["accuracy_at_90_id_kept"] == 0
+    assert crossval_metrics([8.05], [8.15], id_val)["accuracy_at_90_id_kept"] == 1
+    assert crossval_metrics([8.15], [8.05], id_val)["accuracy_at_90_id_kept"] == 0
     # 11 scores: exactly the score 9, which is kept itself
-    assert dual_metrics([9.0], [np.nextafter(9.0, 10.0)], np.arange(11.0))["accuracy_at_90_id_kept"] == 1
+    assert crossval_metrics([9.0], [np.nextafter(9.0, 10.0)], np.arange(11.0))["accuracy_at_90_id_kept"] == 1
 
 
 def test_the_hand_made_case():
-    found = dual_metrics([0.1, 0.2, 0.3, 0.4], [0.25, 0.4, 0.9], [0.1, 0.2, 0.3, 0.4])
+    found = crossval_metrics([0.1, 0.2, 0.3, 0.4], [0.25, 0.4, 0.9], [0.1, 0.2, 0.3, 0.4])
     assert found["auroc"] == pytest.approx(9.5 / 12)
     assert found["max_f1_id_positive"] == pytest.approx(2 * 4 / (4 + 4 + 2))
     assert found["max_f1_ood_positive"] == pytest.approx(2 * 3 / (3 + 3 + 2))
@@ -78,7 +78,7 @@ def test_the_hand_made_case():
 @examples(50)
 @given(side, side)
 def test_turning_the_question_round_swaps_the_orientations(id_test, ood_test):
-    one, other = dual_metrics(id_test, ood_test, [0.0]), dual_metrics(-ood_test, -id_test, [0.0])
+    one, other = crossval_metrics(id_test, ood_test, [0.0]), crossval_metrics(-ood_test, -id_test, [0.0])
     for name in ("tpr5_{}_positive_interpolated", "max_f1_{}_positive"):
         assert one[name.format("id")] == pytest.approx(other[name.format("ood")], abs=1e-12)
     assert one["aupr_in"] == pytest.approx(other["aupr_out"], abs=1e-12)
@@ -102,16 +102,16 @@ def test_the_line_between_vertices_is_never_below_the_vertex(id_test, ood_test):
 def test_a_slanted_step_after_a_passed_negative():
     # 40 OOD, 10 ID: one OOD passes, then 5 OOD and 4 ID are tied; 5 % is 2 OOD, a fifth of the way up
     ood_test, id_test = np.r_[0.0, np.ones(5), np.full(34, 9.0)], np.r_[np.ones(4), np.full(6, 5.0)]
-    assert dual_metrics(id_test, ood_test, [0.0])["tpr5_id_positive_interpolated"] == pytest.approx(0.2 * 4 / 10)
+    assert crossval_metrics(id_test, ood_test, [0.0])["tpr5_id_positive_interpolated"] == pytest.approx(0.2 * 4 / 10)
     assert Ranking(id_test, ood_test).tpr_at_fpr(0.05, positive="id") == 0
 
 
 def test_calling_everything_id_reaches_the_f1_of_the_paper():
     # .8889 at 80 % ID: the smallest F1 of its hierarchical pair is .8894
-    useless = dual_metrics(np.zeros(80), np.zeros(20), [0.0])
+    useless = crossval_metrics(np.zeros(80), np.zeros(20), [0.0])
     assert useless["max_f1_id_positive"] == pytest.approx(2 * 0.8 / 1.8)
     # saturated accuracy is 1 - .1 * share of ID: .9538 for CIFAR-10 (60,000) against MNIST (70,000)
-    perfect = dual_metrics(np.arange(6000.0), np.arange(7000.0) + 1e6, np.arange(6000.0))
+    perfect = crossval_metrics(np.arange(6000.0), np.arange(7000.0) + 1e6, np.arange(6000.0))
     assert perfect["accuracy_at_90_id_kept"] == pytest.approx(0.9538, abs=5e-5)
 
 
@@ -125,4 +125,4 @@ def test_calling_everything_id_reaches_the_f1_of_the_paper():
 )
 def test_misuse_is_named(scores, message):
     with pytest.raises(OodscopeError, match=message):
-        dual_metrics(*scores)
+        crossval_metrics(*scores)

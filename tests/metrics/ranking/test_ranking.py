@@ -8,10 +8,11 @@ from scipy.stats import mannwhitneyu, rankdata
 from sklearn.metrics import auc, average_precision_score, precision_recall_curve, roc_auc_score, roc_curve
 
 from oodscope.base.errors import OodscopeError, UnknownNameError
-from oodscope.metrics.catalog import RANKING, point_metrics
+from oodscope.metrics.catalog import RANKING
 from oodscope.metrics.ranking.ranking import Ranking
 from oodscope.metrics.ranking.walk import least_count, most_count
 from tests.examples import examples
+from tests.metrics.points import point_metrics
 
 SHARES = (0.95, 0.05, 0.07, 0.29, 0.5, 0.9, 1 / 3, 1.0)  # 0.07 * 100 > 7 and 0.29 * 100 < 29 in float64
 

@@ -58,13 +58,16 @@ def made_scores(kind, n_id, sizes):
         ("continuous", 1, [1]),
     ],
 )
-@pytest.mark.parametrize(("lanes", "block"), [(2, 2**13), (4, 2**13), (4, 1), (2, 100)])
-def test_replicates_are_those_of_naive_resampling(kind, n_id, sizes, lanes, block, monkeypatch):
-    monkeypatch.setattr("oodscope.metrics.resampling.resampling._BLOCK", block)
-    monkeypatch.setattr("oodscope.metrics.resampling.draws._SHORT", 2**16 if lanes == 4 else 0)
+@pytest.mark.parametrize(
+    ("piece", "table", "device"), [(2**16, 2**21, "cpu"), (64, 2**21, "cpu"), (1, 1, "cpu"), (2**16, 2**21, "cpu:0")]
+)
+def test_replicates_are_those_of_naive_resampling(kind, n_id, sizes, piece, table, device, monkeypatch):
+    monkeypatch.setattr("oodscope.metrics.resampling.counting._PIECE", piece)
+    monkeypatch.setattr("oodscope.metrics.resampling.counting._TABLE", table)
     id_scores, ood_sets = made_scores(kind, n_id, sizes)
-    replicates = 11
-    values = bootstrap(id_scores, ood_sets, seed=9, replicates=replicates).values
+    replicates = 21
+    found = bootstrap_each({"": (id_scores, ood_sets)}, seed=9, replicates=replicates, device=device)
+    values = found[""].values
     for name, ood in ood_sets.items():
         id_rows = islice(resamples(n_id, seed=9), replicates)
         ood_rows = islice(resamples(ood.size, seed=9, ood_set=name), replicates)
@@ -177,8 +180,8 @@ def test_misuse_is_named():
         result.mean_interval("auroc", [])
     with pytest.raises(OodscopeError, match="it is 95"):
         result.interval("auroc", "svhn", level=95)
-    with pytest.raises(OodscopeError, match="it has 0 and 1"):
-        bootstrap([0.0], {"svhn": [1.0]}, seed=0, replicates=0)
+    with pytest.raises(OodscopeError, match="it has -1 and 1"):
+        bootstrap([0.0], {"svhn": [1.0]}, seed=0, replicates=-1)
     with pytest.raises(OodscopeError, match="b: detectors share their draws, so all must score the same images"):
         bootstrap_each({"a": ([0.0, 1.0], {"s": [1.0]}), "b": ([0.0], {"s": [1.0]})}, seed=0)
     with pytest.raises(UnknownNameError, match="Did you mean 'auroc'"):

@@ -1,18 +1,26 @@
-"""Blocks of counts are the resamples, one replicate after the other."""
+"""Counts are the resamples, one replicate after the other."""
 
 import numpy as np
 import pytest
 
-from oodscope.metrics.resampling.draws import Draws, lanes_for, lanes_of, resamples
+from oodscope.metrics.resampling.draws import Draws, resamples
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 200, 401, 70_001])
 @pytest.mark.parametrize("ood_set", [None, "svhn"])
-def test_counts_are_those_of_the_resamples(n, ood_set):
+@pytest.mark.parametrize("together", [2**19, 500])
+def test_counts_are_those_of_the_resamples(n, ood_set, together, monkeypatch):
+    monkeypatch.setattr("oodscope.metrics.resampling.draws._TOGETHER", together)
     one_by_one = resamples(n, seed=3, ood_set=ood_set)
-    lanes = lanes_for(n)
-    draws = Draws(n, seed=3, ood_set=ood_set, rows=3, lanes=lanes)
+    draws = Draws(n, seed=3, ood_set=ood_set)
     for _ in range(2):
-        for row in lanes_of(draws.take(), lanes):
-            for counts in row:
-                np.testing.assert_array_equal(counts, np.bincount(next(one_by_one), minlength=n))
+        for counts in draws.take(12).T:
+            np.testing.assert_array_equal(counts, np.bincount(next(one_by_one), minlength=n))
+
+
+@pytest.mark.parametrize("n", [1, 3, 7, 9_000, 65_536, 70_001, 2**20 + 3])
+def test_half_as_many_bits_are_the_same_draws(n):
+    """An accelerator is handed 32-bit rows; a NumPy that drew others would give it other replicates."""
+    wide, narrow = np.random.default_rng(5), np.random.default_rng(5)
+    for size in (min(n, 9_001), 3):
+        np.testing.assert_array_equal(wide.integers(n, size=size), narrow.integers(n, size=size, dtype=np.int32))

@@ -9,9 +9,11 @@ import torch
 import oodscope as oods
 from oodscope.base.errors import DataError, DetectorError, OodscopeError, UnknownNameError
 from oodscope.deploy.function_scorer import FunctionScorer
+from oodscope.deploy.scorer import Scorer
 from oodscope.generation.samplers.metropolis_hastings import MetropolisHastings
 from oodscope.generation.variations.gan import GanVariation
 from oodscope.generation.variations.registry import create_variation
+from oodscope.results.store.store import ResultStore
 from oodscope.runs.attack.measuring import measure
 from oodscope.runs.attack.plan import Plan
 from oodscope.runs.attack.run import Attack
@@ -65,16 +67,14 @@ class TestNumbers:
     def test_from_the_stored_scores_alone(self, attack):
         scores = attack.result.scores
         assert (
-            measure(scores)
-            .to_dataframe()
-            .equals(attack.result.measurements.filter(protocol="adversarial").to_dataframe())
+            measure(scores).to_dataframe().equals(attack.result.measurements.filter(protocol="attack").to_dataframe())
         )
         for detector in scores.detectors:
             id_test = scores.scores(detector, role="id_test")
             for unit in ("clean", *VARIED, "gan"):
                 outliers = column(attack, detector, unit)
                 assert len(outliers) == 20
-                rows = attack.result.measurements.filter(protocol="adversarial", detector=detector, group=unit)
+                rows = attack.result.measurements.filter(protocol="attack", detector=detector, group=unit)
                 (auroc,), (least,) = rows.filter(metric="auroc"), rows.filter(metric="min_rank")
                 assert auroc.value == pytest.approx(slow_auroc(id_test, outliers))
                 assert auroc.low <= auroc.value <= auroc.high
@@ -91,7 +91,7 @@ class TestNumbers:
             worst = np.minimum(column(attack, detector, "affine"), column(attack, detector, "color"))
             for unit in VARIED:
                 assert (column(attack, detector, unit) <= clean).all()
-            rows = attack.result.measurements.filter(protocol="adversarial", detector=detector, metric="auroc")
+            rows = attack.result.measurements.filter(protocol="attack", detector=detector, metric="auroc")
             values = {row.group: row.value for row in rows}
             assert values["any"] <= min(values["affine"], values["color"]) <= values["clean"]
             id_test = attack.result.scores.scores(detector, role="id_test")
@@ -108,12 +108,12 @@ class TestNumbers:
     def test_curves_fall_to_the_result(self, attack):
         for detector in attack.detectors:
             for unit in (*VARIED, "gan"):
-                rows = attack.result.measurements.filter(protocol="adversarial_budget", detector=detector, group=unit)
+                rows = attack.result.measurements.filter(protocol="attack_budget", detector=detector, group=unit)
                 curve = [row.value for row in rows.filter(metric="auroc")]
                 assert [row.set for row in rows.filter(metric="auroc")] == ["1", "2", "5", "10", "12"]
                 assert curve == sorted(curve, reverse=True)
                 (final,) = attack.result.measurements.filter(
-                    protocol="adversarial", detector=detector, group=unit, metric="auroc"
+                    protocol="attack", detector=detector, group=unit, metric="auroc"
                 )
                 assert curve[-1] == pytest.approx(final.value, abs=1e-6)
                 lowest = [row.value for row in rows.filter(metric="lowest_score")]
@@ -123,12 +123,12 @@ class TestNumbers:
 
     def test_transfer(self, attack):
         """Every detector on the images found against every other; against itself, the result of its own search."""
-        rows = attack.result.measurements.filter(protocol="adversarial_transfer", group="affine")
+        rows = attack.result.measurements.filter(protocol="attack_transfer", group="affine")
         found = {(row.detector, row.set): row.value for row in rows}
         assert len(found) == 9
         for detector in attack.detectors:
             own = attack.result.measurements.filter(
-                protocol="adversarial", detector=detector, group="affine", metric="auroc"
+                protocol="attack", detector=detector, group="affine", metric="auroc"
             )
             assert found[detector, detector] == pytest.approx(own[0].value, abs=1e-6)
 
@@ -140,7 +140,7 @@ class TestNumbers:
         }
         attack, bench = run(both, {"shift": Shift()}), benchmark()
         pixels = torch.from_numpy(np.stack(bench.near[0].images(range(20)))).permute(0, 3, 1, 2) / 255
-        rows = attack.result.measurements.filter(protocol="adversarial_transfer")
+        rows = attack.result.measurements.filter(protocol="attack_transfer")
         for against in both:
             points = torch.from_numpy(attack.search(against, "shift").found)
             found = Shift()(points, pixels)
@@ -192,7 +192,7 @@ class TestFlags:
         faster = MetropolisHastings(step=0.02, temperature=1e-6)
         attack = run({"mean": scorers["mean"]}, {"shift": Shift()}, budget=22, sampler=faster)
         assert re.search(r"AUROC still fell by [\d.]+ points between 10 and 22 evaluations", self.flags(attack))
-        (row,) = attack.result.measurements.filter(protocol="adversarial_search", metric="last_gain")
+        (row,) = attack.result.measurements.filter(protocol="attack_search", metric="last_gain")
         assert row.value > 0.9
 
     def test_moves_that_are_never_made(self, scorers):
@@ -209,13 +209,13 @@ class TestFlags:
         crawl = MetropolisHastings(step=1e-6)
         attack = run({"mean": scorers["mean"]}, {"shift": Shift()}, budget=40, sampler=crawl)
         assert "40 steps with gradients bring the AUROC" in self.flags(attack)
-        (row,) = attack.result.measurements.filter(protocol="adversarial_search", metric="white_box_gain")
+        (row,) = attack.result.measurements.filter(protocol="attack_search", metric="white_box_gain")
         assert row.value > 0.1
 
     def test_a_search_that_arrived_is_not_doubted(self, scorers):
         attack = run({"mean": scorers["mean"]}, {"shift": Shift()}, budget=400)
         assert self.flags(attack) == ""
-        (row,) = attack.result.measurements.filter(protocol="adversarial_search", metric="unreliable")
+        (row,) = attack.result.measurements.filter(protocol="attack_search", metric="unreliable")
         assert row.value == 0
         assert not [note for note in attack.result.record.notes if note.startswith("unreliable")]
 
@@ -230,7 +230,7 @@ class TestFlags:
     def test_a_score_without_gradient_is_no_fault(self, scorers):
         step = FunctionScorer(lambda images: images.mean(dim=(1, 2, 3)).mul(50).round().detach())
         attack = run({"step": step}, {"shift": Shift()}, budget=5)
-        assert not attack.result.measurements.filter(protocol="adversarial_search", metric="white_box_gain")
+        assert not attack.result.measurements.filter(protocol="attack_search", metric="white_box_gain")
 
 
 class TestGoesOn:
@@ -275,7 +275,7 @@ class TestGoesOn:
         assert (one.worst.images == two.worst.images).all()
         assert (one.found == two.found).all()
         assert (one.flags, one.parameters) == (two.flags, two.parameters)
-        oods.ResultStore(tmp_path / "store.sqlite").add(read.result)
+        ResultStore(tmp_path / "store.sqlite").add(read.result)
         (tmp_path / "run" / "attack" / "000.safetensors").write_bytes(b"rot")
         with pytest.raises(DataError, match="what the attack found cannot be read"):
             Attack.load(tmp_path / "run")
@@ -317,7 +317,7 @@ class TestRefused:
 
     def test_networks_of_different_sizes(self, scorers, tmp_path):
         large = oods.Classifier(network(), oods.Preprocess(size=16), device="cpu")
-        other = oods.Scorer(large, oods.create_detector("msp"))
+        other = Scorer(large, oods.create_detector("msp"))
         with pytest.raises(DetectorError, match=r"one size; these differ: msp \[3, 8, 8\], large \[3, 16, 16\]"):
             run({"msp": scorers["msp"], "large": other})
 

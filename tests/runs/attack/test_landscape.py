@@ -107,7 +107,7 @@ class TestSamplers:
         land = attack.landscape
         assert list(land.lowest) == ["mh", "coordinate", "random"]
         assert land.budgets == (1, 2, 5, 10, 20, 30)
-        rows = attack.result.measurements.filter(protocol="adversarial_budget", metric="lowest_score")
+        rows = attack.result.measurements.filter(protocol="attack_budget", metric="lowest_score")
         assert land.lowest["mh"].min(axis=1) == pytest.approx([row.value for row in rows])
         for lowest in land.lowest.values():
             assert lowest.shape == (6, 12)

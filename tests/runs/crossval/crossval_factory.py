@@ -1,4 +1,4 @@
-"""A study that behaves like one of dual cross-validation, made of random numbers with known effects."""
+"""A study that behaves like one of cross-validation, made of random numbers with known effects."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Dual cross-validation: what is trained, what is scored, what a kill costs, what is refused."""
+"""Cross-validation: what is trained, what is scored, what a kill costs, what is refused."""
 
 import json
 import os

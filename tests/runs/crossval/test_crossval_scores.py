@@ -60,7 +60,7 @@ def test_a_metric_of_later_needs_no_training(study, monkeypatch):
 
     metric = Metric("mean_gap", "mean gap", True, "difference of the mean scores", unit="number", value=mean_gap)
     monkeypatch.setattr(METRICS, "_registered", {})
-    METRICS.register(metric)
+    METRICS.register(metric.name, metric)
     monkeypatch.setattr(RecordingTrainer, "train", lambda *_: pytest.fail("a network was trained"))
     monkeypatch.setattr(RecordingTrainer, "open", lambda *_: pytest.fail("images were read"))
     table = study.with_metrics("mean_gap", "fpr95_id_positive")

@@ -1,6 +1,7 @@
 """ActivationStore: every image goes through a network once, ever."""
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -9,8 +10,8 @@ from filelock import FileLock
 from numpy.typing import NDArray
 
 from oodscope.activations.activations import Activations
-from oodscope.activations.extract import run_network
-from oodscope.activations.probes.probe import Probe, Tap
+from oodscope.activations.extract import Ask, run_network
+from oodscope.activations.probes.probe import Probe
 from oodscope.activations.store.column import StoredColumn
 from oodscope.base.files import cache_root, storage_errors
 from oodscope.base.hashing import fingerprint
@@ -20,9 +21,6 @@ from oodscope.models.classifier.classifier import Classifier
 
 SCHEMA = 1
 """Raised whenever what a stored column means changes."""
-
-PRECISION = "float32"
-"""Of the forward pass and of what is stored."""
 
 BLOCK = 1024
 """Images per unit of work: what a kill can cost, and a fixed grid so that a resumed run repeats whole units."""
@@ -103,34 +101,28 @@ class ActivationStore:
         if len(every) == 0:
             return
         parent = ImageSet(images.name, images.source)
-        with progress.stage(f"extract {images.name}", len(every)) as advance:
-            for block in np.split(every, np.flatnonzero(np.diff(every // BLOCK)) + 1):
-                self._fill_block(block, columns, lacking, classifier, parent, probes, batch_size)
-                advance(len(block))
+        asks = [
+            self._ask(block, lacking, probes) for block in np.split(every, np.flatnonzero(np.diff(every // BLOCK)) + 1)
+        ]
+        with (
+            progress.stage(f"extract {images.name}", len(every)) as advance,
+            closing(run_network(classifier, parent, asks, batch_size)) as blocks,
+        ):
+            for ask, computed in zip(asks, blocks):
+                for name, values in computed.items():
+                    columns[name].write(ask.rows, values)
+                self.forwarded += len(ask.rows) * ask.forwards
+                advance(len(ask.rows))
 
-    def _fill_block(
-        self,
-        block: NDArray[np.int64],
-        columns: dict[str, StoredColumn],
-        lacking: dict[str, NDArray[np.int64]],
-        classifier: Classifier,
-        parent: ImageSet,
-        probes: Sequence[Probe],
-        batch_size: int,
-    ) -> None:
+    def _ask(self, block: NDArray[np.int64], lacking: dict[str, NDArray[np.int64]], probes: Sequence[Probe]) -> Ask:
         short = {name for name, rows in lacking.items() if np.isin(block, rows).any()}
-        plain = bool(short & {"logits", "features"})
-        asked = [probe for probe in probes if probe.column in short]
-        computed = run_network(classifier, parent, block, plain=plain, probes=asked, batch_size=batch_size)
-        watched = any(isinstance(probe, Tap) for probe in asked)
-        extra = frozenset[str]().union(*(probe.forwards for probe in asked))
-        self.forwarded += len(block) * ((plain or watched) + len(extra))
-        for name, values in computed.items():
-            columns[name].write(block, values)
+        return Ask(block, bool(short & {"logits", "features"}), [probe for probe in probes if probe.column in short])
 
 
 def _address(classifier: Classifier, images: ImageSet) -> str:
-    key = fingerprint([SCHEMA, PRECISION, classifier.fingerprint, classifier.transform_key, images.source.key])
+    key = fingerprint(
+        [SCHEMA, classifier.precision, classifier.fingerprint, classifier.transform_key, images.source.key]
+    )
     return f"{key[:2]}/{key[2:40]}"
 
 

@@ -1,13 +1,20 @@
 """``oodscope demo``: the whole road on the embedded benchmark."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from oodscope.jobs.job import Job
 
 ATTACKED = ["msp", "knn", "vim"]
 ATTACK = {"on": "digits", "variations": ["affine", "color"], "budget": "40", "chains": 200, "landscape": True}
 """What two cores search in seconds: enough to see how far each detector falls, not where it ends."""
+
+
+METHOD = "conf_branch"
+"""The training method of the second network: it learns its own confidence, which is its score."""
 
 
 def demo(
@@ -22,9 +29,12 @@ def demo(
     with_generated: Annotated[
         bool, typer.Option("--generated/--no-generated", help="Make and judge a set of near outliers, too.")
     ] = True,
+    with_training: Annotated[
+        bool, typer.Option("--training/--no-training", help="Train a second network by a method with its own score.")
+    ] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
-    """Draw a benchmark, train a small network, judge detectors, attack three, judge a generated set, write a report.
+    """Draw a benchmark, train two small networks, judge detectors, attack three, judge a generated set, write a report.
 
     Needs no data and no download. Interrupted, it goes on where it stopped; a second run uses what the
     first one cached.
@@ -47,13 +57,19 @@ def demo(
         update["model"] = job.model.model_copy(update={"train": stages})
     job = job.model_copy(update=update)
     result, folder = execute(job, ConsoleProgress())
-    shown, links = [(result, folder)], {}
+    shown, further, links = [(result, folder)], [], {}
     runs: list[Run] = [result]
+    if with_training:
+        trained, place = execute(_by_method(job), ConsoleProgress())
+        shown.append((trained, place))
+        further.append("trained")
+        runs.append(trained)
     if with_attack:
         shared = {key: getattr(job, key) for key in Task.model_fields}
         few = AttackJob.model_validate({**shared, "detectors": ATTACKED, "attack": ATTACK})
         found, place = execute_attack(few, ConsoleProgress())
         shown.append((found.result, place))
+        further.append("attack")
         runs.append(found)
         links["All worst outliers"] = (place.relative_to(output) / "report.html").as_posix()
     if with_generated:
@@ -64,4 +80,15 @@ def demo(
         except DataError as error:  # of few images an ensemble learns too little to disagree about others
             typer.echo(f"no generated set: {error}", err=True)
     page = write_report(runs, output / "report.html", links=links)
-    show(*shown, as_json=as_json, page=page)
+    show(*shown, as_json=as_json, page=page, further=further)
+
+
+def _by_method(job: "Job") -> "Job":
+    """The same evaluation of a network trained by ``METHOD``, whose own score joins the baseline's."""
+    from oodscope.training.registry import create_recipe
+
+    assert job.model.train is not None, "the packaged job trains its network"
+    (plain,) = job.model.train
+    stage = create_recipe(METHOD, **plain.model_dump(mode="json"))
+    model = job.model.model_copy(update={"train": (stage,)})
+    return job.model_copy(update={"model": model, "detectors": ["msp"]})

@@ -1,4 +1,4 @@
-"""DualFold: one way to train and test, on known images and on outliers."""
+"""CrossvalFold: one way to train and test, on known images and on outliers."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -46,7 +46,7 @@ Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class DualFold:
+class CrossvalFold:
     """Row numbers into an ID set and into an OOD set, for one fold of one repetition.
 
     A fold that leaks cannot be made: a row stands in one field only, and a class of outliers that is trained on
@@ -101,7 +101,7 @@ def _once(what: str, parts: tuple[Rows, ...]) -> None:
     if len(rows) == 0:
         return
     if rows.min() < 0:
-        raise DataError(f"{what} {rows.min()} is no row")
+        raise DataError(f"{what} {rows.min()} is not a row")
     counts = np.bincount(rows)
     if counts.max() > 1:
         raise DataError(f"{what} {counts.argmax()} is used {counts.max()} times")

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oodscope.base.errors import DataError
+from oodscope.data.folds.crossval import join, known_classes
 from oodscope.data.folds.dealing import Codes, Share, encode
-from oodscope.data.folds.dual import join, known_classes
-from oodscope.data.folds.fold import Draw, DualFold
+from oodscope.data.folds.fold import CrossvalFold, Draw
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +84,7 @@ class HierarchicalFolds:
     warnings : in words, one per kind of fault.
     """
 
-    folds: tuple[DualFold, ...]
+    folds: tuple[CrossvalFold, ...]
     strata: tuple[str, ...]
     coverage: NDArray[np.int64]
     warnings: tuple[str, ...]
@@ -117,7 +117,7 @@ def hierarchical_folds(
     id_strata : the stratum of each ID image: one without any OOD class then shows in the coverage too.
     id_deepest : the deepest class known of each ID image, where it is deeper than the classification. Folds are even
         there, and in ``id_labels`` too.
-    folds, repetition, seed, val_share : as in ``dual_folds``.
+    folds, repetition, seed, val_share : as in ``crossval_folds``.
     strict : a stratum that misses a fold is an error.
     """
     hierarchy = Hierarchy.read(id_labels, ood_classes, ood_strata, id_strata, id_deepest)
@@ -134,7 +134,7 @@ def hierarchical_hold_out(
     repetition: int = 0,
     seed: int = 0,
     val_share: Share = 0.2,
-) -> DualFold:
+) -> CrossvalFold:
     """One split that tests a K-th of the ID images and a K-th of the OOD classes, spread over the strata.
 
     From a stratum of N classes the floor or the ceiling of N/K are tested. Parameters as in ``hierarchical_folds``.

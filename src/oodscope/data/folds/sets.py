@@ -9,8 +9,8 @@ from pydantic import Field
 
 from oodscope.base.config import StrictModel
 from oodscope.base.errors import DataError, did_you_mean
-from oodscope.data.folds.dual import dual_folds, dual_hold_out
-from oodscope.data.folds.fold import DualFold
+from oodscope.data.folds.crossval import crossval_folds, crossval_hold_out
+from oodscope.data.folds.fold import CrossvalFold
 from oodscope.data.folds.hierarchical import HierarchicalFolds, hierarchical_folds, hierarchical_hold_out
 from oodscope.data.imageset import UNLABELLED, ImageSet
 from oodscope.data.similarity.classnames import overlapping_classes
@@ -106,11 +106,11 @@ class FoldedSets:
     ood_rows: NDArray[np.int64] = field(repr=False)
     notes: tuple[str, ...]
 
-    def folds(self, repetition: int = 0) -> list[DualFold]:
+    def folds(self, repetition: int = 0) -> list[CrossvalFold]:
         """The K folds of one repetition."""
         if self.plan.level is not None:
             return list(self.hierarchical(repetition).folds)
-        made = dual_folds(**self._classes(), **self._draw(repetition), stratified=self.plan.stratified)
+        made = crossval_folds(**self._classes(), **self._draw(repetition), stratified=self.plan.stratified)
         return [self._in_whole_sets(fold) for fold in made]
 
     def hierarchical(self, repetition: int = 0) -> HierarchicalFolds:
@@ -124,11 +124,11 @@ class FoldedSets:
         )
         return replace(made, folds=tuple(self._in_whole_sets(fold) for fold in made.folds))
 
-    def hold_out(self, repetition: int = 0) -> DualFold:
+    def hold_out(self, repetition: int = 0) -> CrossvalFold:
         """One split of the size of a fold, from a draw of its own."""
         if self.plan.level is not None:
             return self._in_whole_sets(hierarchical_hold_out(**self._classes(), **self._draw(repetition)))
-        made = dual_hold_out(**self._classes(), **self._draw(repetition), stratified=self.plan.stratified)
+        made = crossval_hold_out(**self._classes(), **self._draw(repetition), stratified=self.plan.stratified)
         return self._in_whole_sets(made)
 
     def _classes(self) -> dict[str, Any]:
@@ -147,7 +147,7 @@ class FoldedSets:
         plan = self.plan
         return {"folds": plan.folds, "repetition": repetition, "seed": plan.seed, "val_share": plan.val_share}
 
-    def _in_whole_sets(self, fold: DualFold) -> DualFold:
+    def _in_whole_sets(self, fold: CrossvalFold) -> CrossvalFold:
         known = {name: self.id_rows[getattr(fold, name)] for name in ("id_train", "id_val", "id_test")}
         outliers = {name: self.ood_rows[getattr(fold, name)] for name in ("ood_train", "ood_test")}
         return replace(fold, **known, **outliers, ood_classes=self.ood_set.labels)

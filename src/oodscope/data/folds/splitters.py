@@ -1,4 +1,4 @@
-"""Dual and hierarchical folds as scikit-learn splitters: anything that takes ``cv`` takes them."""
+"""Folds by class and by hierarchy as scikit-learn splitters: anything that takes ``cv`` takes them."""
 
 import warnings
 from collections.abc import Iterator
@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import BaseCrossValidator
 
 from oodscope.base.errors import DataError
-from oodscope.data.folds.dual import join, known_classes, outlier_classes
-from oodscope.data.folds.fold import Draw, DualFold
+from oodscope.data.folds.crossval import join, known_classes, outlier_classes
+from oodscope.data.folds.fold import CrossvalFold, Draw
 from oodscope.data.folds.hierarchical import Hierarchy, fold_hierarchy
 
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -36,20 +36,20 @@ class _Splitter(BaseCrossValidator):  # type: ignore[misc]  # scikit-learn is un
             seed = int(np.random.default_rng().integers(2**63))
         return Draw(seed, 0, shuffle=self.shuffle)
 
-    def _indices(self, fold: DualFold, is_ood: NDArray[np.bool_]) -> Split:
+    def _indices(self, fold: CrossvalFold, is_ood: NDArray[np.bool_]) -> Split:
         known, outliers = np.flatnonzero(~is_ood), np.flatnonzero(is_ood)
         trained = [known[fold.id_train], *[outliers[fold.ood_train]] * self.with_outliers]
         tested = [known[fold.id_test], outliers[fold.ood_test]]
         return np.sort(np.concatenate(trained)), np.sort(np.concatenate(tested))
 
 
-class DualKFold(_Splitter):
+class CrossvalKFold(_Splitter):
     """K folds of a table that holds known rows and outliers: DCV-ROOD for anything that takes a splitter.
 
     Known rows are divided class by class, as by ``StratifiedKFold``; outliers by whole classes, as by ``GroupKFold``.
     Every test holds both. ::
 
-        cross_val_score(detector, X, y, groups=is_ood, cv=DualKFold(5, random_state=0), scoring=auroc)
+        cross_val_score(detector, X, y, groups=is_ood, cv=CrossvalKFold(5, random_state=0), scoring=auroc)
 
     Parameters
     ----------
@@ -83,7 +83,9 @@ class DualKFold(_Splitter):
         """
         classes = _column(y, "y")
         if groups is None:
-            raise DataError("DualKFold.split needs groups: True for each row that is an outlier, False for known rows")
+            raise DataError(
+                "CrossvalKFold.split needs groups: True for each row that is an outlier, False for known rows"
+            )
         is_ood = _mask(groups, len(classes))
         both = np.intersect1d(classes[is_ood], classes[~is_ood])
         if len(both):
@@ -104,7 +106,7 @@ class HierarchicalKFold(_Splitter):
     Parameters
     ----------
     ood_classes : the values of ``y`` that are outliers.
-    n_splits, shuffle, random_state, with_outliers : as in ``DualKFold``.
+    n_splits, shuffle, random_state, with_outliers : as in ``CrossvalKFold``.
     strict : a stratum that misses a fold is an error.
     """
 
@@ -153,9 +155,9 @@ class HierarchicalKFold(_Splitter):
 
     def _outliers(self, classes: NDArray[Any]) -> NDArray[np.bool_]:
         named = np.unique(np.asarray(self.ood_classes))
-        strange = named[~np.isin(named, classes)]
-        if len(strange):
-            raise DataError(f"ood_classes names {strange.tolist()[0]!r}, which is no class of y")
+        unknown = named[~np.isin(named, classes)]
+        if len(unknown):
+            raise DataError(f"ood_classes names {unknown.tolist()[0]!r}, which is not a class of y")
         return np.isin(classes, named)
 
 

@@ -27,6 +27,17 @@ class JoinedSource(ImageSource):
         part, position = self._locate(index)
         return part.picture(position)
 
+    def excerpt(self, rows: NDArray[np.int64]) -> "JoinedSource | None":
+        numbers = np.searchsorted(self._ends, rows, side="right")
+        pieces = []
+        for run in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(numbers)) + 1):
+            part = self.parts[numbers[run[0]]]
+            piece = part.excerpt(rows[run] - int(self._ends[numbers[run[0]]] - len(part)))
+            if piece is None:
+                return None
+            pieces.append(piece)
+        return JoinedSource(pieces)
+
     def name(self, index: int) -> str:
         part, position = self._locate(index)
         return part.name(position)

@@ -41,6 +41,10 @@ class ImageSource(ABC):
         """Some images on their way to a network, each decoded when it is taken."""
         return Pictures(self, indices)
 
+    def excerpt(self, rows: NDArray[np.int64]) -> "ImageSource | None":
+        """A source of these images only that another process can read from; ``None`` where images lie in this one."""
+        return None
+
     @abstractmethod
     def name(self, index: int) -> str:
         """What a person calls this image: a relative path, or set name and number."""

@@ -28,6 +28,10 @@ class PresizedSource(ImageSource):
     def read(self, index: int) -> NDArray[np.uint8]:
         return self.parent.read(index).view(Presized)
 
+    def excerpt(self, rows: NDArray[np.int64]) -> "PresizedSource | None":
+        parent = self.parent.excerpt(rows)
+        return None if parent is None else PresizedSource(parent)
+
     def name(self, index: int) -> str:
         return self.parent.name(index)
 
@@ -52,6 +56,10 @@ class CroppedSource(ImageSource):
         image = self.parent.read(index)
         top, left = (max(0, round((edge - self.side) / 2.0)) for edge in image.shape[:2])
         return np.ascontiguousarray(image[top : top + self.side, left : left + self.side])
+
+    def excerpt(self, rows: NDArray[np.int64]) -> "CroppedSource | None":
+        parent = self.parent.excerpt(rows)
+        return None if parent is None else CroppedSource(parent, self.side)
 
     def name(self, index: int) -> str:
         return self.parent.name(index)

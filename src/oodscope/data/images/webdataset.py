@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oodscope.base.errors import DataError
 from oodscope.base.files import atomic_path, cache_root
@@ -71,6 +72,9 @@ class ShardSource(EncodedSource):
         return f"{self.members[index].shard.name}/{self.members[index].name}"
 
     def keeping(self, rows: Sequence[int]) -> "ShardSource":
+        return ShardSource([self.members[row] for row in rows])
+
+    def excerpt(self, rows: NDArray[np.int64]) -> "ShardSource":
         return ShardSource([self.members[row] for row in rows])
 
     def _digest_all(self) -> list[bytes]:

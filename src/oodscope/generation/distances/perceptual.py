@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.functional import interpolate, normalize
 
 from oodscope.base.errors import ModelError
-from oodscope.generation.distances.sight import Sight
+from oodscope.generation.distances.device_preprocess import DevicePreprocess
 from oodscope.models.classifier.anatomy import watched_maps
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.classifier.network import choose_device
@@ -60,25 +60,25 @@ class FeatureDistance:
     """
 
     def __init__(self, classifier: Classifier) -> None:
-        self.sight = Sight(classifier)
+        self.preprocess = DevicePreprocess(classifier)
         self.stages = classifier.anatomy.stages
         if not self.stages:
             raise ModelError(f"{classifier.name} has no feature maps to compare; take a convolutional network")
 
     @property
     def name(self) -> str:
-        return f"cosine-distance:{self.sight.classifier.name}"
+        return f"cosine-distance:{self.preprocess.classifier.name}"
 
     @property
     def fingerprint(self) -> str:
         """Of the network that looks."""
-        return self.sight.classifier.fingerprint
+        return self.preprocess.classifier.fingerprint
 
     def __call__(self, first: Tensor, second: Tensor) -> Tensor:
         # a copy, because the network may go on working in the memory of the map
-        with watched_maps(self.sight.classifier.model, self.stages, torch.clone) as maps:
-            self.sight(torch.cat([first, second]))
-        apart = torch.zeros(len(first), device=self.sight.device)
+        with watched_maps(self.preprocess.classifier.model, self.stages, torch.clone) as maps:
+            self.preprocess(torch.cat([first, second]))
+        apart = torch.zeros(len(first), device=self.preprocess.device)
         for each in maps:
             here, there = normalize(each.float(), dim=1).chunk(2)
             apart = apart + (here - there).square().sum(dim=1).mean(dim=(1, 2)) / 2

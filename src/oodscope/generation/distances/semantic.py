@@ -10,7 +10,7 @@ from torch import Tensor
 
 from oodscope.base.errors import ModelError
 from oodscope.detectors.math.numbers import precise
-from oodscope.generation.distances.sight import Sight
+from oodscope.generation.distances.device_preprocess import DevicePreprocess
 from oodscope.models.classifier.classifier import Classifier
 
 _LEAST = -1e4
@@ -51,7 +51,7 @@ class EnsembleInformation:
         if len({each.device for each in classifiers}) > 1:
             raise ModelError("members of an ensemble must be on one device")
         self.members = tuple(classifiers)
-        self._sights = [Sight(each) for each in classifiers]
+        self._preprocesses = [DevicePreprocess(each) for each in classifiers]
 
     @property
     def device(self) -> torch.device:
@@ -64,7 +64,7 @@ class EnsembleInformation:
 
     def logits(self, images: Tensor) -> Tensor:
         """``[T, N, C]`` logits of float images ``[N, C, H, W]`` in [0, 1]."""
-        return torch.stack([sight(images).logits for sight in self._sights])
+        return torch.stack([preprocess(images).logits for preprocess in self._preprocesses])
 
     def __call__(self, images: Tensor) -> Tensor:
         """``[N]`` mutual information in nats, with a gradient to the images."""
@@ -73,10 +73,10 @@ class EnsembleInformation:
     @torch.no_grad()
     def of_pixels(self, pixels: Tensor, batch_size: int = 500) -> NDArray[np.float64]:
         """``[N]`` mutual information of uint8 images ``[N, C, H, W]``: what is stored is what is measured."""
-        return self.told_of(pixels, batch_size)[0]
+        return self.information_and_class(pixels, batch_size)[0]
 
     @torch.no_grad()
-    def told_of(self, pixels: Tensor, batch_size: int = 500) -> tuple[NDArray[np.float64], Tensor]:
+    def information_and_class(self, pixels: Tensor, batch_size: int = 500) -> tuple[NDArray[np.float64], Tensor]:
         """``of_pixels``, and ``[N]`` the class that the members together see, on the CPU; from one pass."""
         doubts, classes = [], []
         for part in torch.split(pixels, batch_size):

@@ -12,8 +12,7 @@ from torch.optim import Adam
 from oodscope.base.config import StrictModel
 from oodscope.base.errors import OodscopeError
 from oodscope.execution.progress import Advance
-from oodscope.training.loop.checkpoint import Checkpoints
-from oodscope.training.loop.loop import CHECKPOINT_SECONDS, SAVING_SHARE
+from oodscope.training.loop.checkpoint import CHECKPOINT_SECONDS, SAVING_SHARE, Checkpoints
 
 REPORT_STEPS = 100
 """Losses are looked at every so many steps, because each look makes a GPU wait."""
@@ -77,7 +76,7 @@ class ResumableLoop(ABC):
 
     @abstractmethod
     def _descend(self) -> None:
-        """One step; it counts ``self.step`` up and tells ``_note`` its losses."""
+        """One step; it counts ``self.step`` up and hands ``_note`` its losses."""
 
     @abstractmethod
     def _parts(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from oodscope.execution.progress import Advance, Progress
 from oodscope.generation.samplers.base import Sampler, State
 from oodscope.generation.search.energy import Energy
 from oodscope.generation.search.fast import FastPipeline
-from oodscope.generation.search.found import Found
+from oodscope.generation.search.result import SearchResult
 from oodscope.generation.search.target import Noise, Pipeline, Target, Visits
 from oodscope.generation.variations.base import Variation
 from oodscope.models.classifier.network import full_precision
@@ -91,7 +91,7 @@ class Chains:
 
     def run(
         self, number: int, rows: slice, images: Tensor | None, description: dict[str, Any], progress: Progress
-    ) -> Found:
+    ) -> SearchResult:
         """Search one block: the chains of some rows."""
         started, device, domain = perf_counter(), self.scorer.device, self.variation.domain
         chains = rows.stop - rows.start
@@ -112,7 +112,7 @@ class Chains:
             self.walk(target, state, visits, steps, advance)
         visits.check(name_of(self.scorer), rows.start)
         best, clean = self._rescored(visits, source, identity, at_start)
-        return Found(
+        return SearchResult(
             **{name: values.cpu() for name, values in best.items()},
             clean=None if clean is None else clean.cpu(),
             at_budget=visits.at_budgets().cpu().double(),

@@ -160,15 +160,15 @@ class FastPipeline:
         """Scores of as many points as there are, at most ``batch``."""
         rows = len(points)
         varied = self._vary(_filled(points, self.batch), None if images is None else _filled(images, self.batch))
-        found = None if self._trunk is None else self._network(varied)[:rows]
+        outputs = None if self._trunk is None else self._network(varied)[:rows]
         with quick_products(points.device):
-            if self._trunk is None or found is None:
+            if self._trunk is None or outputs is None:
                 return self._under_autocast.score_tensor(varied)[:rows]
-            return self.scorer.detector.score_batch(_batch(found, self._trunk))
+            return self.scorer.detector.score_batch(_batch(outputs, self._trunk))
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What did not go the fast way, for people; complete after the first call."""
+        """What did not go the fast way; complete after the first call."""
         parts = [self._vary.note]
         if self._trunk is not None:
             parts.append(self._network.note)
@@ -211,9 +211,9 @@ def _filled(rows: Tensor, batch: int) -> Tensor:
     return rows if missing == 0 else torch.cat([rows, rows[-1:].expand(missing, *rows.shape[1:])])
 
 
-def _batch(found: Tensor, trunk: Trunk) -> Activations:
+def _batch(outputs: Tensor, trunk: Trunk) -> Activations:
     """One batch of activations from what a trunk returns."""
-    columns = {"logits": found} if trunk.head is None else {"features": found, "logits": trunk.head.logits(found)}
+    columns = {"logits": outputs} if trunk.head is None else {"features": outputs, "logits": trunk.head.logits(outputs)}
     columns["prediction"] = columns["logits"].argmax(dim=1)
     return Activations.of_batch(columns, trunk.head)
 

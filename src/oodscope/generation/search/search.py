@@ -16,7 +16,7 @@ from oodscope.execution.progress import SILENT, Progress
 from oodscope.generation.samplers.base import Sampler
 from oodscope.generation.search.chains import Chains, name_of
 from oodscope.generation.search.energy import Energy
-from oodscope.generation.search.found import Found
+from oodscope.generation.search.result import SearchResult
 from oodscope.generation.variations.base import Variation
 
 _LOG = logging.getLogger(__name__)
@@ -38,21 +38,21 @@ class BlockFolder:
         else:
             write_text(path, json.dumps(self.description, indent=2, sort_keys=True) + "\n")
 
-    def read(self, number: int) -> Found | None:
+    def read(self, number: int) -> SearchResult | None:
         """A finished block; None if there is none, or none that is sound."""
         path = self._path(number)
         if not path.exists():
             return None
         try:
-            found = Found.load(path)
+            result = SearchResult.load(path)
         except StorageError:
             _LOG.warning("%s is damaged and is searched again", path)
             return None
-        return found if found.description == self.description else None
+        return result if result.description == self.description else None
 
-    def write(self, number: int, found: Found) -> None:
+    def write(self, number: int, result: SearchResult) -> None:
         """Keep a block."""
-        found.save(self._path(number))
+        result.save(self._path(number))
 
     def _path(self, number: int) -> Path:
         return self.folder / f"block-{number:05d}.safetensors"
@@ -86,7 +86,7 @@ def search(
     fast: bool | None = None,
     folder: Path | str | None = None,
     progress: Progress = SILENT,
-) -> Found:
+) -> SearchResult:
     """The lowest score of each chain within a budget, and the parameters that reach it.
 
     One chain per image, all chains of a block at once on the scorer's device. Every chain starts at the identity
@@ -104,7 +104,7 @@ def search(
     chains : how many, for a generator.
     energy : the scale on which the sampler weighs scores; None takes scores as they are.
     block : chains per block. On a GPU, a few thousand keep it busy.
-    blocks : the numbers of the blocks to search, for one shard of many (``Found.join``); None takes all.
+    blocks : the numbers of the blocks to search, for one shard of many (``SearchResult.join``); None takes all.
     seed : of all random numbers.
     fast : search in bf16 with a compiled network, and score the best states again in float32. None: on CUDA.
     folder : where finished blocks are kept; a killed search goes on after the last of them.
@@ -128,17 +128,17 @@ def search(
             }
         )
     )
-    shelf = None if folder is None else BlockFolder(Path(folder), description)
+    blocks_folder = None if folder is None else BlockFolder(Path(folder), description)
     parts = []
     for number in _numbers(blocks, -(-count // block)):
-        found = shelf.read(number) if shelf else None
-        if found is None:
+        result = blocks_folder.read(number) if blocks_folder else None
+        if result is None:
             rows = slice(number * block, min((number + 1) * block, count))
-            found = runner.run(number, rows, images, description, progress)
-            if shelf:
-                shelf.write(number, found)
-        parts.append(found)
-    return Found.join(parts)
+            result = runner.run(number, rows, images, description, progress)
+            if blocks_folder:
+                blocks_folder.write(number, result)
+        parts.append(result)
+    return SearchResult.join(parts)
 
 
 def _budgets(budget: int | Sequence[int], sampler: Sampler) -> tuple[int, ...]:

@@ -22,7 +22,7 @@ from oodscope.leaderboard.records.records import (
 from oodscope.leaderboard.records.text import Line, Link, Name, Slug, Text
 from oodscope.metrics.metric import Tuning
 from oodscope.results.measurement import Measurement, Measurements
-from oodscope.runs.attack.run import PROTOCOL as ADVERSARIAL
+from oodscope.runs.attack.run import PROTOCOL as ATTACK
 
 SCHEMA = 1
 
@@ -83,8 +83,8 @@ class Entry(Part):
             raise ValueError("an entry has scores, or at least one reported number")
         if self.scores is not None and not self.protocols:
             raise ValueError("an entry with scores names at least one protocol")
-        if self.scores is not None and (set(self.protocols) == {ADVERSARIAL}) != (self.attack is not None):
-            raise ValueError(f"an attack, and nothing else, is judged by the protocol {ADVERSARIAL!r}")
+        if self.scores is not None and (set(self.protocols) == {ATTACK}) != (self.attack is not None):
+            raise ValueError(f"an attack, and nothing else, is judged by the protocol {ATTACK!r}")
         return self
 
     @property

@@ -7,7 +7,7 @@ import pandas as pd
 
 from oodscope.activations.activations import Activations
 from oodscope.activations.store.published import write_published
-from oodscope.activations.store.store import PRECISION, ActivationStore
+from oodscope.activations.store.store import ActivationStore
 from oodscope.data.benchmark import Benchmark
 from oodscope.execution.progress import SILENT, Progress
 from oodscope.leaderboard.records.folder import table_lists
@@ -56,6 +56,6 @@ def publish_activations(
         "benchmark_version": benchmark.version,
         "model": classifier.name,
         "weights_hash": classifier.fingerprint,
-        "precision": PRECISION,
+        "precision": classifier.precision,
     }
     return write_published(folder, sets(), classifier.head, about)

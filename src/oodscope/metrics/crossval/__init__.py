@@ -1,1 +1,1 @@
-"""Metrics of dual cross-validation, and where their spread comes from."""
+"""Metrics of cross-validation, and where their spread comes from."""

@@ -1,4 +1,4 @@
-r"""An interval over OOD classes from the folds of dual cross-validation, whose test parts are groups of classes.
+r"""An interval over OOD classes from the folds of cross-validation, whose test parts are groups of classes.
 
 A repetition deals all C classes into K groups and tests each group once. Another repetition deals *the same* classes
 anew, so R repetitions are not R·K independent groups, however many there are: they remove the luck of the dealing and

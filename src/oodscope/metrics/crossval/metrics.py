@@ -1,4 +1,4 @@
-r"""The metrics of dual cross-validation (DCV-ROOD, Urrea-Castaño et al. 2025), from one sort of the scores.
+r"""The metrics of cross-validation (DCV-ROOD, Urrea-Castaño et al. 2025), from one sort of the scores.
 
 The paper says that OOD is the positive class; its numbers are those of ID as the positive class (a maximal F1 of .889
 at 80 % ID is that of calling everything ID). Here both orientations are computed and the name says which.
@@ -28,7 +28,7 @@ PRINTED_AS = {
 """What the tables of the paper call the metrics that it prints."""
 
 
-def dual_metrics(id_test: ArrayLike, ood_test: ArrayLike, id_val: ArrayLike) -> dict[str, float]:
+def crossval_metrics(id_test: ArrayLike, ood_test: ArrayLike, id_val: ArrayLike) -> dict[str, float]:
     r"""Every metric of ``CROSSVAL`` for one fold, exact under ties. Larger score = more OOD.
 
     The threshold of the accuracy is the linear 90 % quantile of the ID *validation* scores, so no test image has a

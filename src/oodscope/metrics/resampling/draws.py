@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from oodscope.metrics.scores import FloatArray, IntArray
+from oodscope.metrics.scores import IntArray
 
 
 class Workspace:
@@ -18,21 +18,21 @@ class Workspace:
     """
 
     def __init__(self) -> None:
-        self._held: dict[str, NDArray[Any]] = {}
+        self._arrays: dict[str, NDArray[Any]] = {}
 
     def array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> NDArray[Any]:
         """An array of this shape with any content, valid until the name is asked for again."""
         size = prod(shape)
-        held = self._held.get(name)
-        if held is None or held.size < size or held.dtype != dtype:
-            held = self._held[name] = np.empty(size, dtype=dtype)
-        return held[:size].reshape(shape)
+        array = self._arrays.get(name)
+        if array is None or array.size < size or array.dtype != dtype:
+            array = self._arrays[name] = np.empty(size, dtype=dtype)
+        return array[:size].reshape(shape)
 
 
-Words = NDArray[np.uint64]
-"""Counts of several replicates side by side in 64-bit words; see :class:`Draws`."""
+Counts = NDArray[np.uint16]
+"""``[image, replicate]``: how often each replicate drew each image."""
 
-_SHORT = 2**16
+_TOGETHER = 2**19  # counts that are made before they are turned over
 
 
 def resamples(n: int, *, seed: int, ood_set: str | None = None) -> Iterator[IntArray]:
@@ -41,70 +41,40 @@ def resamples(n: int, *, seed: int, ood_set: str | None = None) -> Iterator[IntA
     They depend on nothing but ``n``, ``seed`` and the name of the OOD set (``None``: the ID sample), so that
     any other statistic of the same images can be resampled in step with the ranking metrics.
     """
-    numbers = _numbers(seed, ood_set)
+    numbers = random_rows(seed, ood_set)
     while True:
         yield numbers.integers(n, size=n)
 
 
-def _numbers(seed: int, ood_set: str | None) -> np.random.Generator:
+def random_rows(seed: int, ood_set: str | None) -> np.random.Generator:
+    """The stream of random numbers of one sample."""
     key = (0,) if ood_set is None else (1, *ood_set.encode())
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 
-def lanes_for(largest: int) -> int:
-    """How many replicates share a word if the largest sample has so many images: 4 below 65,536, else 2."""
-    return 4 if largest < _SHORT else 2
-
-
 class Draws:
-    """The resamples of one sample, told as counts, a block of replicates at a time.
-
-    A replicate of n images counts each image some times, n in all. So a running sum of its counts never
-    exceeds n, and 64 bits hold the sums of several replicates as lanes that never spill into each other: one
-    gather and one running sum of words serve all lanes at once.
+    """The resamples of one sample as counts, some replicates at a time.
 
     Parameters
     ----------
     n : images of the sample.
-    rows, lanes : the block: rows of words, and replicates in a word (see :func:`lanes_for`).
+    seed, ood_set : as in :func:`resamples`, whose replicates these are.
     """
 
-    def __init__(self, n: int, *, seed: int, ood_set: str | None, rows: int, lanes: int) -> None:
-        self._numbers = _numbers(seed, ood_set)
-        self._words: Words = np.zeros((rows, n), dtype=np.uint64)
-        self._lanes = lanes
+    def __init__(self, n: int, *, seed: int, ood_set: str | None) -> None:
+        self.n = n
+        self._numbers = random_rows(seed, ood_set)
 
-    def take(self) -> Words:
-        """The next ``rows * lanes`` replicates: how often each drew each image. The array is used again."""
-        rows, n = self._words.shape
-        block = rows * self._lanes
-        # the numbers that ``resamples`` yields one replicate at a time, and one count over all of them
-        drawn = self._numbers.integers(n, size=(block, n))
-        drawn += n * np.arange(block)[:, np.newaxis]
-        counts = np.bincount(drawn.ravel(), minlength=block * n)
-        lanes_of(self._words, self._lanes)[:] = counts.reshape(rows, self._lanes, n)
-        return self._words
-
-
-def lanes_of(words: Words, lanes: int) -> NDArray[Any]:
-    """``[row, lane, image]``: the same memory, seen as small integers."""
-    return words.view(np.uint16 if lanes == 4 else np.uint32).reshape(*words.shape, lanes).transpose(0, 2, 1)
-
-
-def running(words: Words, order: IntArray, workspace: Workspace, name: str) -> Words:
-    """How many draws fall on the first k images of ``order``, k = 0 ... n, in every lane."""
-    rows, n = words.shape
-    sums: Words = workspace.array(f"{name} sums", (rows, n + 1), np.uint64)
-    sums[:, 0] = 0
-    # "clip" never happens, and spares NumPy the copy that an error in the middle would need
-    ordered = words.take(order, axis=1, out=workspace.array("ordered", words.shape, np.uint64), mode="clip")
-    np.cumsum(ordered, axis=1, out=sums[:, 1:])
-    return sums
-
-
-def as_floats(words: Words, lanes: int, workspace: Workspace, name: str) -> FloatArray:
-    """``[replicate, image]`` in float64, in which the metrics compute."""
-    rows, n = words.shape
-    values: FloatArray = workspace.array(name, (rows, lanes, n))
-    np.copyto(values, lanes_of(words, lanes))
-    return values.reshape(rows * lanes, n)
+    def take(self, replicates: int) -> Counts:
+        """The next replicates."""
+        counts: Counts = np.empty((self.n, replicates), dtype=np.uint16)
+        rows = max(1, _TOGETHER // self.n)
+        for start in range(0, replicates, rows):
+            stop = min(start + rows, replicates)
+            block = np.empty((stop - start, self.n), dtype=np.uint16)
+            for row in block:
+                drawn = np.bincount(self._numbers.integers(self.n, size=self.n), minlength=self.n)
+                # 65,535 of one image: a sample of that many equal draws will not be seen
+                np.minimum(drawn, np.iinfo(np.uint16).max, out=row, casting="unsafe")
+            counts[:, start:stop] = block.T
+        return counts

@@ -1,11 +1,10 @@
 """Stratified bootstrap of every point metric, and of their means over OOD sets, from draws shared by detectors.
 
-ID and OOD images are resampled separately, each with replacement to its own size (Efron & Tibshirani 1993,
-ch. 8). A replicate is never sorted: how often each image was drawn, summed in the order of the one sort, takes
-the place of the counts of the ranking.
+ID and OOD images are resampled separately, each with replacement to its own size (Efron & Tibshirani 1993, ch. 8).
 """
 
 import os
+import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -15,18 +14,20 @@ from numpy.typing import ArrayLike
 from oodscope.base.errors import DataError
 from oodscope.metrics.catalog import METRICS, RANKING
 from oodscope.metrics.metric import Columns, Metric, Weighted
-from oodscope.metrics.ranking.ranking import Ranking
-from oodscope.metrics.ranking.walk import Positive, Walk
+from oodscope.metrics.ranking.readings import PrecisionArea, Reading
+from oodscope.metrics.ranking.walk import Walk
 from oodscope.metrics.rejection.selective import draw_counts
 from oodscope.metrics.resampling.bootstrap import Bootstrap
-from oodscope.metrics.resampling.draws import Draws, Words, Workspace, as_floats, lanes_for, resamples, running
-from oodscope.metrics.scores import FloatArray, IntArray, check_scores
+from oodscope.metrics.resampling.counting import LANES, Pair, pairs_of, replicates_together
+from oodscope.metrics.resampling.draws import Counts, Draws, Workspace, resamples
+from oodscope.metrics.scores import FloatArray, check_scores
 
 Sample = tuple[ArrayLike, Mapping[str, ArrayLike]]
 """The scores of one detector: of the ID images, and of each OOD set by name."""
 
 _RANKED = tuple(metric.name for metric in RANKING)
-_BLOCK = 2**16  # words in a block of replicates: shorter ones leave two threads waiting for the interpreter
+_LONG = 2**29  # images times replicates times detectors: some seconds of a core
+_ROUNDING = 1e-13  # of an area: ten times the largest difference seen between two orders of summation
 
 
 def bootstrap(
@@ -42,11 +43,12 @@ def bootstrap_each(
     seed: int,
     replicates: int = 1000,
     metrics: Sequence[str] = _RANKED,
+    device: str | None = None,
 ) -> dict[str, Bootstrap]:
     """Replicates of every metric, for every detector, on every OOD set.
 
-    Replicate r holds the same images for all detectors, and its ID images are the same for all sets. To draw
-    costs more than to measure, so the draws are made once; memory holds a few replicates at a time.
+    Replicate r holds the same images for all detectors, and its ID images are the same for all sets. The draws are
+    made once, some replicates at a time.
 
     Parameters
     ----------
@@ -55,34 +57,111 @@ def bootstrap_each(
         do not depend on which others stand beside it.
     seed : of all draws; see :func:`resamples`.
     metrics : metrics of a walk down the ranking; those of ``RANKING`` by default.
-    replicates : with 1,000 the standard error of an end of a 95 % interval is about 2 % of its width.
+    replicates : with 1,000 the standard error of an end of a 95 % interval is about 2 % of its width. With 0 there
+        are the values of the samples alone.
+    device : where torch counts, such as ``"cuda"``; ``"cpu"`` is the processor without torch. By default an
+        accelerator takes what would keep the processor busy for long. Values agree to rounding (1e-12).
     """
-    for metric in metrics:
-        if METRICS[metric].sample is not Walk:
-            raise DataError(
-                f"{metric} is not computed from a ranking of ID and OOD images, so it cannot be resampled here"
-            )
+    wanted = [_walked(metric) for metric in metrics]
     n_id, sizes = _check(detectors, replicates)
-    largest = max(1, n_id, *sizes.values())
-    lanes = lanes_for(largest)
-    rows = min(max(1, _BLOCK // largest), -(-replicates // lanes))
-    id_draws = Draws(n_id, seed=seed, ood_set=None, rows=rows, lanes=lanes)
-    draws = {name: Draws(n, seed=seed, ood_set=name, rows=rows, lanes=lanes) for name, n in sizes.items()}
-    ranked = [_Ranked(*sample, metrics=metrics, lanes=lanes, replicates=replicates) for sample in detectors.values()]
-    workers = min(_processors(), len(ranked))
-    workspaces = [Workspace() for _ in range(workers)]
-
-    def work(worker: int, start: int, id_counts: Words, counts: Mapping[str, Words]) -> None:
-        for each in ranked[worker::workers]:
-            each.measure(id_counts, counts, start, workspaces[worker])
-
+    checked = {
+        detector: (check_scores(known, "ID scores"), {k: check_scores(v, f"{k} scores") for k, v in ood.items()})
+        for detector, (known, ood) in detectors.items()
+    }
+    samples: dict[str | None, int] = {None: n_id}
+    samples.update(sizes.items())
+    device = device or _device(len(checked) * sum(samples.values()) * replicates)
     # threads: NumPy lets go of the interpreter while it computes
-    with ThreadPoolExecutor(workers) as pool:
-        for start in range(0, replicates, rows * lanes):
-            id_counts, counts = id_draws.take(), {name: drawn.take() for name, drawn in draws.items()}
-            for done in [pool.submit(work, worker, start, id_counts, counts) for worker in range(workers)]:
-                done.result()
-    return {name: each.result() for name, each in zip(detectors, ranked)}
+    with ThreadPoolExecutor(_processors()) as pool:
+        sorted_ = pool.map(lambda sample: pairs_of(*sample), checked.values())
+        pairs = {(detector, name): pair for detector, each in zip(detectors, sorted_) for name, pair in each.items()}
+        values = _replicate(pool, pairs, samples, wanted, seed, replicates, device)
+    return {detector: _bootstrap(detector, list(sizes), wanted, pairs, values) for detector in detectors}
+
+
+def _bootstrap(
+    detector: str, sets: Sequence[str], metrics: Sequence[Metric], pairs: "Mapping[_Key, Pair]", values: "_Values"
+) -> Bootstrap:
+    points = {metric.name: {name: _point(metric, pairs[detector, name]) for name in sets} for metric in metrics}
+    replicates = {metric.name: {name: values[detector, name][metric.name] for name in sets} for metric in metrics}
+    for metric in metrics:
+        if isinstance(metric.of, PrecisionArea):
+            # sums in another order differ in the last bits, and an interval counts replicates that equal the point
+            for name, each in replicates[metric.name].items():
+                point = points[metric.name][name]
+                each[np.abs(each - point) <= _ROUNDING] = point
+    return Bootstrap(replicates, points)
+
+
+_Key = tuple[str, str]
+"""A detector and an OOD set."""
+
+
+_Values = dict[_Key, dict[str, FloatArray]]
+
+
+def _replicate(
+    pool: ThreadPoolExecutor,
+    pairs: Mapping[_Key, Pair],
+    samples: Mapping[str | None, int],
+    metrics: Sequence[Metric],
+    seed: int,
+    replicates: int,
+    device: str,
+) -> _Values:
+    """Readings on the device, if there is one; whatever else a third party computes from walks by the processor."""
+    readings = [metric for metric in metrics if isinstance(metric.of, Reading)]
+    values: _Values = {key: {} for key in pairs}
+    if device != "cpu" and readings:
+        from oodscope.metrics.resampling.device import bootstrap_on  # late: torch is slow to import
+
+        values = bootstrap_on(device, pairs, samples, readings, seed=seed, replicates=replicates, pool=pool)
+        metrics = [metric for metric in metrics if metric not in readings]
+    if metrics:
+        draws = {name: Draws(n, seed=seed, ood_set=name) for name, n in samples.items()}
+        for key, counted in _count(pool, pairs, draws, metrics, replicates).items():
+            values[key].update(counted)
+    return values
+
+
+def _device(work: int) -> str:
+    """An accelerator where there is one and it pays to wait for torch."""
+    if work < _LONG:
+        return "cpu"
+    import torch  # late: slow to import
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _count(
+    pool: ThreadPoolExecutor,
+    pairs: Mapping[_Key, Pair],
+    draws: Mapping[str | None, Draws],
+    metrics: Sequence[Metric],
+    replicates: int,
+) -> _Values:
+    """The replicates of every pair; all pairs work on one share of the draws before the next is made."""
+    values = {key: {metric.name: np.empty(replicates) for metric in metrics} for key in pairs}
+    workspaces = threading.local()
+
+    def measure(key: _Key, counts: Mapping[str | None, Counts], start: int) -> None:
+        if not hasattr(workspaces, "own"):
+            workspaces.own = Workspace()
+        found = pairs[key].replicates(counts[None], counts[key[1]], metrics, workspaces.own)
+        for metric, each in found.items():
+            # the last share may hold up to three replicates more than were asked for
+            target = values[key][metric][start:]
+            target[: each.size] = each[: target.size]
+
+    longest_first = sorted(pairs, key=lambda key: -draws[key[1]].n)
+    share = replicates_together(draws[None].n)
+    for start in range(0, replicates, share):
+        size = min(share, -(-(replicates - start) // LANES) * LANES)
+        drawn = [pool.submit(each.take, size) for each in draws.values()]
+        counts = {name: done.result() for name, done in zip(draws, drawn)}
+        for measured in [pool.submit(measure, key, counts, start) for key in longest_first]:
+            measured.result()
+    return values
 
 
 def bootstrap_values(
@@ -132,96 +211,16 @@ def _functional(metric: Metric) -> Weighted:
     return metric.value
 
 
-def _side(metric: Metric) -> Positive:
-    assert metric.positive is not None, "metrics of a walk have a side"
-    return metric.positive
+def _walked(name: str) -> Metric:
+    metric = METRICS[name]
+    if metric.sample is not Walk:
+        raise DataError(f"{name} is not computed from a ranking of ID and OOD images, so it cannot be resampled here")
+    return metric
 
 
-def _point(metric: Metric, ranking: Ranking) -> float:
-    assert metric.of is not None, "metrics of a walk are computed from it"
-    return float(metric.of(ranking.walk(_side(metric))))
-
-
-class _Ranked:
-    """One detector: its images in the order of their scores, and the replicates found so far."""
-
-    def __init__(
-        self,
-        id_scores: ArrayLike,
-        ood_sets: Mapping[str, ArrayLike],
-        *,
-        metrics: Sequence[str],
-        lanes: int,
-        replicates: int,
-    ) -> None:
-        id_checked = check_scores(id_scores, "ID scores")
-        ood = {name: check_scores(scores, f"{name} scores") for name, scores in ood_sets.items()}
-        self._rankings = {name: Ranking(id_checked, scores) for name, scores in ood.items()}
-        self._id_order = np.argsort(id_checked)
-        self._orders = {name: np.argsort(scores) for name, scores in ood.items()}
-        sides = {_side(METRICS[metric]) for metric in metrics}
-        self._steps = {
-            name: {positive: _Steps(ranking.walk(positive), positive) for positive in sides}
-            for name, ranking in self._rankings.items()
-        }
-        self._lanes = lanes
-        self._values = {metric: {name: np.empty(replicates) for name in ood} for metric in metrics}
-
-    def measure(self, id_counts: Words, counts: Mapping[str, Words], start: int, workspace: Workspace) -> None:
-        """Every metric of the replicates from ``start`` on, from how often each of them drew each image."""
-        wanted = {metric: METRICS[metric] for metric in self._values}
-        id_sums = running(id_counts, self._id_order, workspace, "id")
-        for name, order in self._orders.items():
-            ood_sums = running(counts[name], order, workspace, "ood")
-            for positive, steps in self._steps[name].items():
-                own, other = (ood_sums, id_sums) if positive == "ood" else (id_sums, ood_sums)
-                walk = steps.resampled(own, other, self._lanes, workspace)
-                for metric, info in wanted.items():
-                    if info.positive == positive and info.of is not None:
-                        # the last block may hold more replicates than were asked for
-                        target = self._values[metric][name][start:]
-                        found = info.of(walk)[: target.size]
-                        target[: found.size] = found
-
-    def result(self) -> Bootstrap:
-        """All replicates, beside the values that they scatter around."""
-        points = {
-            metric: {name: _point(METRICS[metric], ranking) for name, ranking in self._rankings.items()}
-            for metric in self._values
-        }
-        return Bootstrap(self._values, points)
-
-
-class _Steps:
-    """Where the walk from one side reads the running sums of the draws: the same places for every replicate."""
-
-    def __init__(self, walk: Walk, positive: Positive) -> None:
-        self._walk = walk
-        self._from_top = positive == "ood"
-        self._tp = self._places(walk.tp, walk.n_positive)
-        self._fp = self._places(walk.fp, walk.n_negative)
-        tied = not np.array_equal(walk.fp, walk.fp_before)
-        self._fp_before = self._places(walk.fp_before, walk.n_negative) if tied else None
-
-    def resampled(self, positives: Words, negatives: Words, lanes: int, workspace: Workspace) -> Walk:
-        """The walks of the replicates in the lanes."""
-        fp = self._read(negatives, self._fp, lanes, workspace, "fp")
-        before = fp
-        if self._fp_before is not None:
-            before = self._read(negatives, self._fp_before, lanes, workspace, "fp_before")
-        tp = self._read(positives, self._tp, lanes, workspace, "tp")
-        return Walk(tp, fp, before, self._walk.n_positive, self._walk.n_negative, workspace)
-
-    def _places(self, met: FloatArray, n: float) -> IntArray:
-        """Running sums lie in ascending order of the scores; seen from the top, k images met leave n - k."""
-        return (n - met if self._from_top else met).astype(np.intp)
-
-    def _read(self, sums: Words, places: IntArray, lanes: int, workspace: Workspace, name: str) -> FloatArray:
-        shape = (sums.shape[0], places.size)
-        read: Words = sums.take(places, axis=1, out=workspace.array("read", shape, np.uint64), mode="clip")
-        if self._from_top:
-            np.subtract(sums[:, -1:], read, out=read)
-        return as_floats(read, lanes, workspace, name)
+def _point(metric: Metric, pair: Pair) -> float:
+    assert metric.of is not None and metric.positive is not None, "metrics of a walk are computed from it"
+    return float(metric.of(pair.ranking.walk(metric.positive)))
 
 
 def _check(detectors: Mapping[str, Sample], replicates: int) -> tuple[int, dict[str, int]]:
@@ -230,9 +229,9 @@ def _check(detectors: Mapping[str, Sample], replicates: int) -> tuple[int, dict[
         (np.size(id_scores), {name: np.size(scores) for name, scores in ood.items()})
         for id_scores, ood in detectors.values()
     ]
-    if replicates < 1 or not sizes or not sizes[0][1]:
+    if replicates < 0 or not sizes or not sizes[0][1]:
         has = f"{replicates} and {len(sizes[0][1]) if sizes else 0}"
-        raise DataError(f"a bootstrap needs at least one replicate and one OOD set; it has {has}")
+        raise DataError(f"a bootstrap needs no negative number of replicates, and at least one OOD set; it has {has}")
     for name, each in zip(detectors, sizes):
         if each != sizes[0]:
             raise DataError(f"{name}: detectors share their draws, so all must score the same images; sizes differ")

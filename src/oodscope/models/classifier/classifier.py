@@ -3,24 +3,27 @@
 import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
+from typing import get_args
 
 import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from oodscope.base.errors import ModelError
+from oodscope.base.errors import ModelError, UnknownNameError
 from oodscope.base.hashing import fingerprint
 from oodscope.data.corpora import get_corpus
 from oodscope.data.images.base import Picture
 from oodscope.data.imageset import ImageSet
 from oodscope.data.preprocess import Preprocess
 from oodscope.models.classifier.anatomy import Anatomy, examine
-from oodscope.models.classifier.discovery import FoundHead, locate_head, named_module, read_head
+from oodscope.models.classifier.discovery import DiscoveredHead, locate_head, named_module, read_head
 from oodscope.models.classifier.fingerprint import structure_fingerprint, weights_fingerprint
 from oodscope.models.classifier.head import Head
 from oodscope.models.classifier.network import (
     NetworkError,
     Outputs,
+    Precision,
+    at_precision,
     choose_device,
     evaluating,
     run_network,
@@ -37,7 +40,7 @@ def describe(classifier: "Classifier") -> str:
     count = sum(parameter.numel() for parameter in classifier.model.parameters())
     lines = [f"{classifier.name}: {type(classifier.model).__name__}, {count:,} parameters"]
     if classifier.transform is None:
-        lines += ["head: not sought, for want of a transform", "transform: none; a benchmark offers its own"]
+        lines += ["head: not sought, because there is no transform", "transform: none; a benchmark brings its own"]
     else:
         lines[0] += f", {classifier.num_classes} classes"
         lines += [f"head: {_head(classifier)}", f"transform: {_transform(classifier)}"]
@@ -86,6 +89,8 @@ class Classifier:
         ``Head``: then the network's output counts as features and the logits are ``head.logits(features)``.
     device : ``"auto"`` is CUDA if there is one, else MPS, else the CPU.
     name : how tables call it; by default the network's class.
+    precision : of its products: ``"float32"`` on every device, ``"tf32"`` (CUDA only, eleven bits), or ``"bf16"``. Part
+        of the address of stored activations and of the record of a run.
     trained_on : what its weights were trained on: image sets, or names of sets or roles of the benchmark it will be
         judged on. Test images among them are counted, and every row says so.
     pretrained_on : what its weights saw before that, such as ``"imagenet21k"`` (``oodscope.data.corpora``).
@@ -105,6 +110,7 @@ class Classifier:
         head: str | Head | None = None,
         device: str | torch.device = "auto",
         name: str | None = None,
+        precision: Precision = "float32",
         trained_on: Iterable[ImageSet | str] = (),
         pretrained_on: Iterable[str] = (),
     ) -> None:
@@ -113,23 +119,26 @@ class Classifier:
         self.device = choose_device(device)
         self.model = _unwrapped(model).to(self.device)
         self.name = name or type(self.model).__name__
+        if precision not in get_args(Precision):
+            raise UnknownNameError("precision", str(precision), get_args(Precision), "Known: float32, tf32, bf16")
+        self.precision: Precision = precision
         self.trained_on = tuple(trained_on)
         self.pretrained_on = tuple(get_corpus(each).name for each in pretrained_on)
         self._wanted = head
-        self._found: FoundHead | None = None
+        self._found: DiscoveredHead | None = None
         self._anatomy: Anatomy | None = None
         self._prepared_by = None if transform is None else PreparedBy(transform, _picture_mode(self.model))
         if isinstance(head, str):
             named_module(self.model, head)
         elif isinstance(head, Head):
             self._wanted = head.to(self.device)
-            self._found = FoundHead(None, head.num_classes)
+            self._found = DiscoveredHead(None, head.num_classes)
 
     def __repr__(self) -> str:
         return f"Classifier({self.name!r}, device={str(self.device)!r})"
 
     def describe(self) -> str:
-        """A few lines for a person: architecture, head and its proof, transform, device."""
+        """A few lines to read: architecture, head and its proof, transform, device."""
         return describe(self)
 
     @property
@@ -178,6 +187,7 @@ class Classifier:
         # must be able to use
         with (
             evaluating(self.model),
+            at_precision(self.device, self.precision),
             torch.set_grad_enabled(grad),
             weights_at_rest(self.model) if grad else nullcontext(),
             captured_input(self.model, path) as seen,
@@ -245,7 +255,7 @@ class Classifier:
             )
         return self._prepared_by
 
-    def _search(self, batch: Tensor | None = None) -> FoundHead:
+    def _search(self, batch: Tensor | None = None) -> DiscoveredHead:
         """The head, sought once, on noise that looks like the images this network will see."""
         if self._found is None:
             wanted = self._wanted if isinstance(self._wanted, str) else None

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -81,6 +81,31 @@ def full_precision(device: torch.device) -> Iterator[None]:
         torch.set_float32_matmul_precision(precision)
 
 
+Precision = Literal["float32", "tf32", "bf16"]
+"""Of products in a forward pass: full, NVIDIA's eleven-bit form of float32, or autocast to bfloat16."""
+
+
+@contextmanager
+def at_precision(device: torch.device, precision: Precision) -> Iterator[None]:
+    """Products at a stated precision inside the block; a processor has no TF32, so there it is float32."""
+    if precision == "bf16":
+        with torch.autocast(device.type, dtype=torch.bfloat16):
+            yield
+    elif device.type != "cuda":
+        yield
+    elif precision == "float32":
+        with full_precision(device):
+            yield
+    else:
+        before = torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision("high")
+        try:
+            with torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=True):
+                yield
+        finally:
+            torch.set_float32_matmul_precision(before)
+
+
 class Outputs(NamedTuple):
     """What one pass yields: ``logits [N, C]`` and, if the head is known, ``features [N, D]``; float32."""
 
@@ -110,7 +135,7 @@ def input_dtype(model: nn.Module) -> torch.dtype:
 
 
 def first_line(error: Exception) -> str:
-    """What foreign code complains of, short enough for a line of our own."""
+    """What third-party code complains of, short enough for a line of our own."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 

@@ -52,11 +52,10 @@ class ModelOrigin(StrictModel):
         class_names, device : of networks that classify by words: their classes, and where the words are embedded.
         """
 
+        words: dict[str, Any] = {"class_names": class_names, "device": device}
+
         def make(state: Any) -> ZooModel:
-            if self.headless:
-                return create_backbone(self.architecture, weights=state, width=self.width)
-            words: dict[str, Any] = {"class_names": class_names, "text_head": self.text_head, "device": device}
-            return create_model(self.architecture, num_classes=num_classes, weights=state, **words)
+            return self._make(state, num_classes, **words)
 
         if self.pretrained:
             return make("pretrained")
@@ -67,6 +66,14 @@ class ModelOrigin(StrictModel):
         whole = isinstance(weights, dict) and (self.headless or self.architecture.startswith("open_clip:"))
         made = [_filled(make(None), state) if whole else make(state) for state in states]
         return ZooModel(vote([each.model for each in made]), made[0].transform)
+
+    def _make(self, state: Any, num_classes: int | None, **words: Any) -> ZooModel:
+        """One network; ``state`` is ``pretrained``, a file, a state dict, or None for random weights."""
+        if self.headless:
+            return create_backbone(self.architecture, weights=state, width=self.width)
+        return create_model(
+            self.architecture, num_classes=num_classes, weights=state, text_head=self.text_head, **words
+        )
 
     def _split(self, state: Weights) -> list[Weights]:
         if self.members == 1:

@@ -1,4 +1,4 @@
-"""Told: a progress sink that also tells a result store how far an evaluation is."""
+"""A progress sink that also reports to a result store how far an evaluation is."""
 
 import os
 import secrets
@@ -18,7 +18,7 @@ _PATIENCE = 2.0
 
 
 @contextmanager
-def told(store: ResultStore, what: str, progress: Progress) -> Iterator[Progress]:
+def reporting_to(store: ResultStore, what: str, progress: Progress) -> Iterator[Progress]:
     """A sink that hands every stage on to ``progress``, and at most once a second a line to the store.
 
     A thread of its own writes, so a busy, full or unreachable store costs the evaluation nothing and is never its
@@ -27,20 +27,20 @@ def told(store: ResultStore, what: str, progress: Progress) -> Iterator[Progress
 
     Parameters
     ----------
-    store : told to; it should not wait long for a lock.
+    store : reported to; it should not wait long for a lock.
     what : the evaluation in words.
     """
-    teller = _Teller(store, what, progress)
-    teller.thread.start()
+    reporter = _Reporter(store, what, progress)
+    reporter.thread.start()
     try:
-        yield teller
+        yield reporter
     finally:
-        teller.ended.set()
+        reporter.ended.set()
         # a write that hangs is left to itself: the thread is a daemon
-        teller.thread.join(_PATIENCE)
+        reporter.thread.join(_PATIENCE)
 
 
-class _Teller:
+class _Reporter:
     def __init__(self, store: ResultStore, what: str, progress: Progress) -> None:
         self.store = store
         self.what = what
@@ -48,7 +48,7 @@ class _Teller:
         self.id = secrets.token_hex(8)
         self.started = time()
         self.ended = Event()
-        self.thread = Thread(target=self._tell, daemon=True, name="oodscope-telling")
+        self.thread = Thread(target=self._report, daemon=True, name="oodscope-reporting")
         # one tuple, replaced whole: the thread never sees the stage of one moment with the count of another
         self._now: tuple[str, int, int] = ("", 0, 0)
 
@@ -69,16 +69,16 @@ class _Teller:
             finally:
                 self._now = outer if outer[0] else (description, done, total)
 
-    def _tell(self) -> None:
-        told: tuple[str, int, int] | None = None
+    def _report(self) -> None:
+        reported: tuple[str, int, int] | None = None
         when = 0.0
         while not self.ended.wait(_SECONDS):
             now = self._now
-            if now != told or time() - when >= _HEARTBEAT:
+            if now != reported or time() - when >= _HEARTBEAT:
                 with suppress(OodscopeError, OSError):
-                    self.store.tell(self._line(now))
-                    told, when = now, time()
-        if told is not None:
+                    self.store.report_progress(self._line(now))
+                    reported, when = now, time()
+        if reported is not None:
             with suppress(OodscopeError, OSError):
                 self.store.forget(self.id)
 

@@ -39,7 +39,7 @@ STALE_SECONDS = 20.0
 
 @dataclass(frozen=True, kw_only=True)
 class Running:
-    """One evaluation that runs somewhere, as it last told a ``ResultStore``.
+    """One evaluation that runs somewhere, as last reported to a ``ResultStore``.
 
     Parameters
     ----------
@@ -72,8 +72,8 @@ _FORGOTTEN_SECONDS = 24 * 3600.0
 class ResultStore:
     """Records and measurements of many runs, in an SQLite file or in a PostgreSQL database.
 
-    Several processes may add runs at the same time. Scores stay in each run's folder. What runs now can be told here
-    too (``oodscope.results.store.reporting``), line by line, for those who watch.
+    Several processes may add runs at the same time. Scores stay in each run's folder. What runs now can be
+    reported here too (``oodscope.results.store.reporting``), line by line, for those who watch.
 
     Parameters
     ----------
@@ -82,7 +82,8 @@ class ResultStore:
 
     Examples
     --------
-    >>> store = oods.ResultStore(folder / "results.sqlite")
+    >>> from oodscope.results.store.store import ResultStore
+    >>> store = ResultStore(folder / "results.sqlite")
     >>> store.add(result)
     >>> store.count(), store.measurements(metric="auroc", set="mean").distinct("detector")
     (1, ['msp', 'knn'])
@@ -149,7 +150,7 @@ class ResultStore:
             place = self.path.parent / (place or run)
         return Path(place) if place is not None and (Path(place) / "run.json").is_file() else None
 
-    def tell(self, running: Running) -> None:
+    def report_progress(self, running: Running) -> None:
         """Write, or write again, how far an evaluation is; what nobody renewed for a day goes."""
         line = asdict(running)
         with self._one_line_errors():
@@ -167,7 +168,7 @@ class ResultStore:
             connection.execute(delete(schema.RUNNING).where(schema.RUNNING.c.id == id))
 
     def running(self) -> list[Running]:
-        """What every evaluation last told, oldest first; those that were killed are there too, for a day."""
+        """What every evaluation last reported, oldest first; those that were killed are there too, for a day."""
         with self._reading() as connection:
             if not inspect(connection).has_table(schema.RUNNING.name):
                 return []

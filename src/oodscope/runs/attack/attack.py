@@ -18,13 +18,13 @@ from oodscope.generation.variations.domain import Boundary
 from oodscope.generation.variations.registry import create_variation
 from oodscope.results.measurement import Measurement, Measurements
 from oodscope.results.scoretable import ScoreTable
-from oodscope.runs.attack.attacked import Attacked, Frame, aim, transfer
+from oodscope.runs.attack.attacked import Attacked, PixelView, aim, transfer
 from oodscope.runs.attack.landscape import look, mapped
 from oodscope.runs.attack.measuring import budget_rows, measure, search_rows, transfer_rows
 from oodscope.runs.attack.plan import POOL, EnergyName, Plan
 from oodscope.runs.attack.recording import record, score_table
 from oodscope.runs.attack.run import ANY, CLEAN, Attack
-from oodscope.runs.attack.trace import Course, judged
+from oodscope.runs.attack.trace import AttackTrace, judged
 from oodscope.runs.evaluation.run import Result
 
 PARTNERS = 256
@@ -53,7 +53,7 @@ def attack(
     landscape: bool = False,
     progress: Progress = SILENT,
 ) -> Attack:
-    """Search the most in-looking outliers of every detector, and measure what is left of it.
+    """Search the most ID-like outliers of every detector, and measure what is left of it.
 
     ID images are scored once per detector. Every (detector, variation) is a search of its own, from the same source
     images: the first ``chains`` of ``outliers``. A detector that fails is left out, with the reason in the record.
@@ -84,20 +84,20 @@ def attack(
     sets = {"id_val": id_val, "id_test": id_test, "far": outliers}
     if len({each.name for each in sets.values()}) < len(sets):
         raise DataError(f"give id_val, id_test and outliers names of their own; two are called {_twice(sets)!r}")
-    frame = Frame(scorers)
+    view = PixelView(scorers)
     place = None if folder is None else Path(folder)
     plan = Plan(budget, min(chains, len(outliers)), sampler, energy, boundary, seed, place)
-    pool = frame.first(outliers, max(plan.chains, min(POOL, len(outliers))))
-    named = named_variations(variations, pool, frame.first(id_val, min(PARTNERS, len(id_val))))
+    pool = view.first(outliers, max(plan.chains, min(POOL, len(outliers))))
+    named = named_variations(variations, pool, view.first(id_val, min(PARTNERS, len(id_val))))
     sources, drawn = pool[: plan.chains], mapped(named) if landscape else None
-    courses, skipped = _courses(scorers, frame, sets, pool, named, plan, progress)
-    scores = score_table(courses, sets, named, plan, min(runs, plan.chains), benchmark)
-    rows = measure(scores) + budget_rows(scores, courses) + search_rows(scores, courses)
-    if len(courses) > 1:
-        rows = rows + Measurements(_transferred(scores, courses, named, sources, progress))
-    made = record(scores, courses, sets, skipped, list(_notes(courses, plan)), perf_counter() - started)
-    pairs = [course.pair(name, each, sources) for course in courses for name, each in named.items()]
-    seen = None if drawn is None else look(courses[0], drawn, named[drawn], sources, plan)
+    traces, skipped = _traces(scorers, view, sets, pool, named, plan, progress)
+    scores = score_table(traces, sets, named, plan, min(runs, plan.chains), benchmark)
+    rows = measure(scores) + budget_rows(scores, traces) + search_rows(scores, traces)
+    if len(traces) > 1:
+        rows = rows + Measurements(_transferred(scores, traces, named, sources, progress))
+    made = record(scores, traces, sets, skipped, list(_notes(traces, plan)), perf_counter() - started)
+    pairs = [trace.pair(name, each, sources) for trace in traces for name, each in named.items()]
+    seen = None if drawn is None else look(traces[0], drawn, named[drawn], sources, plan)
     return Attack(Result(made, rows, scores), tuple(pairs), seen)
 
 
@@ -122,66 +122,66 @@ def named_variations(
     return dict(variations)
 
 
-def _courses(
+def _traces(
     scorers: Mapping[str, TensorScorer],
-    frame: Frame,
+    view: PixelView,
     sets: Mapping[str, ImageSet],
     pool: Tensor,
     variations: Mapping[str, Variation],
     plan: Plan,
     progress: Progress,
-) -> tuple[list[Course], dict[str, str]]:
+) -> tuple[list[AttackTrace], dict[str, str]]:
     """One detector after the other; one that fails is skipped, with the reason."""
-    courses, skipped = [], {}
+    traces, skipped = [], {}
     for name, scorer in scorers.items():
         try:
-            attacked = aim(name, scorer, frame, sets["id_val"], sets["id_test"], plan.file_of(name), progress)
-            courses.append(_course(attacked, pool, variations, plan, progress))
+            attacked = aim(name, scorer, view, sets["id_val"], sets["id_test"], plan.file_of(name), progress)
+            traces.append(_trace(attacked, pool, variations, plan, progress))
         except FAILURES as error:
             said = (str(error).splitlines() or ["no message"])[0]
             skipped[name] = said if isinstance(error, OodscopeError) else f"{type(error).__name__}: {said}"
-    if not courses:
+    if not traces:
         raise DetectorError(f"no detector could be attacked; {'; '.join(f'{k}: {v}' for k, v in skipped.items())}")
-    return courses, skipped
+    return traces, skipped
 
 
-def _course(
+def _trace(
     attacked: Attacked, pool: Tensor, variations: Mapping[str, Variation], plan: Plan, progress: Progress
-) -> Course:
-    found, diagnoses = {}, {}
+) -> AttackTrace:
+    results, diagnoses = {}, {}
     for name, variation in variations.items():
-        found[name] = plan.search(attacked, name, variation, pool, progress)
+        results[name] = plan.search(attacked, name, variation, pool, progress)
         white = plan.white_box(attacked, name, variation, pool)
-        diagnoses[name] = judged(found[name], white, attacked, plan, variation)
-    clean = [each.clean for each in found.values() if each.clean is not None]
+        diagnoses[name] = judged(results[name], white, attacked, plan, variation)
+    clean = [each.clean for each in results.values() if each.clean is not None]
     # a search scored its source images too; only an attack by generators alone did not
     scored = attacked.score([pool[: plan.chains]]) if not clean else np.asarray(clean[0], dtype=np.float64)
-    return Course(attacked, scored, found, diagnoses)
+    return AttackTrace(attacked, scored, results, diagnoses)
 
 
 def _transferred(
     scores: ScoreTable,
-    courses: Sequence[Course],
+    traces: Sequence[AttackTrace],
     variations: Mapping[str, Variation],
     sources: Tensor,
     progress: Progress,
 ) -> Iterator[Measurement]:
-    attacked = [course.attacked for course in courses]
+    attacked = [trace.attacked for trace in traces]
     with progress.stage("transfer", len(variations)) as advance:
         for name, variation in variations.items():
-            points = {course.attacked.name: course.found[name].points for course in courses}
-            yield from transfer_rows(scores, courses, name, transfer(attacked, variation, points, sources))
+            points = {trace.attacked.name: trace.results[name].points for trace in traces}
+            yield from transfer_rows(scores, traces, name, transfer(attacked, variation, points, sources))
             advance(1)
 
 
-def _notes(courses: Sequence[Course], plan: Plan) -> Iterator[str]:
+def _notes(traces: Sequence[AttackTrace], plan: Plan) -> Iterator[str]:
     yield f"every search: {plan.chains:,} chains, {plan.budget:,} evaluations each; energy {plan.energy}, T = 1"
-    for course in courses:
-        for name, diagnosis in course.diagnoses.items():
+    for trace in traces:
+        for name, diagnosis in trace.diagnoses.items():
             for flag in diagnosis.flags:
-                yield f"unreliable: {course.attacked.name} under {name}: {flag}"
-            for note in course.found[name].notes:
-                yield f"{course.attacked.name} under {name}: {note}"
+                yield f"unreliable: {trace.attacked.name} under {name}: {flag}"
+            for note in trace.results[name].notes:
+                yield f"{trace.attacked.name} under {name}: {note}"
 
 
 def _twice(sets: Mapping[str, ImageSet]) -> str:

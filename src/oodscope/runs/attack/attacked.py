@@ -24,7 +24,7 @@ from oodscope.models.classifier.network import full_precision
 BATCH = 500
 
 
-class Frame:
+class PixelView:
     """Reads images as float pixels in [0, 1] of the size that the scorers take.
 
     A scorer with a classifier sees what its preprocessing leaves of a picture, before the scaling of pixel values;
@@ -42,8 +42,8 @@ class Frame:
         shaped = {name: scorer for name, scorer in scorers.items() if isinstance(scorer, Scorer)}
         shapes = {name: (len(each.pixels.scale), *each.pixels.size) for name, each in shaped.items()}
         if len(set(shapes.values())) > 1:
-            told = ", ".join(f"{name} {list(shape)}" for name, shape in shapes.items())
-            raise DetectorError(f"detectors attacked together must take images of one size; these differ: {told}")
+            sizes = ", ".join(f"{name} {list(shape)}" for name, shape in shapes.items())
+            raise DetectorError(f"detectors attacked together must take images of one size; these differ: {sizes}")
         self._scorer = next(iter(shaped.values()), None)
 
     def read(self, images: ImageSet, rows: range) -> Tensor:
@@ -113,7 +113,7 @@ class Attacked:
 def aim(
     name: str,
     scorer: TensorScorer,
-    frame: Frame,
+    view: PixelView,
     id_val: ImageSet,
     id_test: ImageSet,
     file: Path | None = None,
@@ -128,12 +128,12 @@ def aim(
     """
     sets = {"id_val": id_val.fingerprint, "id_test": id_test.fingerprint}
     if file is not None and file.exists():
-        return _remembered(name, scorer, frame, id_val, sets, file)
+        return _remembered(name, scorer, view, id_val, sets, file)
     with progress.stage(f"{name}: ID images", len(id_val) + len(id_test)) as advance:
-        val = _scores(name, scorer, frame.batches(id_val))
+        val = _scores(name, scorer, view.batches(id_val))
         advance(len(id_val))
         test, seconds = [], 0.0
-        for pixels in frame.batches(id_test):
+        for pixels in view.batches(id_test):
             on_device = pixels.to(scorer.device)
             started = perf_counter()
             test.append(_scores(name, scorer, [on_device]))
@@ -148,19 +148,19 @@ def aim(
 
 
 def _remembered(
-    name: str, scorer: TensorScorer, frame: Frame, id_val: ImageSet, sets: Mapping[str, str], file: Path
+    name: str, scorer: TensorScorer, view: PixelView, id_val: ImageSet, sets: Mapping[str, str], file: Path
 ) -> Attacked:
     """What an earlier attack found, if it was one on this detector and these images."""
     try:
         with safe_open(file, framework="numpy") as content:
-            told = content.metadata()
+            header = content.metadata()
             val, test = (np.asarray(content.get_tensor(each), dtype=np.float64) for each in sets)
-            attacked = Attacked(name, scorer, val, test, float(told["seconds"]))
+            attacked = Attacked(name, scorer, val, test, float(header["seconds"]))
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise StorageError(f"{file}: not the ID scores of an attack ({error}); delete it") from error
-    again = _scores(name, scorer, [frame.read(id_val, range(min(_LOOKS, len(id_val))))])
+    again = _scores(name, scorer, [view.read(id_val, range(min(_LOOKS, len(id_val))))])
     apart = float(np.abs(again - val[: len(again)]).max())
-    if {role: told.get(role) for role in sets} != sets or apart > _SAME * max(float(val.std()), 1e-12):
+    if {role: header.get(role) for role in sets} != sets or apart > _SAME * max(float(val.std()), 1e-12):
         raise StorageError(
             f"{file.parent} belongs to an attack on another detector, or with other ID images; delete it"
         )
@@ -170,8 +170,8 @@ def _remembered(
 def _scores(name: str, scorer: TensorScorer, batches: Iterable[Tensor]) -> FloatArray:
     # as a search scores its best states: without the shortcuts of tensor cores
     with full_precision(scorer.device), torch.no_grad():
-        found = [scorer.score_tensor(pixels.to(scorer.device)).double().cpu().numpy() for pixels in batches]
-    return check_scores(np.concatenate(found), f"{name}: scores")
+        parts = [scorer.score_tensor(pixels.to(scorer.device)).double().cpu().numpy() for pixels in batches]
+    return check_scores(np.concatenate(parts), f"{name}: scores")
 
 
 def found_images(variation: Variation, points: Tensor, images: Tensor) -> Iterator[Tensor]:

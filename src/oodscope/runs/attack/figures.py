@@ -80,7 +80,7 @@ def transfer_matrix(attack: Attack, variation: str, detectors: Sequence[str] | N
     """
     chosen = tuple(detectors or attack.detectors)
     rows = attack.result.measurements.filter(protocol=TRANSFER, group=variation, metric="auroc")
-    found = {(row.detector, row.set): row.value for row in rows}
+    values = {(row.detector, row.set): row.value for row in rows}
     return Figure(
         figure_name("transfer", variation),
         f"{variation}: do images found against one detector fool the others?",
@@ -90,7 +90,7 @@ def transfer_matrix(attack: Attack, variation: str, detectors: Sequence[str] | N
             Heatmap(
                 chosen,
                 chosen,
-                tuple(tuple(found.get((judge, against)) for against in chosen) for judge in chosen),
+                tuple(tuple(values.get((judge, against)) for against in chosen) for judge in chosen),
                 ".0%",
                 low=0.0,
                 high=1.0,
@@ -120,10 +120,10 @@ def found_parameters(
     chosen = list(detectors or attack.detectors)
     places = positions or positions_of(chosen)
     searches = {name: attack.search(name, variation) for name in chosen}
-    found = {name: np.asarray(each.found, dtype=np.float64) for name, each in searches.items()}
+    samples_by_name = {name: np.asarray(each.found, dtype=np.float64) for name, each in searches.items()}
     figures = []
     for column, parameter in enumerate(next(iter(searches.values())).parameters):
-        samples = {name: values[:, column] for name, values in found.items()}
+        samples = {name: values[:, column] for name, values in samples_by_name.items()}
         together = np.concatenate(list(samples.values()))
         edges = even_edges(float(together.min()), float(together.max()), BINS)
         lines = (

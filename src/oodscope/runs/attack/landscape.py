@@ -20,7 +20,7 @@ from oodscope.models.classifier.network import full_precision
 from oodscope.runs.attack.attacked import Attacked, found_images
 from oodscope.runs.attack.plan import Plan
 from oodscope.runs.attack.run import Landscape
-from oodscope.runs.attack.trace import Course
+from oodscope.runs.attack.trace import AttackTrace
 
 SIDE, STEPS, CHAINS = 33, 200, 64
 """Points along a coordinate, steps of a path at most, and source images that samplers are compared on (as many as in
@@ -37,15 +37,15 @@ def mapped(variations: Mapping[str, Variation]) -> str:
     raise OodscopeError(f"no landscape of {', '.join(variations)}: it needs named coordinates; attack with affine too")
 
 
-def look(course: Course, name: str, variation: Variation, sources: Tensor, plan: Plan) -> Landscape:
+def look(trace: AttackTrace, name: str, variation: Variation, sources: Tensor, plan: Plan) -> Landscape:
     """The landscape of the outlier whose score fell most, over the two coordinates that lower it most by themselves.
 
     Two samplers walk through this plane from the image as it is: Metropolis-Hastings and coordinate descent. Over all
     coordinates, the search itself is compared with the other samplers on its first source images.
     """
-    attacked = course.attacked
+    attacked = trace.attacked
     samplers = _samplers(plan, variation)
-    chain = int(np.argmax(course.clean - course.scores(name)))
+    chain = int(np.argmax(trace.clean - trace.scores(name)))
     image, whole = sources[chain : chain + 1].to(attacked.scorer.device), variation.to(attacked.scorer.device)
     plane = Plane(whole, *_steepest(attacked, whole, image))
     steps = torch.linspace(0, 1, SIDE, device=image.device)
@@ -62,7 +62,7 @@ def look(course: Course, name: str, variation: Variation, sources: Tensor, plan:
         scores=_scores(attacked, plane, grid, image).reshape(SIDE, SIDE),
         paths={each: _path(samplers[each], attacked, plane, image, plan) for each in WALKED},
         budgets=plan.budgets,
-        lowest={each: _lowest(samplers[each], course, name, whole, sources, plan) for each in samplers},
+        lowest={each: _lowest(samplers[each], trace, name, whole, sources, plan) for each in samplers},
     )
 
 
@@ -113,13 +113,13 @@ def _path(sampler: Sampler, attacked: Attacked, plane: Plane, image: Tensor, pla
 
 
 def _lowest(
-    sampler: Sampler, course: Course, name: str, variation: Variation, sources: Tensor, plan: Plan
+    sampler: Sampler, trace: AttackTrace, name: str, variation: Variation, sources: Tensor, plan: Plan
 ) -> FloatArray:
     """The lowest score of the first chains within each budget; the search itself is not repeated."""
-    attacked = course.attacked
-    found = course.found[name]
+    attacked = trace.attacked
+    result = trace.results[name]
     if sampler != plan.sampler_for(variation):
-        found = search(
+        result = search(
             attacked.scorer,
             variation,
             sampler,
@@ -130,4 +130,4 @@ def _lowest(
             # a few chains are done before a network is compiled for them
             fast=False,
         )
-    return attacked.standardised(np.asarray(found.at_budget, dtype=np.float64)[:, :CHAINS])
+    return attacked.standardised(np.asarray(result.at_budget, dtype=np.float64)[:, :CHAINS])

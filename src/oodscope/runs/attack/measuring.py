@@ -18,7 +18,7 @@ from oodscope.protocols.ranking import LEVEL
 from oodscope.results.measurement import Measurement, Measurements
 from oodscope.results.scoretable import ScoreTable
 from oodscope.runs.attack.run import ANY, BUDGET, CLEAN, PROTOCOL, SEARCH, TRANSFER
-from oodscope.runs.attack.trace import Course
+from oodscope.runs.attack.trace import AttackTrace
 
 
 def measure(scores: ScoreTable) -> Measurements:
@@ -65,41 +65,45 @@ def _outliers(scores: ScoreTable, detector: str) -> dict[str, FloatArray]:
     about = scores.context.extra["attack"]
     own = (scores.frame["set"] == about["outliers"]).to_numpy()
     unit, values = scores.frame["unit"].to_numpy(), scores.frame[detector].to_numpy()
-    found = {group: values[own & (unit == group)] for group in (CLEAN, *about["variations"])}
+    scores_by_group = {group: values[own & (unit == group)] for group in (CLEAN, *about["variations"])}
     if len(about["conditional"]) > 1:
-        found[ANY] = np.min([found[name] for name in about["conditional"]], axis=0)
-    return found
+        scores_by_group[ANY] = np.min([scores_by_group[name] for name in about["conditional"]], axis=0)
+    return scores_by_group
 
 
-def budget_rows(scores: ScoreTable, courses: Sequence[Course]) -> Measurements:
+def budget_rows(scores: ScoreTable, traces: Sequence[AttackTrace]) -> Measurements:
     """AUROC and lowest score that a search had reached after so many evaluations, as the search itself saw them."""
     rows = []
-    for course in courses:
-        id_test = course.attacked.id_test
-        for name, found in course.found.items():
-            for budget, lowest in zip(found.budgets, np.asarray(found.at_budget, dtype=np.float64)):
+    for trace in traces:
+        id_test = trace.attacked.id_test
+        for name, result in trace.results.items():
+            for budget, lowest in zip(result.budgets, np.asarray(result.at_budget, dtype=np.float64)):
                 ranks = outlier_ranks(id_test, lowest)
                 place: dict[str, Any] = {"set": str(budget), "group": name, "n_id": ranks.n_id, "n_ood": len(lowest)}
-                place |= _shared(scores, course, BUDGET)
-                least = float(course.attacked.standardised(lowest).min())
+                place |= _shared(scores, trace, BUDGET)
+                least = float(trace.attacked.standardised(lowest).min())
                 rows.append(Measurement(**place, metric="auroc", value=ranks.auroc))
                 rows.append(Measurement(**place, metric="lowest_score", value=least))
     return Measurements(rows)
 
 
-def search_rows(scores: ScoreTable, courses: Sequence[Course]) -> Measurements:
+def search_rows(scores: ScoreTable, traces: Sequence[AttackTrace]) -> Measurements:
     """Acceptance, when the chains last gained, what gradients add, and how many reasons speak against the search."""
     rows = []
-    for course in courses:
-        for name, diagnosis in course.diagnoses.items():
-            place = {"set": scores.context.extra["attack"]["outliers"], "group": name, "n_ood": len(course.found[name])}
+    for trace in traces:
+        for name, diagnosis in trace.diagnoses.items():
+            place = {
+                "set": scores.context.extra["attack"]["outliers"],
+                "group": name,
+                "n_ood": len(trace.results[name]),
+            }
             values = {
                 "acceptance": diagnosis.acceptance,
                 "last_gain": diagnosis.last_gain,
                 "white_box_gain": diagnosis.white_box_gain,
                 "unreliable": float(len(diagnosis.flags)),
             }
-            shared = _shared(scores, course, SEARCH)
+            shared = _shared(scores, trace, SEARCH)
             rows += [
                 Measurement(**shared, **place, metric=metric, value=value)
                 for metric, value in values.items()
@@ -109,18 +113,18 @@ def search_rows(scores: ScoreTable, courses: Sequence[Course]) -> Measurements:
 
 
 def transfer_rows(
-    scores: ScoreTable, courses: Sequence[Course], name: str, judged: Mapping[tuple[str, str], FloatArray]
+    scores: ScoreTable, traces: Sequence[AttackTrace], name: str, judged: Mapping[tuple[str, str], FloatArray]
 ) -> Iterator[Measurement]:
     """AUROC of every detector on what one variation found against every detector."""
-    for course in courses:
+    for trace in traces:
         for (judge, against), outliers in judged.items():
-            if judge == course.attacked.name:
-                ranks = outlier_ranks(course.attacked.id_test, outliers)
+            if judge == trace.attacked.name:
+                ranks = outlier_ranks(trace.attacked.id_test, outliers)
                 interval = source_interval(ranks, LEVEL, seed=scores.context.seed or 0, ood_set=against)
                 place: dict[str, Any] = {"set": against, "group": name, "n_id": ranks.n_id, "n_ood": len(outliers)}
-                shared = _shared(scores, course, TRANSFER)
+                shared = _shared(scores, trace, TRANSFER)
                 yield Measurement(**shared, **place, metric="auroc", value=ranks.auroc, **ends(interval))
 
 
-def _shared(scores: ScoreTable, course: Course, protocol: str) -> dict[str, Any]:
-    return {**scores.context.row(course.attacked.name), "protocol": protocol}
+def _shared(scores: ScoreTable, trace: AttackTrace, protocol: str) -> dict[str, Any]:
+    return {**scores.context.row(trace.attacked.name), "protocol": protocol}

@@ -16,7 +16,7 @@ from oodscope.generation.samplers.metropolis_hastings import MetropolisHastings
 from oodscope.generation.samplers.projected_gradient import ProjectedGradient
 from oodscope.generation.samplers.zeroth_order import ZerothOrder
 from oodscope.generation.search.energy import Energy, RankProbit, Standardised
-from oodscope.generation.search.found import Found
+from oodscope.generation.search.result import SearchResult
 from oodscope.generation.search.search import search
 from oodscope.generation.variations.base import Variation
 from oodscope.generation.variations.domain import Boundary
@@ -94,7 +94,7 @@ class Plan:
 
     def search(
         self, attacked: Attacked, name: str, variation: Variation, pool: Tensor, progress: Progress = SILENT
-    ) -> Found:
+    ) -> SearchResult:
         """Search the worst images of one detector under one variation; what is in the folder is not done again.
 
         Parameters
@@ -118,7 +118,7 @@ class Plan:
             progress=Prefixed(progress, f"{attacked.name}, {name}"),
         )
 
-    def white_box(self, attacked: Attacked, name: str, variation: Variation, pool: Tensor) -> Found | None:
+    def white_box(self, attacked: Attacked, name: str, variation: Variation, pool: Tensor) -> SearchResult | None:
         """A short search with gradients on the first chains; None where there are none to follow."""
         # an eighth of the chains, between 8 and 64: enough to notice, little beside the search itself
         chains = min(self.chains, max(8, min(64, self.chains // 8)))
@@ -147,6 +147,6 @@ class Plan:
 
 
 def _slug(name: str) -> str:
-    """A name as a folder: readable, and told apart from others that read alike."""
+    """A name as a folder: readable, and distinct from others that read alike."""
     plain = re.sub(r"[^A-Za-z0-9_+.-]+", "-", name).strip("-.")
     return plain if plain == name else f"{plain}-{fingerprint(name)[:8]}"

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from oodscope.data.benchmark import Benchmark
 
 
-class Adversarial(Protocol):
+class AttackProtocol(Protocol):
     """AUROC and MinRank on the source images, under each variation, and under the worst of them."""
 
-    name, title = "adversarial", "Adversarial"
+    name, title = "attack", "Attack"
     summary = "Search for the outliers that a detector takes for in-distribution images."
     position = 5
     metrics, headline = (AUROC, *ATTACK), ("auroc", "min_rank")
@@ -28,5 +28,5 @@ class Adversarial(Protocol):
 
     def check(self, benchmark: "Benchmark") -> None:
         raise DataError(
-            "adversarial is measured by an attack, not by an evaluation; use oodscope.attack or `oodscope attack`"
+            "the protocol attack is not measured by an evaluation; use oodscope.attack or `oodscope attack`"
         )

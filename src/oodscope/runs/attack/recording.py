@@ -20,14 +20,14 @@ from oodscope.results.record import RunRecord, SetRecord, environment
 from oodscope.results.scoretable import ScoreTable
 from oodscope.runs.attack.plan import Plan
 from oodscope.runs.attack.run import CLEAN, PROTOCOL
-from oodscope.runs.attack.trace import Course
+from oodscope.runs.attack.trace import AttackTrace
 from oodscope.runs.evaluation.extraction import network_record
 
 Named = tuple[str, str]
 
 
 def score_table(
-    courses: Sequence[Course],
+    traces: Sequence[AttackTrace],
     sets: Mapping[str, ImageSet],
     variations: Mapping[str, Variation],
     plan: Plan,
@@ -46,19 +46,19 @@ def score_table(
     parts.append(_rows(outliers, "far", first, CLEAN))
     parts += [_rows(outliers, "far", first, name, variation.conditional) for name, variation in variations.items()]
     columns = {
-        course.attacked.name: np.concatenate(
-            [course.attacked.id_val, course.attacked.id_test, course.clean, *map(course.scores, variations)]
+        trace.attacked.name: np.concatenate(
+            [trace.attacked.id_val, trace.attacked.id_test, trace.clean, *map(trace.scores, variations)]
         )
-        for course in courses
+        for trace in traces
     }
     name, content = benchmark or _own_name(sets)
     stamp = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
     context = {
-        "detectors": {course.attacked.name: _described(course) for course in courses},
+        "detectors": {trace.attacked.name: _described(trace) for trace in traces},
         "run": f"{plain_name(outliers.name, 'the name of the OOD set')}-attack-{stamp}",
         "benchmark": name,
         "benchmark_version": content,
-        "model": _model(courses[0].attacked.scorer)[0],
+        "model": _model(traces[0].attacked.scorer)[0],
         "seed": plan.seed,
         "attack": {
             "outliers": outliers.name,
@@ -75,16 +75,16 @@ def score_table(
 
 def record(
     scores: ScoreTable,
-    courses: Sequence[Course],
+    traces: Sequence[AttackTrace],
     sets: Mapping[str, ImageSet],
     skipped: Mapping[str, str],
     notes: Sequence[str],
     seconds: float,
 ) -> RunRecord:
     """What was run, on what, with what."""
-    scorer = courses[0].attacked.scorer
+    scorer = traces[0].attacked.scorer
     model, weights, transform, head = _model(scorer)
-    searched = sum(found.seconds for course in courses for found in course.found.values())
+    searched = sum(result.seconds for trace in traces for result in trace.results.values())
     return RunRecord(
         id=scores.context.run,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -127,16 +127,16 @@ def _rows(images: ImageSet, role: str, rows: np.ndarray[Any, Any], unit: str, co
     )
 
 
-def _described(course: Course) -> dict[str, Any]:
-    scorer = course.attacked.scorer
+def _described(trace: AttackTrace) -> dict[str, Any]:
+    scorer = trace.attacked.scorer
     own = scorer.detector if isinstance(scorer, Scorer) else None
     return {
-        "name": course.attacked.name if own is None else own.name,
+        "name": trace.attacked.name if own is None else own.name,
         "version": None if own is None else own.version,
         "params": {} if own is None else parameters_json(own),
         "tuning": "default",
         "fit_seconds": None,
-        "microseconds_per_image": course.attacked.microseconds_per_image,
+        "microseconds_per_image": trace.attacked.microseconds_per_image,
         "peak_mib": None,
     }
 

@@ -14,9 +14,9 @@ def attack_table(attack: Attack) -> Table:
     about = attack.result.scores.context.extra["attack"]
     groups = rows.distinct("group")
     places = [(metric, group) for metric in _HEADS for group in groups]
-    found = {(row.detector, row.metric, row.group): row for row in rows}
+    rows_by_cell = {(row.detector, row.metric, row.group): row for row in rows}
     flags = {(each.detector, each.variation): each.flags for each in attack.searches}
-    clean = {name: found[name, "auroc", groups[0]].value for name in attack.detectors}
+    clean = {name: rows_by_cell[name, "auroc", groups[0]].value for name in attack.detectors}
     order = sorted(attack.detectors, key=lambda name: (-clean[name], name))
 
     def doubts(name: str, group: str) -> tuple[str, ...]:
@@ -25,8 +25,8 @@ def attack_table(attack: Attack) -> Table:
         return tuple(flag for part in parts for flag in flags.get((name, part), ()))
 
     def number(name: str, metric: str, group: str) -> Number:
-        row, error = found[name, metric, group], found.get((name, "min_rank_se", group))
-        lowest = min(found[other, metric, group].value for other in order)
+        row, error = rows_by_cell[name, metric, group], rows_by_cell.get((name, "min_rank_se", group))
+        lowest = min(rows_by_cell[other, metric, group].value for other in order)
         return Number(
             row.value,
             row.low,

@@ -1,4 +1,4 @@
-"""Course: what was found against one detector, variation by variation."""
+"""AttackTrace: what an attack reached against one detector, variation by variation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from oodscope.generation.samplers.base import Sampler
-from oodscope.generation.search.found import Found
+from oodscope.generation.search.result import SearchResult
 from oodscope.generation.variations.base import Variation
 from oodscope.metrics.ranking.minrank import OutlierRanks, outlier_ranks, source_interval
 from oodscope.metrics.scores import FloatArray
@@ -46,28 +46,28 @@ class Diagnosis:
     flags: tuple[str, ...]
 
 
-def diagnose(found: Found, sampler: Sampler, id_test: FloatArray, white: Found | None) -> Diagnosis:
+def diagnose(result: SearchResult, sampler: Sampler, id_test: FloatArray, white: SearchResult | None) -> Diagnosis:
     """Judge one search by its own traces and, where there is one, by a gradient search on its first chains."""
-    budget = found.budgets[-1]
-    last_gain = float(torch.as_tensor(found.improved_at).double().median()) / budget
+    budget = result.budgets[-1]
+    last_gain = float(torch.as_tensor(result.improved_at).double().median()) / budget
     flags = []
     if last_gain > LATE:
         flags.append(
             f"chains still fall: half of them found their lowest score after {100 * last_gain:.0f} % of the budget"
         )
-    if (drop := _late_drop(found, id_test)) is not None:
+    if (drop := _late_drop(result, id_test)) is not None:
         flags.append(drop)
     acceptance = None
     # only a sampler of a law, which has a temperature, accepts by chance
     if hasattr(sampler, "temperature"):
-        acceptance = float(torch.as_tensor(found.acceptance).double().mean())
+        acceptance = float(torch.as_tensor(result.acceptance).double().mean())
         if not ACCEPTANCE[0] <= acceptance <= ACCEPTANCE[1]:
             advice = "a smaller step" if acceptance < ACCEPTANCE[0] else "a larger step or a lower temperature"
             flags.append(f"{100 * acceptance:.1f} % of the moves were accepted; try {advice}")
     gain = None
     if white is not None:
         gain, noise = _gain(
-            outlier_ranks(id_test, found.scores[: len(white.scores)]), outlier_ranks(id_test, white.scores)
+            outlier_ranks(id_test, result.scores[: len(white.scores)]), outlier_ranks(id_test, white.scores)
         )
         if gain > max(noise, NOTICEABLE):
             flags.append(
@@ -77,19 +77,19 @@ def diagnose(found: Found, sampler: Sampler, id_test: FloatArray, white: Found |
     return Diagnosis(acceptance, last_gain, gain, tuple(flags))
 
 
-def _late_drop(found: Found, id_test: FloatArray) -> str | None:
+def _late_drop(result: SearchResult, id_test: FloatArray) -> str | None:
     """Whether the AUROC fell over the last half of the budget by more than half the width of its interval."""
-    earlier = [row for row, budget in enumerate(found.budgets) if 2 * budget <= found.budgets[-1]]
+    earlier = [row for row, budget in enumerate(result.budgets) if 2 * budget <= result.budgets[-1]]
     if not earlier:
         return None
-    before, after = (outlier_ranks(id_test, np.asarray(found.at_budget[row])) for row in (earlier[-1], -1))
+    before, after = (outlier_ranks(id_test, np.asarray(result.at_budget[row])) for row in (earlier[-1], -1))
     interval = source_interval(after)
     drop = before.auroc - after.auroc
     if drop <= max((interval.high - interval.low) / 2, NOTICEABLE):
         return None
     return (
-        f"AUROC still fell by {100 * drop:.1f} points between {found.budgets[earlier[-1]]:,} and "
-        f"{found.budgets[-1]:,} evaluations, more than its interval reaches"
+        f"AUROC still fell by {100 * drop:.1f} points between {result.budgets[earlier[-1]]:,} and "
+        f"{result.budgets[-1]:,} evaluations, more than its interval reaches"
     )
 
 
@@ -105,36 +105,36 @@ SHOWN, EXAMPLES = 10, 5
 
 
 @dataclass(frozen=True)
-class Course:
+class AttackTrace:
     """One detector, its scores of the source images, and one search per variation."""
 
     attacked: Attacked
     clean: FloatArray
-    found: Mapping[str, Found]
+    results: Mapping[str, SearchResult]
     diagnoses: Mapping[str, Diagnosis]
 
     def scores(self, variation: str) -> FloatArray:
         """The worst of each chain."""
-        return np.asarray(self.found[variation].scores, dtype=np.float64)
+        return np.asarray(self.results[variation].scores, dtype=np.float64)
 
     def pair(self, name: str, variation: Variation, sources: Tensor) -> SearchedPair:
         """What a page shows of one variation: pictures, parameters, flags."""
-        found, first = self.found[name], np.arange(min(EXAMPLES, len(sources)))
+        result, first = self.results[name], np.arange(min(EXAMPLES, len(sources)))
         return SearchedPair(
             detector=self.attacked.name,
             variation=name,
-            settings={**found.description, "chains": len(found), "notes": list(found.notes)},
+            settings={**result.description, "chains": len(result), "notes": list(result.notes)},
             parameters=variation.parameters,
-            found=_natural(variation, found),
+            found=_natural(variation, result),
             worst=self._images(name, variation, sources, np.argsort(self.scores(name), kind="stable")[:SHOWN]),
             flags=self.diagnoses[name].flags,
-            costs={"seconds": found.seconds, "evaluations": float(found.evaluations)},
+            costs={"seconds": result.seconds, "evaluations": float(result.evaluations)},
             examples=self._images(name, variation, sources, first) if variation.conditional else None,
         )
 
     def _images(self, name: str, variation: Variation, sources: Tensor, chains: NDArray[np.int64]) -> FoundImages:
         own, scores = sources[chains], self.scores(name)[chains]
-        (pixels,) = found_images(variation.to("cpu"), self.found[name].points[chains], own)
+        (pixels,) = found_images(variation.to("cpu"), self.results[name].points[chains], own)
         return FoundImages(
             chains=chains,
             scores=scores,
@@ -144,13 +144,15 @@ class Course:
         )
 
 
-def judged(found: Found, white: Found | None, attacked: Attacked, plan: Plan, variation: Variation) -> Diagnosis:
+def judged(
+    result: SearchResult, white: SearchResult | None, attacked: Attacked, plan: Plan, variation: Variation
+) -> Diagnosis:
     """Whether one search can be trusted."""
-    return diagnose(found, plan.sampler_for(variation), attacked.id_test, white)
+    return diagnose(result, plan.sampler_for(variation), attacked.id_test, white)
 
 
-def _natural(variation: Variation, found: Found) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
+def _natural(variation: Variation, result: SearchResult) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
     if not variation.parameters:
-        return np.zeros((len(found), 0), dtype=np.float32)
-    values: np.ndarray[tuple[int, int], np.dtype[np.float32]] = variation.natural(found.points).float().numpy()
+        return np.zeros((len(result), 0), dtype=np.float32)
+    values: np.ndarray[tuple[int, int], np.dtype[np.float32]] = variation.natural(result.points).float().numpy()
     return values

@@ -1,1 +1,1 @@
-"""Dual cross-validation: folds of ID images and of OOD classes, and a network for each (DCV-ROOD)."""
+"""Cross-validation: folds of ID images and of OOD classes, and a network for each (DCV-ROOD)."""

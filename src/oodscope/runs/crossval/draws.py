@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from oodscope.base.errors import DataError
 from oodscope.base.hashing import fingerprint
-from oodscope.data.folds.fold import DualFold
+from oodscope.data.folds.fold import CrossvalFold
 from oodscope.data.folds.sets import fold_sets
 from oodscope.data.imageset import UNLABELLED, ImageSet
 from oodscope.data.public.selection import restrict
@@ -145,14 +145,14 @@ class Divisions:
         self._folds = lru_cache(maxsize=4 * len(pairs))(lambda pair, number: self._folded[pair].folds(number))
         self._hold_out = lru_cache(maxsize=64)(lambda pair, number: self._folded[pair].hold_out(number))
 
-    def of(self, pair: Pair, draw: Draw) -> DualFold:
+    def of(self, pair: Pair, draw: Draw) -> CrossvalFold:
         """The rows of one draw of one pair."""
         if draw.kind == "fold":
             return self._folds(pair, draw.repetition)[draw.fold]
         if draw.kind == "hold_out":
             return self._hold_out(pair, draw.repetition)
-        known, strange = self._hold_out(pair, draw.id_draw), self._hold_out(pair, draw.ood_draw)
-        return replace(known, ood_train=strange.ood_train, ood_test=strange.ood_test)
+        id_fold, ood_fold = self._hold_out(pair, draw.id_draw), self._hold_out(pair, draw.ood_draw)
+        return replace(id_fold, ood_train=ood_fold.ood_train, ood_test=ood_fold.ood_test)
 
     def notes(self) -> list[str]:
         """What a reader should know of the folds of each pair."""

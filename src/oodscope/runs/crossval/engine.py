@@ -36,7 +36,7 @@ def cross_validate(
     stop_after: float | None = None,
     progress: Progress = SILENT,
 ) -> CrossValidation:
-    """Dual cross-validation of detectors (DCV-ROOD, arXiv 2509.05778).
+    """Cross-validation of detectors (DCV-ROOD, arXiv 2509.05778).
 
     For each draw: train on the ID training images, fit and score every detector on the draw's test images, fine-tune
     with Outlier Exposure on the OOD training classes and score again. Pairs with one ID set share its plain networks.
@@ -55,7 +55,7 @@ def cross_validate(
     allow_leak : go on although the trainer's network is known to have been trained on folded images or their classes;
         the result says so.
     stop_after : seconds after which no new draw is begun. What is finished is in the result, and the next call goes on.
-    progress : told of every draw of every ID set.
+    progress : advanced at every draw of every ID set.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def _identity(
 
 
 def _notes(divisions: Divisions, leaks: Sequence[str], left: int) -> list[str]:
-    notes = [f"LEAK: {leak}; these numbers are no evidence" for leak in leaks]
+    notes = [f"LEAK: {leak}; these numbers are not evidence" for leak in leaks]
     notes += divisions.notes()
     if left:
         notes.append(f"stopped before {left} draws of ID sets; call again to go on")

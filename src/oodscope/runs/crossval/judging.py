@@ -13,7 +13,7 @@ from oodscope.activations.activations import Activations
 from oodscope.data.imageset import UNLABELLED
 from oodscope.detectors.base import Detector
 from oodscope.detectors.estimator import clone
-from oodscope.metrics.crossval.metrics import dual_metrics
+from oodscope.metrics.crossval.metrics import crossval_metrics
 from oodscope.runs.crossval.protocol import OOD_ROLE
 
 Scores = NDArray[np.float64]
@@ -77,7 +77,7 @@ class FoldScores:
                 "detector": detector,
                 "n_id": self.id_test.shape[1],
                 "n_ood": outliers.shape[1],
-                "metrics": dual_metrics(self.id_test[row], outliers[row], self.id_val[row]),
+                "metrics": crossval_metrics(self.id_test[row], outliers[row], self.id_val[row]),
             }
             for pair, outliers in self.outliers.items()
             for row, detector in enumerate(self.detectors)
@@ -116,9 +116,9 @@ class Judges:
         predicted = everything.prediction.to(columns[0])
         table = torch.stack([*columns, predicted]).cpu().numpy().astype(np.float64, copy=False)
         ends = np.cumsum([len(part) for part in parts])
-        held_out, tested, *foreign = np.split(table[:-1], ends[:-1], axis=1)
+        held_out, tested, *ood_tests = np.split(table[:-1], ends[:-1], axis=1)
         predictions = tuple(np.split(table[-1].astype(np.int64), ends[:-1]))
-        return FoldScores(training, self.ids, held_out, tested, dict(zip(outliers, foreign)), predictions)
+        return FoldScores(training, self.ids, held_out, tested, dict(zip(outliers, ood_tests)), predictions)
 
 
 def _joined(parts: Sequence[Activations]) -> Activations:

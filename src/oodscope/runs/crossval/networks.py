@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from oodscope.activations.activations import Activations
-from oodscope.activations.extract import run_network
+from oodscope.activations.extract import Ask, run_network
 from oodscope.base.errors import ModelError
 from oodscope.data.imageset import ImageSet
 from oodscope.data.preprocess import Preprocess
@@ -36,7 +36,7 @@ class NetworkModel:
     batch_size: int
 
     def activations(self, images: ImageSet, rows: Rows) -> Activations:
-        found = run_network(self.classifier, images, rows, plain=True, probes=(), batch_size=self.batch_size)
+        (found,) = run_network(self.classifier, images, [Ask(rows, True, ())], self.batch_size)
         columns = {name: torch.from_numpy(values).to(self.classifier.device) for name, values in found.items()}
         labels = torch.from_numpy(images.labels[rows]).to(self.classifier.device)
         return Activations(

@@ -1,4 +1,4 @@
-"""What a dual cross-validation hands back, put together from its finished draws."""
+"""What a cross-validation hands back, put together from its finished draws."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -7,7 +7,6 @@ from typing import Any
 
 import pandas as pd
 
-from oodscope.activations.store.store import PRECISION
 from oodscope.base.errors import DataError
 from oodscope.base.hashing import fingerprint
 from oodscope.detectors.base import Detector, parameters_json
@@ -71,7 +70,7 @@ def record_of(
         transform=str(trainer.describe()["transform"]),
         head=str(trainer.describe()["recipe"]),
         seed=plan.seed,
-        precision=PRECISION,
+        precision="float32" if network is None else network.precision,
         device=str(trainer.device),
         environment=environment(),
         protocols=[PROTOCOL],

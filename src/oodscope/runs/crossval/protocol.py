@@ -1,4 +1,4 @@
-"""The protocol of dual cross-validation: train on some OOD classes, evaluate on others, over folds of both."""
+"""The protocol of cross-validation: train on some OOD classes, evaluate on others, over folds of both."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -7,7 +7,7 @@ import pandas as pd
 
 from oodscope.base.errors import DataError
 from oodscope.metrics.catalog import CROSSVAL, METRICS
-from oodscope.metrics.crossval.metrics import dual_metrics, fold_metric
+from oodscope.metrics.crossval.metrics import crossval_metrics, fold_metric
 from oodscope.metrics.metric import columns_of
 from oodscope.protocols.base import Protocol
 from oodscope.results.measurement import Measurement, Measurements
@@ -28,7 +28,7 @@ class CrossValidated(Protocol):
     extra_metrics : names of further metrics of the catalogue, such as one that was registered after the study.
     """
 
-    name, title = "cross_validation", "Cross-validation"
+    name, title = "crossval", "Cross-validation"
     summary = "Train on some classes, evaluate on others, over folds of both."
     position = 4
     metrics, headline = CROSSVAL, ("auroc",)
@@ -71,7 +71,7 @@ class CrossValidated(Protocol):
             ood_class=parts[OOD_ROLE]["own_class"].to_numpy(),
         )
         extra = {name: fold_metric(METRICS[name], columns) for name in self.extra_metrics}
-        return dual_metrics(test, ood, val) | extra
+        return crossval_metrics(test, ood, val) | extra
 
     def check(self, benchmark: "Benchmark") -> None:
         raise DataError("folds are made by a cross-validation; use oodscope.cross_validate or `oodscope crossval`")

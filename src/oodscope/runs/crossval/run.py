@@ -1,4 +1,4 @@
-"""CrossValidation: a dual cross-validation, with the table of every metric of every fold and hold-out."""
+"""CrossValidation: a cross-validation, with the table of every metric of every fold and hold-out."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ HEADLINE = "auroc"
 
 _KEY = ["kind", "repetition", "fold", "training", "pair", "detector", "metric", *DRAWS]
 FILE = "crossval.parquet"
-PROTOCOL = "cross_validation"
+PROTOCOL = "crossval"
 _WHAT = "cross-validation table"
 
 
@@ -54,8 +54,8 @@ class CrossValidationTable:
     Parameters
     ----------
     frame : the columns
-        ``kind``: ``"fold"`` of a dual cross-validation, ``"hold_out"`` of the repeated hold-out that stands for the
-        truth, or ``"crossed"``: one run of a crossed design that tells the sources of variance apart;
+        ``kind``: ``"fold"`` of a cross-validation, ``"hold_out"`` of the repeated hold-out that stands for the
+        truth, or ``"crossed"``: one run of a crossed design that separates the sources of variance;
         ``repetition``, ``fold``: which one (``fold`` is 0 unless the kind is ``"fold"``);
         ``training``: ``"plain"`` or ``"outlier_exposure"``; ``pair``: ``"ID/OOD"``; ``detector``;
         ``metric``: a name of the catalogue; ``value``; ``n_id``, ``n_ood``: test images;
@@ -98,7 +98,7 @@ class CrossValidationTable:
         return [str(name) for name in self.frame["metric"].cat.categories]
 
     def folds(self, metric: str) -> NDArray[np.float64]:
-        """``[repetition, fold, detector, cell]``: the repetitions of dual cross-validation that are complete."""
+        """``[repetition, fold, detector, cell]``: the repetitions of cross-validation that are complete."""
         return self._cube("fold", metric)
 
     def hold_outs(self, metric: str) -> NDArray[np.float64]:
@@ -279,7 +279,7 @@ class CrossValidation(Run):
         study = finished_study(self.draws)
         figures = () if study is None else (estimates(study),)
         blocks = (summary(self.draws), *figures)
-        return Chapter("Dual cross-validation", self.kind, leaders(self.trials()), blocks)
+        return Chapter("Cross-validation", self.kind, leaders(self.trials()), blocks)
 
     def _repr_html_(self) -> str:
         return self.draws._repr_html_()
@@ -304,8 +304,8 @@ def _typed(frame: pd.DataFrame) -> pd.DataFrame:
     for name in (*TEXT, *NUMBERS, "value"):
         if name not in frame:
             raise DataError(f"the cross-validation table has no column {name!r}")
-    if strangers := [name for name in frame if name not in {*TEXT, *NUMBERS, *DRAWS, "value"}]:
-        raise DataError(f"column {strangers[0]!r} does not belong to a cross-validation table")
+    if unknown := [name for name in frame if name not in {*TEXT, *NUMBERS, *DRAWS, "value"}]:
+        raise DataError(f"column {unknown[0]!r} does not belong to a cross-validation table")
     typed: dict[str, Any] = {}
     for name in TEXT:
         if frame[name].isna().any():

@@ -1,4 +1,4 @@
-"""The tables of a study by dual cross-validation: tables 4 to 9 of DCV-ROOD, those of its appendix, and what they lack.
+"""The tables of a study by cross-validation: tables 4 to 9 of DCV-ROOD, those of its appendix, and what they lack.
 
 Each function makes one table. The stars are those that the legend of the paper promises (its tables misplace some).
 """
@@ -48,9 +48,9 @@ def truth_errors(study: MetricStudy) -> Table:
 
 
 def cross_validated(study: MetricStudy) -> Table:
-    """What dual cross-validation says, with the interval over OOD classes."""
+    """What cross-validation says, with the interval over OOD classes."""
     mean = study.repetitions.mean(axis=0)
-    title = f"Dual cross-validation: {label(study.metric)}, mean of {len(study.folds)} × {study.folds.shape[1]} folds"
+    title = f"Cross-validation: {label(study.metric)}, mean of {len(study.folds)} × {study.folds.shape[1]} folds"
     note = (
         "In percent, with the 95 % interval for other OOD classes, by resampling the groups of classes that folds test."
     )
@@ -121,7 +121,7 @@ def against_truth(studies: Sequence[MetricStudy]) -> Table:
     """Table 9: which cross-validations differ from the truth, and for which detectors."""
     rows = []
     for study in studies:
-        told = []
+        entries = []
         for alpha in ALPHAS:
             found = study.against_truth <= alpha
             named = [
@@ -129,8 +129,8 @@ def against_truth(studies: Sequence[MetricStudy]) -> Table:
                 for number, flags in zip(study.numbers, found)
                 if flags.any()
             ]
-            told.append(Entry(", ".join(named) or "–"))
-        rows.append(Row((Entry(label(study.metric)), *told), ()))
+            entries.append(Entry(", ".join(named) or "–"))
+        rows.append(Row((Entry(label(study.metric)), *entries), ()))
     # sentences, which may be broken over lines: labels, not numbers
     labels = columns("metric", *(f"p ≤ {alpha:g}" for alpha in ALPHAS))
     tests = studies[0].against_truth.size
@@ -139,7 +139,7 @@ def against_truth(studies: Sequence[MetricStudy]) -> Table:
         f"Each detector's cross-validation against its benchmark truth over the cells, {studies[0].test}: {tests} "
         "tests for a metric, uncorrected. Failing to differ is no proof of being equal.",
     )
-    title = "Significant differences between benchmark truth and dual cross-validation"
+    title = "Significant differences between benchmark truth and cross-validation"
     return Table("against-truth", title, labels, (), tuple(rows), notes)
 
 
@@ -150,7 +150,7 @@ def against_truth_p(study: MetricStudy) -> Table:
         Row((Entry(name),), tuple(Entry(starred(p), float(p)) for p in study.against_truth[:, index]))
         for index, name in enumerate(study.detectors)
     )
-    title = f"Dual cross-validation against the benchmark truth: {label(study.metric)}, p-values"
+    title = f"Cross-validation against the benchmark truth: {label(study.metric)}, p-values"
     return Table("against-truth-p", title, columns("detector"), heads, rows, (_STARS, _DEPENDENT))
 
 

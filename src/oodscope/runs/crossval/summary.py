@@ -1,4 +1,4 @@
-"""A study by dual cross-validation in one small table: each detector, averaged over the pairs of sets."""
+"""A study by cross-validation in one small table: each detector, averaged over the pairs of sets."""
 
 import numpy as np
 

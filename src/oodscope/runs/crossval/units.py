@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oodscope.data.folds.fold import DualFold
+from oodscope.data.folds.fold import CrossvalFold
 from oodscope.data.imageset import ImageSet
 from oodscope.detectors.base import Detector
 from oodscope.execution.progress import SILENT
@@ -109,7 +109,7 @@ class UnitScorer:
         return Sample(images.name, self._names[images.name][rows], images.labels[rows])
 
     def _rows(self, unit: Unit, pair: Pair) -> TrainingRows:
-        fold: DualFold = self.divisions.of(pair, unit.draw)
+        fold: CrossvalFold = self.divisions.of(pair, unit.draw)
         return TrainingRows(fold.id_train, fold.id_val, unit.draw.seed(self.plan), fold.ood_train)
 
     @contextmanager

@@ -8,7 +8,7 @@ import torch
 
 from oodscope.activations.activations import Activations
 from oodscope.activations.probes.probe import Probe
-from oodscope.activations.store.store import PRECISION, ActivationStore
+from oodscope.activations.store.store import ActivationStore
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.imageset import ImageSet
 from oodscope.data.preprocess import Preprocess
@@ -113,7 +113,7 @@ class FromNetwork(Extraction):
         return {
             "transform": str(self.classifier.transform),
             "head": self.classifier.describe(),
-            "precision": PRECISION,
+            "precision": self.classifier.precision,
             **network_record(self.classifier),
         }
 

@@ -13,6 +13,8 @@ from oodscope.data.benchmark import Benchmark
 from oodscope.detectors.base import Detector, Needs
 from oodscope.detectors.registry import DETECTORS, create_detector
 from oodscope.execution.progress import SILENT, Progress
+from oodscope.execution.workers import worker_session
+from oodscope.metrics.interval import Intervals, check_intervals
 from oodscope.metrics.metric import Tuning
 from oodscope.protocols.base import Protocol
 from oodscope.results.measurement import Measurements
@@ -34,6 +36,7 @@ def check_tuning(tune: str) -> None:
         raise UnknownNameError("tuning track", str(tune), get_args(Tuning), f"Known: {', '.join(get_args(Tuning))}")
 
 
+@worker_session()
 def evaluate_extraction(
     extraction: Extraction,
     benchmark: Benchmark,
@@ -43,11 +46,13 @@ def evaluate_extraction(
     tune: Tuning,
     seed: int,
     recipe: str,
+    intervals: Intervals = "full",
     progress: Progress = SILENT,
 ) -> Result:
     """The result of detectors on a benchmark, wherever its activations come from; see ``evaluate``."""
     started = perf_counter()
     check_tuning(tune)
+    check_intervals(intervals)
     prepared = benchmark
     for protocol in protocols:
         protocol.check(benchmark)
@@ -63,6 +68,7 @@ def evaluate_extraction(
         roles=[role for protocol in protocols for role in protocol.roles],
         context={
             **run_context(benchmark.name, benchmark.version, extraction.name, protocols, seed, recipe),
+            "intervals": intervals,
             "fingerprint": extraction.fingerprint,
             "exposure": exposure,
         },

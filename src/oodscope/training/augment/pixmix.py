@@ -1,12 +1,12 @@
 """PixMix: images are mixed again and again with fractals and with varied copies of themselves."""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 from torch import Tensor
 
-from oodscope.training.augment.base import Augmentation
+from oodscope.training.augment.base import Augmentation, Placement
 from oodscope.training.augment.fractals import draw_fractals
 from oodscope.training.augment.operations import OPERATIONS, apply_operations, strengths
 
@@ -28,10 +28,12 @@ class PixMix(Augmentation):
     otherwise :math:`a = 1 + \mathrm{Beta}(1, \beta)` and :math:`b = -\mathrm{Beta}(1, \beta)`. Hendrycks et al.,
     "PixMix: Dreamlike Pictures Comprehensively Improve Safety Measures", CVPR 2022, with severity 3 and
     :math:`\beta = 3` for CIFAR. The authors mix with 18,938 fractals and feature visualisations; here fractals are
-    drawn from a seed, so rows of this augmentation are no reproduction of the published ones.
+    drawn from a seed, so rows of this augmentation are no reproduction of the published ones, unless ``source`` is
+    ``pictures`` and the training is given theirs.
 
     Parameters
     ----------
+    source : what to mix with: ``fractals`` drawn here, or the ``pictures`` that the training is given.
     severity : the strongest level of the operations, of ten.
     beta : :math:`\beta`.
     rounds : the most rounds; each image draws how many, from none on.
@@ -41,11 +43,25 @@ class PixMix(Augmentation):
 
     kind: ClassVar[str] = "pixmix"
 
+    source: Literal["fractals", "pictures"] = "fractals"
     severity: float = Field(default=3.0, gt=0.1, le=LEVELS)
     beta: float = Field(default=3.0, gt=0)
     rounds: int = Field(default=4, ge=0)
     pictures: int = Field(default=1000, gt=0)
     seed: int = Field(default=0, ge=0)
+
+    _given: Tensor | None = PrivateAttr(default=None)
+
+    @property
+    def wants_pictures(self) -> bool:
+        return self.source == "pictures"
+
+    def placed(self, place: Placement) -> Augmentation:
+        if not self.wants_pictures:
+            return self
+        made = self.model_copy()
+        made._given = place.pictures
+        return made
 
     def __call__(self, pixels: Tensor, generator: torch.Generator) -> Tensor:
         def uniform(*shape: int) -> Tensor:
@@ -68,10 +84,12 @@ class PixMix(Augmentation):
         return (255 * mixed).round().to(torch.uint8)
 
     def _mixing(self, pixels: Tensor, chance: Tensor) -> Tensor:
-        """A window of a random fractal for each image."""
+        """A window of a random picture for each image."""
         channels, height, width = pixels.shape[1:]
         side = max(height, width) + MARGIN
-        every = draw_fractals(self.pictures, side, self.seed, str(pixels.device))
+        every = self._given
+        if every is None:
+            every = draw_fractals(self.pictures, side, self.seed, str(pixels.device))
         chosen = (chance[0] * len(every)).long()
         top = (chance[1] * (side - height + 1)).long().view(-1, 1) + torch.arange(height, device=pixels.device)
         left = (chance[2] * (side - width + 1)).long().view(-1, 1) + torch.arange(width, device=pixels.device)

@@ -9,13 +9,16 @@ from pydantic_core import PydanticCustomError
 from oodscope.base.config import parse
 from oodscope.base.errors import OodscopeError, UnknownNameError
 from oodscope.training.augment.augmix import AugMix
-from oodscope.training.augment.base import Augmentation, Chain
+from oodscope.training.augment.base import Augmentation, Chain, Unchanged
 from oodscope.training.augment.crop import Augment
 from oodscope.training.augment.cutout import Cutout
 from oodscope.training.augment.pixmix import PixMix
 from oodscope.training.augment.randaugment import RandAugment
+from oodscope.training.augment.resized_crop import ResizedCrop
 
-KINDS: dict[str, type[Augmentation]] = {cls.kind: cls for cls in (Augment, Cutout, RandAugment, AugMix, PixMix)}
+KINDS: dict[str, type[Augmentation]] = {
+    cls.kind: cls for cls in (Augment, ResizedCrop, Cutout, RandAugment, AugMix, PixMix, Unchanged)
+}
 
 
 def read_augment(declared: Any) -> Augmentation:
@@ -23,7 +26,11 @@ def read_augment(declared: Any) -> Augmentation:
     if isinstance(declared, Augmentation):
         return declared
     if isinstance(declared, list | tuple):
-        return Chain(steps=tuple(read_augment(each) for each in declared))
+        chain = Chain(steps=tuple(read_augment(each) for each in declared))
+        late = [part.kind for part in chain.parts()[1:] if part.before_crop]
+        if late:
+            raise OodscopeError(f"augmentation {late[0]!r} cuts whole pictures, so it comes first in a list")
+        return chain
     if not isinstance(declared, str | Mapping):
         raise OodscopeError("an augmentation is a name, a mapping such as {kind: cutout, size: 8}, or a list of these")
     settings = {"kind": declared} if isinstance(declared, str) else dict(declared)

@@ -8,7 +8,7 @@ from oodscope.base.config import StrictModel
 
 
 class HeadRecipe(StrictModel):
-    r"""A small classifier on frozen embeddings, as the dual cross-validation paper puts it on ViT-B/16.
+    r"""A small classifier on frozen embeddings, as the cross-validation paper puts it on ViT-B/16.
 
     .. math:: h = \max(0,\; V\,\mathrm{drop}(x) + a), \qquad \mathrm{logits} = W\,\mathrm{drop}(h) + b
 

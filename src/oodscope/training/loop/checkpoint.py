@@ -11,6 +11,12 @@ import torch
 
 from oodscope.base.files import atomic_path, checksum
 
+CHECKPOINT_SECONDS = 10.0
+"""The most work that a kill can lose, unless saving is so slow that this would waste time."""
+
+SAVING_SHARE = 0.05
+"""The most time, of all, that goes into checkpoints."""
+
 _LOG = logging.getLogger(__name__)
 _CRC_BYTES = 4
 

@@ -29,7 +29,7 @@ Identity = dict[str, Any]
 
 def identify(model: nn.Module, recipe: Recipe, sets: Sets, preprocess: Preprocess) -> Identity:
     """Recipe, network, initial weights, preprocessing and data; not the device nor the number of threads."""
-    return {
+    identity = {
         "schema": SCHEMA,
         "recipe": recipe.describe(),
         "network": structure_fingerprint(model),
@@ -39,6 +39,8 @@ def identify(model: nn.Module, recipe: Recipe, sets: Sets, preprocess: Preproces
         "validation images": sets.val.fingerprint if sets.val else None,
         "outliers": sets.ood.fingerprint if sets.ood else None,
     }
+    # a training without further pictures is that of before there could be any
+    return identity | ({"pictures": sets.pictures.fingerprint} if sets.pictures else {})
 
 
 def difference(ours: Identity, theirs: Identity) -> str:

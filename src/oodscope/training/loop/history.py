@@ -14,12 +14,16 @@ FLUSH_STEPS = 100
 
 
 class Epoch(StrictModel):
-    """One line of the history. Accuracies are in [0, 1], ``None`` where the method or the caller has none."""
+    """One line of the history. Accuracies are in [0, 1], ``None`` where the method or the caller has none.
+
+    ``val_loss`` is what a training without labels is judged by. ``seconds`` of trainings side by side are shared out.
+    """
 
     loss: float
     train_accuracy: float | None
     val_accuracy: float | None
     seconds: float
+    val_loss: float | None = None
 
 
 class Meter:
@@ -63,7 +67,7 @@ class Meter:
                 self.sums["judged"] += count
         return self.sums
 
-    def close(self, val_accuracy: float | None) -> Epoch:
+    def close(self, val_accuracy: float | None, val_loss: float | None = None) -> Epoch:
         """The finished epoch's line of history."""
         sums = self.flush()
         return Epoch(
@@ -71,4 +75,5 @@ class Meter:
             train_accuracy=sums["correct"] / sums["judged"] if sums["judged"] else None,
             val_accuracy=val_accuracy,
             seconds=sums["seconds"],
+            val_loss=val_loss,
         )

@@ -1,69 +1,24 @@
-"""The training loop: steps, epochs, checkpoints, and the way back to where it was killed."""
+"""One training: its steps, epochs and checkpoints, and the way back to where it was killed."""
 
 import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from oodscope.data.preprocess import Preprocess
-from oodscope.execution.progress import Advance
 from oodscope.training.loop.checkpoint import Checkpoints
-from oodscope.training.loop.fabric import arithmetic, open_fabric, quiet
+from oodscope.training.loop.compiled import Compilation, worth_compiling
+from oodscope.training.loop.fabric import open_fabric, quiet
 from oodscope.training.loop.finished import load_weights
 from oodscope.training.loop.history import Epoch, Meter
 from oodscope.training.loop.logits import logits_of
-from oodscope.training.loop.randomness import restore_rng, rng_state
-from oodscope.training.loop.replay import Replay, rates_on_device
-from oodscope.training.loop.sets import Sets
+from oodscope.training.loop.patience import Patience
+from oodscope.training.loop.randomness import generator, restore_rng, rng_state
+from oodscope.training.loop.replay import rates_on_device
 from oodscope.training.loop.streams import Raw, Stream, Streams
 from oodscope.training.recipe import Batch, Recipe, Step
-
-
-class Patience:
-    """Watches one training. Only the best weights are state of its own; the rest is in the history.
-
-    Parameters
-    ----------
-    epochs : how many without a better accuracy to bear; 0 never stops and keeps the last weights.
-    model : the network that is trained; the best weights are copies, on its device.
-    keep_best : keep the best weights without ever stopping, the latest of equals.
-    """
-
-    def __init__(self, epochs: int, model: nn.Module, keep_best: bool = False) -> None:
-        self.epochs = epochs
-        self.model = model
-        self.keep_best = keep_best
-        self.best: dict[str, Tensor] = {}
-
-    def see(self, history: list[Epoch]) -> None:
-        """After an epoch: keep its weights if they are the best so far. Under patience the first of equals stays."""
-        accuracies = [epoch.val_accuracy or 0.0 for epoch in history]
-        best = _best(history) == len(history) if self.epochs else self.keep_best and accuracies[-1] == max(accuracies)
-        if best:
-            self.best = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
-
-    def ended(self, history: list[Epoch]) -> bool:
-        """Whether it has borne enough."""
-        return 0 < self.epochs <= len(history) - _best(history)
-
-    def restore(self) -> None:
-        """Put the best weights back."""
-        if self.best:
-            self.model.load_state_dict(self.best)
-
-
-def _best(history: list[Epoch]) -> int:
-    """The number of the best epoch, from 1; 0 before the first."""
-    accuracies = [epoch.val_accuracy or 0.0 for epoch in history]
-    return accuracies.index(max(accuracies)) + 1 if accuracies else 0
-
-
-CHECKPOINT_SECONDS = 10.0
-"""The most work that a kill can lose, unless saving is so slow that this would waste time."""
-
-SAVING_SHARE = 0.05
-"""The most time, of all, that goes into checkpoints."""
 
 GPU_BATCH = 1024
 """Validation images that a GPU takes at once."""
@@ -86,19 +41,28 @@ class Objective(nn.Module):
 
 
 class Loop:
-    """One training on one device: its state is exactly what a checkpoint holds."""
+    """One training on one device: its state is exactly what a checkpoint holds. ``Lockstep`` drives it.
+
+    Parameters
+    ----------
+    model : the prepared network.
+    streams : its data, on the device.
+    checkpoints : where its state is kept; ``None`` keeps none.
+    compiled : whether torch fuses the network's kernels; ``None`` decides by device and length.
+    """
 
     def __init__(
         self,
         model: nn.Module,
         recipe: Recipe,
-        sets: Sets,
-        preprocess: Preprocess,
-        checkpoints: Checkpoints | None,
-        device: torch.device,
+        streams: Streams,
+        checkpoints: Checkpoints | None = None,
+        *,
+        compiled: bool | None = None,
     ) -> None:
-        self.model, self.recipe, self.checkpoints, self.device = model, recipe, checkpoints, device
-        self.streams = Streams(recipe, sets, preprocess, device)
+        self.model, self.recipe, self.streams, self.checkpoints = model, recipe, streams, checkpoints
+        self.device = device = streams.train.device
+        self.total = recipe.total_steps(streams.steps)
         self.fabric = open_fabric(device, recipe.precision)
         model.to(memory_format=torch.channels_last)
         self.optimizer = recipe.optimizer(model)
@@ -109,99 +73,151 @@ class Loop:
         # a scaler of 16-bit gradients looks at each step before it is taken
         record = recipe.can_be_recorded() and recipe.precision != "16-mixed"
         self.rates = rates_on_device(self.optimizer, device) if record else None
-        self.replay = Replay(self._learn, device, generators=3, record=self.rates is not None)
-        self.epoch, self.step = 0, 0
+        wanted = self.rates is not None and worth_compiling(device, self.total) if compiled is None else compiled
+        self.compilation = Compilation(model, -(-len(streams.train) // streams.steps), wanted)
+        self.still = [each for each in model.modules() if _is_frozen(each)]
+        self.epoch, self.step, self.share = 0, 0, 1.0
         self.history: list[Epoch] = []
         self.last: dict[str, Tensor] | None = None
         self.meter = Meter(epoch=0)
         self.patience = Patience(recipe.patience, model, recipe.keep == "best")
-        self.next_save = time.perf_counter() + CHECKPOINT_SECONDS
 
-    def run(self, advance: Advance) -> list[Epoch]:
-        """Train from the last checkpoint, or from the start, to the end, which patience may bring early."""
-        if self.checkpoints and (state := self.checkpoints.load()):
-            self._restore(state, self.checkpoints)
-        advance(self.epoch * self.streams.steps + self.step)
-        with arithmetic(self.device, self.recipe.precision):
-            while self.epoch < self.recipe.epochs and not self.patience.ended(self.history):
-                self._run_epoch(advance)
-                if time.perf_counter() >= self.next_save:
-                    self._save()
-        advance((self.recipe.epochs - self.epoch) * self.streams.steps)
-        if self.recipe.keep == "best":
-            self.last = {name: value.detach().cpu().clone() for name, value in self.model.state_dict().items()}
-        self.patience.restore()
-        self.model.to("cpu").to(memory_format=torch.contiguous_format)
-        return self.history
+    @property
+    def position(self) -> int:
+        """Steps taken since the start of the training."""
+        return self.epoch * self.streams.steps + self.step
 
-    def _run_epoch(self, advance: Advance) -> None:
+    @property
+    def ended(self) -> bool:
+        """Whether all steps are done, or patience is at its end."""
+        return self.position >= self.total or self.patience.ended(self.history)
+
+    @property
+    def epoch_is_over(self) -> bool:
+        return self.step == self.streams.steps or self.position == self.total
+
+    def open_epoch(self) -> None:
+        """Before the first step of an epoch, or of what is left of it."""
         self.clock = time.perf_counter()
         if self.step == 0:
             self.objective.eval()
-            self.recipe.start_epoch(self.model, self.epoch, self.streams)
+            with self._eager():
+                self.recipe.start_epoch(self.model, self.epoch, self.streams)
+        self.streams.outlier_rows = self.recipe.outliers(self.model)
         self.objective.train()
-        for raws in self.streams.serve(self.epoch, self.step):
-            self._descend(raws)
-            self.step += 1
-            advance(1)
-            if time.perf_counter() >= self.next_save:
-                self._save()
-        accuracy = self._accuracy(self.streams.val) if self.streams.val else None
-        self._tick()
-        self.history.append(self.meter.close(accuracy))
-        self.patience.see(self.history)
-        self.epoch, self.step = self.epoch + 1, 0
-        self.meter = Meter(self.epoch)
+        for module in self.still:
+            module.eval()
 
-    def _descend(self, raws: list[Raw]) -> None:
-        steps = self.streams.steps
-        factor = self.recipe.schedule(self.epoch * steps + self.step, steps)
+    def begin_step(self) -> tuple[int, ...]:
+        """Set the learning rates of the next step; the seeds of its random numbers."""
+        self.factor = self.recipe.schedule(self.position, self.streams.steps)
         for number, group in enumerate(self.optimizer.param_groups):
             if self.rates is None:
-                group["lr"] = group["initial_lr"] * factor
+                group["lr"] = group["initial_lr"] * self.factor
             else:
-                self.rates[number].fill_(group["initial_lr"] * factor)
-        seeds = self.streams.seeds(self.epoch, self.step)
-        numbers = self.replay(*seeds, inputs=[each for raw in raws for each in raw])
-        rate = self.optimizer.param_groups[0]["initial_lr"] * factor
-        self.meter.add(numbers, len(raws[0].labels), self.step, rate)
+                self.rates[number].fill_(group["initial_lr"] * self.factor)
+        return self.streams.seeds(self.epoch, self.step)
 
-    def _learn(self, view: torch.Generator, ood: torch.Generator, loss: torch.Generator, *raws: Tensor) -> list[Tensor]:
+    def learn(self, view: torch.Generator, ood: torch.Generator, loss: torch.Generator, *raws: Tensor) -> list[Tensor]:
         """One step; nothing in it asks the host, unless the recipe does."""
         width = len(Raw._fields)
         parts = [Raw(*raws[start : start + width]) for start in range(0, len(raws), width)]
         batch = self.streams.batch(parts, [view, ood, loss], self.epoch)
-        self.stepper.zero_grad()
-        result = self.objective(batch)
-        self.fabric.backward(result.loss)
+        result = self._gradients(batch)
+        if self.recipe.clip_norm:
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip_norm)
         self.stepper.step()
         if result.logits is None:
             return [result.loss]
         return [result.loss, (result.logits.detach().argmax(1) == batch.labels).sum()]
 
+    def _gradients(self, batch: Batch) -> Step:
+        self.stepper.zero_grad()
+        try:
+            with self.compilation.used(len(batch.labels)):
+                result: Step = self.objective(batch)
+                self.fabric.backward(result.loss)
+        except torch.OutOfMemoryError:
+            raise
+        except Exception as error:
+            if not self.compilation.given_up(error):
+                raise
+            return self._gradients(batch)
+        return result
+
+    def end_step(self, numbers: Tensor, count: int) -> None:
+        """Count a step that was taken on ``count`` training images."""
+        rate = self.optimizer.param_groups[0]["initial_lr"] * self.factor
+        self.meter.add(numbers, count, self.step, rate)
+        self.step += 1
+
+    def close_epoch(self) -> None:
+        """Validate, and write the epoch's line of history."""
+        accuracy = loss = None
+        if self.streams.val:
+            if self.recipe.labelled:
+                accuracy = self._accuracy(self.streams.val)
+            else:
+                loss = self._loss(self.streams.val)
+        self._tick()
+        self.history.append(self.meter.close(accuracy, loss))
+        self.patience.see(self.history)
+        self.epoch, self.step = self.epoch + 1, 0
+        self.meter = Meter(self.epoch)
+
+    def close(self) -> None:
+        """The last pass of the recipe, then the weights that are kept, on the CPU."""
+        if self.recipe.keep == "best":
+            self.last = {name: value.detach().cpu().clone() for name, value in self.model.state_dict().items()}
+        self.patience.restore()
+        self.compilation.close()
+        self.objective.eval()
+        self.recipe.finish(self.model, self.streams)
+        self.model.to("cpu").to(memory_format=torch.contiguous_format)
+
     @torch.no_grad()
     def _accuracy(self, stream: Stream) -> float:
-        self.objective.eval()
         hits = []
-        for batch in stream.walk(GPU_BATCH if self.device.type == "cuda" else self.recipe.batch_size):
+        for batch in self._judged(stream):
             with self.fabric.autocast():
                 predicted = logits_of(self.model(batch.images)).argmax(1)
             hits.append((predicted == batch.labels).sum())
         return int(torch.stack(hits).sum()) / len(stream)
 
+    @torch.no_grad()
+    def _loss(self, stream: Stream) -> float:
+        """The mean loss of images as they are, under the same random numbers after every epoch."""
+        draws = generator("val", self.recipe.seed)
+        sums = [
+            self.objective(batch._replace(draws=draws)).loss.double() * len(batch.rows)
+            for batch in self._judged(stream)
+        ]
+        return float(torch.stack(sums).sum()) / len(stream)
+
+    def _judged(self, stream: Stream) -> Iterator[Batch]:
+        self.objective.eval()
+        with self._eager():
+            yield from stream.walk(GPU_BATCH if self.device.type == "cuda" else self.recipe.batch_size)
+
+    def _eager(self) -> AbstractContextManager[None]:
+        """Inside, nothing is compiled: what is called with many sizes would be compiled for each."""
+        return self.compilation.used(-1)
+
     def _tick(self) -> None:
         """Add the time since the last tick to the epoch's seconds."""
         now = time.perf_counter()
-        self.meter.sums["seconds"] += now - self.clock
+        self.meter.sums["seconds"] += (now - self.clock) * self.share
         self.clock = now
 
-    def _save(self) -> None:
-        if self.checkpoints is None:
-            return
-        begin = time.perf_counter()
-        self.checkpoints.save(self._state())
-        end = time.perf_counter()
-        self.next_save = end + max(CHECKPOINT_SECONDS, (end - begin) / SAVING_SHARE)
+    def save(self) -> None:
+        """Write a checkpoint, if they are kept."""
+        if self.checkpoints is not None:
+            self.checkpoints.save(self._state())
+
+    def resume(self) -> None:
+        """Go to the last checkpoint, if there is one."""
+        if self.checkpoints and (state := self.checkpoints.load()):
+            self._restore(state, self.checkpoints)
 
     def _state(self) -> dict[str, Any]:
         self._tick()
@@ -231,3 +247,9 @@ class Loop:
         self.meter = Meter(self.epoch, state["meter"])
         self.patience.best = {name: value.to(self.device) for name, value in state.get("best", {}).items()}
         restore_rng(state["rng"], self.device)
+
+
+def _is_frozen(module: nn.Module) -> bool:
+    """Whether all weights of its own are frozen: its running statistics then stay, too."""
+    own = list(module.parameters(recurse=False))
+    return bool(own) and not any(each.requires_grad for each in own)

@@ -13,15 +13,39 @@ from oodscope.training.recipe import Recipe, TrainingFacts
 
 @dataclass(frozen=True)
 class Sets:
-    """Images to learn from, images to judge by, and outliers where the recipe wants them."""
+    """Images to learn from, images to judge by, outliers and further pictures where the recipe wants them."""
 
     train: ImageSet
     val: ImageSet | None
     ood: ImageSet | None
+    pictures: ImageSet | None = None
 
 
-def check_sets(recipe: Recipe, train: ImageSet, val: ImageSet | None, ood_train: ImageSet | None) -> Sets:
+def check_sets(
+    recipe: Recipe,
+    train: ImageSet,
+    val: ImageSet | None,
+    ood_train: ImageSet | None,
+    pictures: ImageSet | None = None,
+) -> Sets:
     """The sets that this recipe will use, or one line that says why it cannot."""
+    if recipe.labelled:
+        _check_labels(train, val)
+    what = "accuracy" if recipe.labelled else "loss"
+    if recipe.patience and val is None:
+        raise DataError(f"patience={recipe.patience} stops by validation {what}: give a val set, or patience=0")
+    if recipe.keep == "best" and val is None:
+        raise DataError(f"keep='best' chooses by validation {what}: give a val set, or keep='last'")
+    wants_pictures = recipe.augment.wants_pictures
+    if wants_pictures and pictures is None:
+        kinds = ", ".join(part.kind for part in recipe.augment.parts() if part.wants_pictures)
+        raise DataError(f"augmentation {kinds} mixes with further pictures, but there is no pictures set")
+    if recipe.ood_batch_size and ood_train is None:
+        raise DataError(f"{type(recipe).__name__} learns from outliers, but there is no ood_train set")
+    return Sets(train, val, ood_train if recipe.ood_batch_size else None, pictures if wants_pictures else None)
+
+
+def _check_labels(train: ImageSet, val: ImageSet | None) -> None:
     for images in (train, val):
         if images is not None and (missing := int((images.labels == UNLABELLED).sum())):
             raise DataError(f"set {images.name!r}: {missing} of {len(images)} images have no label")
@@ -29,15 +53,6 @@ def check_sets(recipe: Recipe, train: ImageSet, val: ImageSet | None, ood_train:
         raise DataError(f"set {train.name!r} shows one class only; a classifier needs at least two")
     if val is not None and val.class_names != train.class_names:
         raise DataError(f"sets {train.name!r} and {val.name!r} have different classes")
-    if recipe.patience and val is None:
-        raise DataError(f"patience={recipe.patience} stops by validation accuracy: give a val set, or patience=0")
-    if recipe.keep == "best" and val is None:
-        raise DataError("keep='best' chooses by validation accuracy: give a val set, or keep='last'")
-    if not recipe.ood_batch_size:
-        return Sets(train, val, None)
-    if ood_train is None:
-        raise DataError(f"{type(recipe).__name__} learns from outliers, but there is no ood_train set")
-    return Sets(train, val, ood_train)
 
 
 def facts_of(sets: Sets, preprocess: Preprocess) -> TrainingFacts:

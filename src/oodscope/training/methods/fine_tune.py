@@ -15,7 +15,7 @@ from oodscope.training.recipe import TrainingFacts
 class FineTune(CrossEntropy):
     """Cross-entropy from pretrained weights, with two fresh layers in the place of the last one.
 
-    The defaults are those of dual cross-validation (arXiv 2509.05778) for ViT-B/16: Adam at a constant 1e-4 without
+    The defaults are those of cross-validation (arXiv 2509.05778) for ViT-B/16: Adam at a constant 1e-4 without
     weight decay, batches of 64, at most 30 epochs, balanced classes, stopped by validation accuracy with patience 3.
     The paper's code looks at validation images every half epoch and counts looks; here, as in the paper's text, epochs
     are counted. No augmentation is named there, so there is none. ``model`` is any network that ends in one linear

@@ -41,7 +41,7 @@ class OutlierExposure(CrossEntropy):
 
     @classmethod
     def after(cls, recipe: Recipe, *, epochs: int = 5, share: float = 0.1, weight: float = 1.0) -> Self:
-        """How dual cross-validation goes on from a network trained by ``recipe``, with all else as it was.
+        """How cross-validation goes on from a network trained by ``recipe``, with all else as it was.
 
         ``share`` of each batch's size is added in outliers, so that an epoch sees as many as that share of the
         training images; no epoch is left out.

@@ -1,4 +1,4 @@
-"""Dual folds: known images split class by class, outliers split by whole classes (Algorithm 1 of DCV-ROOD).
+"""Folds of a cross-validation: ID images split within classes, outliers by whole classes (DCV-ROOD, Algorithm 1).
 
 Urrea-Castaño et al., DCV-ROOD Evaluation Framework: Dual Cross-Validation for Robust Out-of-Distribution Detection,
 arXiv 2509.05778.
@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 
 from oodscope.base.errors import DataError
 from oodscope.data.folds.dealing import Codes, Share, deal, encode, exact_share, hold_out
-from oodscope.data.folds.fold import Draw, DualFold
+from oodscope.data.folds.fold import CrossvalFold, Draw
 
 
-def dual_folds(
+def crossval_folds(
     id_labels: ArrayLike,
     ood_classes: ArrayLike,
     *,
@@ -23,7 +23,7 @@ def dual_folds(
     seed: int = 0,
     val_share: Share = 0.2,
     stratified: bool = True,
-) -> list[DualFold]:
+) -> list[CrossvalFold]:
     """K folds of an ID set and of an OOD set, joined fold by fold.
 
     Fold k tests on the ID images of pile k and on the OOD classes of pile k; it trains on the other piles, with outlier
@@ -44,7 +44,7 @@ def dual_folds(
     return join(known, ood, levels, folds, Draw(seed, repetition), val_share, stratified=stratified)
 
 
-def dual_hold_out(
+def crossval_hold_out(
     id_labels: ArrayLike,
     ood_classes: ArrayLike,
     *,
@@ -53,12 +53,12 @@ def dual_hold_out(
     seed: int = 0,
     val_share: Share = 0.2,
     stratified: bool = True,
-) -> DualFold:
+) -> CrossvalFold:
     """One split that tests a K-th of the ID images, class by class, and a K-th of the OOD classes.
 
     What the benchmark truth repeats a hundred times. It is the first of K folds from a draw of its own, independent of
-    that of ``dual_folds``. Where K does not divide a number, it is rounded up or down at random, so that every image
-    and every class is tested with probability 1/K. Parameters as there.
+    that of ``crossval_folds``. Where K does not divide a number, it is rounded up or down at random, so that every
+    image and every class is tested with probability 1/K. Parameters as there.
     """
     ood, levels = outlier_classes(ood_classes)
     known = [known_classes(id_labels, stratified=stratified)]
@@ -77,7 +77,7 @@ def join(
     *,
     stratified: bool = True,
     numbers: Iterable[int] | None = None,
-) -> list[DualFold]:
+) -> list[CrossvalFold]:
     """Deal ID rows and OOD classes, and join the piles fold by fold.
 
     Parameters
@@ -99,7 +99,7 @@ def join(
         training = np.flatnonzero(id_pile != number)
         held = hold_out([level[training] for level in id_levels], share, draw.stream("val", number))
         joined.append(
-            DualFold(
+            CrossvalFold(
                 draw.repetition,
                 number,
                 id_train=training[~held],

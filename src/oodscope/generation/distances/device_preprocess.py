@@ -1,4 +1,4 @@
-"""Sight: pixels on the device as a classifier's network wants them, with a gradient."""
+"""DevicePreprocess: pixels on the device as a classifier's network wants them, with a gradient."""
 
 import torch
 from torch import Tensor
@@ -13,7 +13,7 @@ _GREY = (0.299, 0.587, 0.114)
 """Weights of red, green and blue in a grey picture, those of Pillow."""
 
 
-class Sight:
+class DevicePreprocess:
     """What a classifier says of float images ``[N, C, H, W]`` in [0, 1], whatever their size and colours.
 
     Images of another side are resized on the device (bilinear, without aliasing), grey ones are shown in three equal

@@ -1,4 +1,4 @@
-"""Found: what a search brought home."""
+"""SearchResult: the lowest-scoring image of every chain of a search."""
 
 import json
 from collections.abc import Iterable
@@ -19,8 +19,8 @@ FORMAT = 1
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """The most in-distribution looking image of each chain; all tensors on the CPU, chains in order.
+class SearchResult:
+    """The most ID-like image of each chain; all tensors on the CPU, chains in order.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Found:
     seconds : that the blocks took.
     blocks : numbers of the blocks of chains that are in here.
     description : all that decides the result: scorer, variation, sampler, energy, budgets, seed, block, images.
-    notes : what was not as asked, for people.
+    notes : what was not as asked.
     """
 
     points: Tensor
@@ -59,7 +59,8 @@ class Found:
 
     def __repr__(self) -> str:
         steps = f"{self.budgets[-1]:,} evaluations of {len(self):,} chains"
-        return f"Found({self.scorer} under {self.variation['name']}, {steps}, minimum {float(self.scores.min()):.4g})"
+        lowest = f"minimum {float(self.scores.min()):.4g}"
+        return f"SearchResult({self.scorer} under {self.variation['name']}, {steps}, {lowest})"
 
     @property
     def budgets(self) -> tuple[int, ...]:
@@ -94,7 +95,7 @@ class Found:
         return self.scores - self.searched
 
     @classmethod
-    def join(cls, parts: Iterable["Found"]) -> "Found":
+    def join(cls, parts: Iterable["SearchResult"]) -> "SearchResult":
         """One result from results of other blocks of the same search, in any order."""
         ordered = sorted(parts, key=lambda part: part.blocks)
         if not ordered:
@@ -126,7 +127,7 @@ class Found:
             save_file(tensors, temporary, metadata={"oodscope": json.dumps(header)})
 
     @classmethod
-    def load(cls, path: Path | str) -> "Found":
+    def load(cls, path: Path | str) -> "SearchResult":
         """Read a file that ``save`` wrote, or a folder that ``search`` filled."""
         path = Path(path)
         if path.is_dir():
@@ -147,20 +148,22 @@ class Found:
         )
 
 
-def images_of(found: Found, variation: Variation, images: Tensor | None = None, *, batch_size: int = 1000) -> Tensor:
+def images_of(
+    result: SearchResult, variation: Variation, images: Tensor | None = None, *, batch_size: int = 1000
+) -> Tensor:
     """The worst images again, ``[N, C, H, W]`` in [0, 1] on the CPU; ``images`` as they were given to ``search``."""
-    if images is not None and len(images) != len(found):
-        raise DataError(f"{len(found)} chains were searched, but there are {len(images)} source images")
+    if images is not None and len(images) != len(result):
+        raise DataError(f"{len(result)} chains were searched, but there are {len(images)} source images")
     parts = []
-    for start in range(0, len(found), batch_size):
+    for start in range(0, len(result), batch_size):
         rows = slice(start, start + batch_size)
         with torch.no_grad():
-            parts.append(variation(found.points[rows], None if images is None else images[rows].cpu()))
+            parts.append(variation(result.points[rows], None if images is None else images[rows].cpu()))
     return torch.cat(parts)
 
 
 _RECORD = ("evaluations", "seconds", "blocks", "description", "notes")
-_ROWS = tuple(field.name for field in fields(Found) if field.name not in (*_RECORD, "clean", "at_budget"))
+_ROWS = tuple(field.name for field in fields(SearchResult) if field.name not in (*_RECORD, "clean", "at_budget"))
 
 
 def _some(values: Tensor | None) -> Tensor:

@@ -1,4 +1,4 @@
-"""Dual folds: what must hold for every set, seed and number of folds, counted one row at a time."""
+"""Folds of a cross-validation: what must hold for every set, seed and number of folds, counted one row at a time."""
 
 import math
 import time
@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oodscope.base.errors import DataError
-from oodscope.data.folds.dual import dual_folds, dual_hold_out
-from oodscope.data.folds.fold import Draw, DualFold
-from tests.data.folds.problems import dual_problems, per_fold, spread
+from oodscope.data.folds.crossval import crossval_folds, crossval_hold_out
+from oodscope.data.folds.fold import CrossvalFold, Draw
+from tests.data.folds.problems import fold_problems, per_fold, spread
 from tests.examples import examples
 
 FIELDS = ("id_train", "id_val", "id_test", "ood_train", "ood_test")
@@ -42,19 +42,19 @@ def check_fold(fold, id_labels, ood_classes):
 
 class TestFolds:
     @few
-    @given(dual_problems(), seeds, st.booleans())
+    @given(fold_problems(), seeds, st.booleans())
     def test_every_fold_is_whole_and_does_not_leak(self, problem, seed, stratified):
         id_labels, ood_classes, count = problem
-        folds = dual_folds(id_labels, ood_classes, folds=count, seed=seed, repetition=3, stratified=stratified)
+        folds = crossval_folds(id_labels, ood_classes, folds=count, seed=seed, repetition=3, stratified=stratified)
         assert [(fold.repetition, fold.number) for fold in folds] == [(3, number) for number in range(count)]
         for fold in folds:
             check_fold(fold, id_labels, ood_classes)
 
     @few
-    @given(dual_problems(), seeds)
+    @given(fold_problems(), seeds)
     def test_tests_are_a_partition_and_even(self, problem, seed):
         id_labels, ood_classes, count = problem
-        folds = dual_folds(id_labels, ood_classes, folds=count, seed=seed)
+        folds = crossval_folds(id_labels, ood_classes, folds=count, seed=seed)
         assert sorted(row for fold in folds for row in fold.id_test) == list(range(len(id_labels)))
         assert sorted(row for fold in folds for row in fold.ood_test) == list(range(len(ood_classes)))
         for label in set(id_labels):
@@ -63,10 +63,10 @@ class TestFolds:
         assert spread([len(held) for held in per_fold(folds, "ood_test", ood_classes)]) <= 1
 
     @few
-    @given(dual_problems(), seeds)
+    @given(fold_problems(), seeds)
     def test_plain_folds_are_even_in_total(self, problem, seed):
         id_labels, ood_classes, count = problem
-        folds = dual_folds(id_labels, ood_classes, folds=count, seed=seed, stratified=False)
+        folds = crossval_folds(id_labels, ood_classes, folds=count, seed=seed, stratified=False)
         assert sorted(row for fold in folds for row in fold.id_test) == list(range(len(id_labels)))
         assert spread([len(fold.id_test) for fold in folds]) <= 1
 
@@ -76,16 +76,16 @@ class TestFolds:
             held[0]
             for repetition in range(10)
             for held in per_fold(
-                dual_folds(labels, np.arange(5), repetition=repetition, stratified=False), "id_test", labels
+                crossval_folds(labels, np.arange(5), repetition=repetition, stratified=False), "id_test", labels
             )
         ]
         assert spread(counts) > 5
 
     @few
-    @given(dual_problems(), seeds, st.fractions(0, Fraction(9, 10), max_denominator=30))
+    @given(fold_problems(), seeds, st.fractions(0, Fraction(9, 10), max_denominator=30))
     def test_validation_takes_its_exact_share_of_every_class(self, problem, seed, share):
         id_labels, ood_classes, count = problem
-        for fold in dual_folds(id_labels, ood_classes, folds=count, seed=seed, val_share=share):
+        for fold in crossval_folds(id_labels, ood_classes, folds=count, seed=seed, val_share=share):
             held = Counter(id_labels[row] for row in fold.id_val)
             left = Counter(id_labels[row] for row in fold.id_train)
             free = True
@@ -103,7 +103,7 @@ class TestFolds:
 
     def test_a_fifth_of_balanced_classes_is_a_fifth(self):
         labels = np.repeat(np.arange(10), 100)
-        for fold in dual_folds(labels, np.arange(10), val_share=0.2):
+        for fold in crossval_folds(labels, np.arange(10), val_share=0.2):
             assert np.bincount(labels[fold.id_test]).tolist() == [20] * 10
             assert np.bincount(labels[fold.id_val]).tolist() == [16] * 10
             assert np.bincount(labels[fold.id_train]).tolist() == [64] * 10
@@ -111,11 +111,11 @@ class TestFolds:
 
 class TestDraws:
     @few
-    @given(dual_problems(), seeds)
+    @given(fold_problems(), seeds)
     def test_a_draw_is_a_function_of_seed_and_repetition(self, problem, seed):
         id_labels, ood_classes, count = problem
         one, two = (
-            [content(fold) for fold in dual_folds(id_labels, ood_classes, folds=count, seed=seed, repetition=2)]
+            [content(fold) for fold in crossval_folds(id_labels, ood_classes, folds=count, seed=seed, repetition=2)]
             for _ in range(2)
         )
         assert one == two
@@ -123,8 +123,8 @@ class TestDraws:
     def test_seeds_repetitions_and_hold_outs_draw_differently(self):
         labels, classes = np.repeat(np.arange(4), 30), np.repeat(np.arange(12), 3)
         draws = [{"seed": seed, "repetition": repetition} for seed in (0, 1, 2) for repetition in (0, 1)]
-        drawn = [dual_folds(labels, classes, **draw)[0] for draw in draws]
-        drawn += [dual_hold_out(labels, classes, **draw) for draw in draws]
+        drawn = [crossval_folds(labels, classes, **draw)[0] for draw in draws]
+        drawn += [crossval_hold_out(labels, classes, **draw) for draw in draws]
         for name in FIELDS:
             assert len({tuple(getattr(fold, name)) for fold in drawn}) == len(drawn)
 
@@ -142,16 +142,16 @@ class TestDraws:
 
     def test_known_folds_do_not_depend_on_the_outliers(self):
         labels = np.repeat(np.arange(4), 11)
-        one, two = dual_folds(labels, np.arange(5)), dual_folds(labels, np.repeat(np.arange(40), 3))
+        one, two = crossval_folds(labels, np.arange(5)), crossval_folds(labels, np.repeat(np.arange(40), 3))
         for first, second in zip(one, two):
             assert content(first)[:3] == content(second)[:3]
-        one, two = dual_hold_out(labels, np.arange(5)), dual_hold_out(labels, np.repeat(np.arange(40), 3))
+        one, two = crossval_hold_out(labels, np.arange(5)), crossval_hold_out(labels, np.repeat(np.arange(40), 3))
         assert content(one)[:3] == content(two)[:3]
 
     def test_rows_of_a_fold_validate_differently(self):
         """Two folds share three fifths of the training rows; their validation must not be one choice repeated."""
         labels = np.repeat(np.arange(2), 500)
-        one, two, *_ = dual_folds(labels, np.arange(5))
+        one, two, *_ = crossval_folds(labels, np.arange(5))
         both = np.intersect1d(np.r_[one.id_train, one.id_val], np.r_[two.id_train, two.id_val])
         again = np.isin(both, one.id_val) & np.isin(both, two.id_val)
         assert 0.01 < again.mean() < 0.08  # a fifth of a fifth
@@ -161,7 +161,7 @@ class TestDraws:
         labels, classes = np.repeat([0, 1, 2, 3], [2, 3, 2, 9]), np.arange(7)
         tested, outliers = np.zeros((16, 3)), np.zeros((7, 3))
         for repetition in range(600):
-            for fold in dual_folds(labels, classes, folds=3, repetition=repetition, val_share=0):
+            for fold in crossval_folds(labels, classes, folds=3, repetition=repetition, val_share=0):
                 tested[fold.id_test, fold.number] += 1
                 outliers[fold.ood_test, fold.number] += 1
         # 600 draws of 1/3: the standard error is 0.019
@@ -171,10 +171,10 @@ class TestDraws:
 
 class TestHoldOut:
     @few
-    @given(dual_problems(), seeds)
+    @given(fold_problems(), seeds)
     def test_tests_a_kth(self, problem, seed):
         id_labels, ood_classes, count = problem
-        fold = dual_hold_out(id_labels, ood_classes, folds=count, seed=seed, repetition=7)
+        fold = crossval_hold_out(id_labels, ood_classes, folds=count, seed=seed, repetition=7)
         check_fold(fold, id_labels, ood_classes)
         assert (fold.repetition, fold.number) == (7, 0)
         assert math.floor(len(id_labels) / count) <= len(fold.id_test) <= math.ceil(len(id_labels) / count)
@@ -186,7 +186,7 @@ class TestHoldOut:
 
     def test_tests_every_image_and_class_alike(self):
         labels, classes = np.repeat([0, 1, 2], [2, 3, 2]), np.arange(4)
-        held = [dual_hold_out(labels, classes, folds=3, repetition=repetition) for repetition in range(900)]
+        held = [crossval_hold_out(labels, classes, folds=3, repetition=repetition) for repetition in range(900)]
         # 900 draws of 1/3: the standard error is 0.016
         for field, rows in (("id_test", 7), ("ood_test", 4)):
             counts = np.bincount(np.concatenate([getattr(fold, field) for fold in held]), minlength=rows)
@@ -195,7 +195,7 @@ class TestHoldOut:
     def test_may_be_plain(self):
         labels = np.repeat([0, 1], 500)
         counts = {
-            int((labels[dual_hold_out(labels, np.arange(5), repetition=r, stratified=False).id_test] == 0).sum())
+            int((labels[crossval_hold_out(labels, np.arange(5), repetition=r, stratified=False).id_test] == 0).sum())
             for r in range(10)
         }
         assert len(counts) > 3
@@ -209,7 +209,7 @@ class TestFoldObject:
 
     def make(self, **changes):
         fields = {name: np.array(rows, dtype=np.int64) for name, rows in {**self.GOOD, **changes}.items()}
-        return DualFold(4, 1, **fields)
+        return CrossvalFold(4, 1, **fields)
 
     def test_knows_its_classes(self):
         fold = self.make()
@@ -225,7 +225,7 @@ class TestFoldObject:
             ({"id_train": [0, 0, 1]}, "ID row 0 is used 2 times"),
             ({"ood_test": [1, 2]}, "OOD row 1 is used 2 times"),
             ({"ood_classes": [5, 0, 0, 2]}, "OOD class 0 is both trained on and tested"),
-            ({"id_train": [-1, 1]}, "ID row -1 is no row"),
+            ({"id_train": [-1, 1]}, "ID row -1 is not a row"),
             ({"id_train": []}, "id_train is empty"),
             ({"id_test": []}, "id_test is empty"),
             ({"ood_test": []}, "ood_test is empty"),
@@ -262,13 +262,13 @@ class TestErrors:
             ({"ood_classes": np.array(["a", 1], object)}, "numbers and text in one column"),
         ],
     )  # fmt: skip
-    @pytest.mark.parametrize("split", [dual_folds, dual_hold_out])
+    @pytest.mark.parametrize("split", [crossval_folds, crossval_hold_out])
     def test_say_what_is_wrong(self, split, changes, message):
         with pytest.raises(DataError, match=message):
             split(**{"id_labels": self.LABELS, "ood_classes": self.CLASSES, **changes})
 
     def test_plain_folds_take_lone_images(self):
-        folds = dual_folds(["cat", "eel", "fox", "fox"], list("abcde"), folds=2, stratified=False)
+        folds = crossval_folds(["cat", "eel", "fox", "fox"], list("abcde"), folds=2, stratified=False)
         assert sum(len(fold.id_test) for fold in folds) == 4
 
 
@@ -277,7 +277,7 @@ def test_a_whole_study_is_folded_in_seconds():
     labels = np.random.default_rng(0).permutation(np.repeat(np.arange(10), 6000))
     classes = np.repeat(np.arange(100), 600)
     start = time.process_time()
-    dual_folds(labels, classes)
+    crossval_folds(labels, classes)
     for repetition in range(3):
-        dual_hold_out(labels, classes, repetition=repetition)
+        crossval_hold_out(labels, classes, repetition=repetition)
     assert time.process_time() - start < 2.0

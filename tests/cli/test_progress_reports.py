@@ -1,4 +1,4 @@
-"""The commands tell the store how far they are, where their runs lie, and take a store by name."""
+"""The commands report to the store how far they are, where their runs lie, and take a store by name."""
 
 from pathlib import Path
 
@@ -11,10 +11,10 @@ from oodscope.jobs import attack as attacking
 from oodscope.jobs import crossval as crossval_job
 from oodscope.jobs import job
 from oodscope.jobs.storing import store_of
-from oodscope.results.store import reporting as telling
+from oodscope.results.store import reporting
 from oodscope.results.store.store import ResultStore
 from tests.results.factory import make_result
-from tests.results.test_telling import until
+from tests.results.test_reporting import until
 
 
 def evaluation(output: Path, kind=job.Job):
@@ -24,11 +24,13 @@ def evaluation(output: Path, kind=job.Job):
 
 @pytest.fixture
 def heard(monkeypatch):
-    """What the store was told while a command ran."""
+    """What was reported to the store while a command ran."""
     lines = []
-    monkeypatch.setattr(telling, "_SECONDS", 0.02)
-    tell = ResultStore.tell
-    monkeypatch.setattr(ResultStore, "tell", lambda store, line: (tell(store, line), lines.append((store.name, line))))
+    monkeypatch.setattr(reporting, "_SECONDS", 0.02)
+    report = ResultStore.report_progress
+    monkeypatch.setattr(
+        ResultStore, "report_progress", lambda store, line: (report(store, line), lines.append((store.name, line)))
+    )
     return lines
 
 

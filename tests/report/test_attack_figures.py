@@ -74,7 +74,7 @@ def pictures(panel):
 
 
 def clean(attack):
-    rows = attack.result.measurements.filter(protocol="adversarial", metric="auroc", group="clean")
+    rows = attack.result.measurements.filter(protocol="attack", metric="auroc", group="clean")
     return [detector for _, detector in sorted((-row.value, row.detector) for row in rows)]
 
 
@@ -123,7 +123,7 @@ def test_transfer(varied, made):
     figure = drawn("evg-5", varied, made[1])
     for attack, title in ((varied, "static, affine"), (varied, "static, color"), (made[1], "rain, gan")):
         outliers, variation = title.split(", ")
-        rows = attack.result.measurements.filter(protocol="adversarial_transfer", group=variation)
+        rows = attack.result.measurements.filter(protocol="attack_transfer", group=variation)
         found = {(row.detector, row.set): row.value for row in rows}
         panel, order = panel_of(figure, title), clean(attack)
         expected = np.array([[found[judge, against] for against in order] for judge in order])

@@ -10,19 +10,19 @@ import pytest
 
 from oodscope.base.errors import StorageError
 from oodscope.execution.progress import SILENT
-from oodscope.results.store import reporting as telling
-from oodscope.results.store.reporting import told
+from oodscope.results.store import reporting
+from oodscope.results.store.reporting import reporting_to
 from oodscope.results.store.store import ResultStore
 
 
-class Heard:
-    """A store that remembers what it was told, or refuses to hear it."""
+class RecordingStore:
+    """A store that remembers what was reported to it, or refuses it."""
 
     def __init__(self, refuse: bool = False) -> None:
         self.refuse = refuse
         self.lines, self.times, self.forgotten = [], [], []
 
-    def tell(self, running) -> None:
+    def report_progress(self, running) -> None:
         self.lines.append(running)
         self.times.append(monotonic())
         if self.refuse:
@@ -34,7 +34,7 @@ class Heard:
 
 @pytest.fixture
 def quick(monkeypatch):
-    monkeypatch.setattr(telling, "_SECONDS", 0.05)
+    monkeypatch.setattr(reporting, "_SECONDS", 0.05)
 
 
 def until(condition, seconds: float = 10.0) -> None:
@@ -45,9 +45,9 @@ def until(condition, seconds: float = 10.0) -> None:
 
 
 def test_the_store_hears_where_the_evaluation_is_and_that_it_has_ended(quick):
-    store = Heard()
+    store = RecordingStore()
     before = time()
-    with told(store, "evaluate r18 on glyphs", SILENT) as progress:
+    with reporting_to(store, "evaluate r18 on glyphs", SILENT) as progress:
         with progress.stage("extract", 10) as advance:
             advance(3)
             advance(4)
@@ -65,10 +65,10 @@ def test_the_store_hears_where_the_evaluation_is_and_that_it_has_ended(quick):
 
 
 @pytest.mark.slow
-def test_it_is_told_at_most_once_per_interval_however_often_it_advances(monkeypatch):
-    monkeypatch.setattr(telling, "_SECONDS", 0.2)
-    store = Heard()
-    with told(store, "x", SILENT) as progress, progress.stage("many", 10**9) as advance:
+def test_it_is_reported_at_most_once_per_interval_however_often_it_advances(monkeypatch):
+    monkeypatch.setattr(reporting, "_SECONDS", 0.2)
+    store = RecordingStore()
+    with reporting_to(store, "x", SILENT) as progress, progress.stage("many", 10**9) as advance:
         end = monotonic() + 1.0
         while monotonic() < end:
             advance(1)
@@ -78,10 +78,10 @@ def test_it_is_told_at_most_once_per_interval_however_often_it_advances(monkeypa
 
 
 def test_nothing_new_is_a_heartbeat_only(monkeypatch):
-    monkeypatch.setattr(telling, "_SECONDS", 0.02)
-    monkeypatch.setattr(telling, "_HEARTBEAT", 0.3)
-    store = Heard()
-    with told(store, "x", SILENT):
+    monkeypatch.setattr(reporting, "_SECONDS", 0.02)
+    monkeypatch.setattr(reporting, "_HEARTBEAT", 0.3)
+    store = RecordingStore()
+    with reporting_to(store, "x", SILENT):
         sleep(0.8)
     assert 2 <= len(store.lines) <= 3
     assert store.lines[-1].updated > store.lines[0].updated
@@ -98,7 +98,7 @@ def test_every_call_reaches_the_other_sink(quick):
             seen.append("end")
 
     calls = []
-    with told(Heard(), "x", Sink()) as progress, progress.stage("score", 3) as advance:
+    with reporting_to(RecordingStore(), "x", Sink()) as progress, progress.stage("score", 3) as advance:
         advance(1)
         advance(2, lambda: calls.append(1) or "loss 3")
     assert seen == [("score", 3), (1, None), (2, "loss 3"), "end"]
@@ -107,7 +107,7 @@ def test_every_call_reaches_the_other_sink(quick):
 
 def test_what_ends_at_once_leaves_no_trace(tmp_path):
     with (
-        told(ResultStore(tmp_path / "runs" / "results.db"), "x", SILENT) as progress,
+        reporting_to(ResultStore(tmp_path / "runs" / "results.db"), "x", SILENT) as progress,
         progress.stage("s", 1) as advance,
     ):
         advance(1)
@@ -115,8 +115,8 @@ def test_what_ends_at_once_leaves_no_trace(tmp_path):
 
 
 def test_a_store_that_refuses_is_no_error_of_the_evaluation(quick):
-    store = Heard(refuse=True)
-    with told(store, "x", SILENT) as progress, progress.stage("s", 2) as advance:
+    store = RecordingStore(refuse=True)
+    with reporting_to(store, "x", SILENT) as progress, progress.stage("s", 2) as advance:
         advance(1)
         until(lambda: len(store.lines) >= 2)
     assert store.forgotten == [], "it was never heard, so there is nothing to forget"
@@ -125,20 +125,20 @@ def test_a_store_that_refuses_is_no_error_of_the_evaluation(quick):
 def test_an_error_of_the_evaluation_passes_and_the_line_goes(quick, tmp_path):
     store = ResultStore(tmp_path / "results.db", wait_seconds=1)
     with pytest.raises(RuntimeError, match="its own"):
-        with told(store, "x", SILENT) as progress, progress.stage("s", 2):
+        with reporting_to(store, "x", SILENT) as progress, progress.stage("s", 2):
             until(lambda: (tmp_path / "results.db").exists() and _running(store))
             raise RuntimeError("its own")
     assert store.running() == []
 
 
 def test_a_locked_store_delays_nothing(quick, monkeypatch, tmp_path):
-    monkeypatch.setattr(telling, "_PATIENCE", 0.3)
+    monkeypatch.setattr(reporting, "_PATIENCE", 0.3)
     store = ResultStore(tmp_path / "results.db", wait_seconds=30)
-    store.tell(telling.Running(id="a", what="", host="", process=1, started=0, updated=time()))
+    store.report_progress(reporting.Running(id="a", what="", host="", process=1, started=0, updated=time()))
     with store._engine.connect() as blocker:
         blocker.exec_driver_sql("BEGIN IMMEDIATE")
         started = monotonic()
-        with told(store, "x", SILENT) as progress, progress.stage("s", 100) as advance:
+        with reporting_to(store, "x", SILENT) as progress, progress.stage("s", 100) as advance:
             for _ in range(100):
                 advance(1)
                 sleep(0.002)
@@ -146,7 +146,7 @@ def test_a_locked_store_delays_nothing(quick, monkeypatch, tmp_path):
 
 
 def tell_for_ever(path: Path) -> None:
-    with told(ResultStore(path), "victim", SILENT) as progress, progress.stage("s", 100) as advance:
+    with reporting_to(ResultStore(path), "victim", SILENT) as progress, progress.stage("s", 100) as advance:
         advance(40)
         sleep(60)
 
@@ -164,7 +164,7 @@ def test_the_line_of_a_killed_process_stays_and_is_stale_in_time(quick, tmp_path
         process.kill()
         process.join(30)
     (line,) = store.running()
-    assert line.stale(time() + telling.STALE_SECONDS + 1)
+    assert line.stale(time() + reporting.STALE_SECONDS + 1)
 
 
 def _running(store: ResultStore) -> list:

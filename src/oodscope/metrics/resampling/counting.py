@@ -1,0 +1,219 @@
+"""The bootstrap on the processor: counts of draws, summed in the order of one sort, for one detector and OOD set.
+
+A replicate is never sorted: how often each image was drawn, summed in the order of the one sort, takes the place of
+the counts of the ranking. One pass down the images of each sample, in pieces that a processor's caches hold and for
+many replicates side by side, serves every reading of the catalogue; any other metric gets the whole walks.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oodscope.metrics.metric import Metric
+from oodscope.metrics.ranking.ranking import Ranking
+from oodscope.metrics.ranking.readings import Reading
+from oodscope.metrics.ranking.walk import Positive, Walk
+from oodscope.metrics.resampling.draws import Counts, Workspace
+from oodscope.metrics.resampling.tallies import Piece, Tally, tally_of
+from oodscope.metrics.scores import FloatArray, IntArray
+
+LANES = 4
+"""Replicates in a 64-bit word; their number is a multiple of it. One addition of words adds the counts of all four,
+and none spills into the next as long as sums stay below 65,536."""
+
+_PIECE = 2**16
+"""Numbers in an array of the inner loop: 512 kB, of which the caches hold several."""
+
+_TABLE = 2**21
+"""Numbers in a table of running sums: 16 MB."""
+
+Steps = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One detector on one OOD set: its images in the order of their scores.
+
+    Parameters
+    ----------
+    ranking : of the ID and the OOD scores.
+    id_order, ood_order : the ID images from the lowest score up, the OOD images from the highest score down.
+    """
+
+    ranking: Ranking
+    id_order: IntArray
+    ood_order: IntArray
+
+    def replicates(
+        self, id_counts: Counts, ood_counts: Counts, metrics: Sequence[Metric], workspace: Workspace
+    ) -> dict[str, FloatArray]:
+        """Every metric of the replicates whose draws are counted."""
+        found = {metric.name: np.empty(id_counts.shape[1]) for metric in metrics}
+        readings = {metric.name: metric for metric in metrics if isinstance(metric.of, Reading)}
+        others = [metric for metric in metrics if metric.name not in readings]
+        if readings:
+            found.update(self._gathered(id_counts, ood_counts, list(readings.values()), workspace))
+        for start in range(0, id_counts.shape[1], LANES) if others else ():
+            block = slice(start, start + LANES)
+            walks = self._walks(np.ascontiguousarray(id_counts[:, block]), np.ascontiguousarray(ood_counts[:, block]))
+            for metric in others:
+                assert metric.of is not None and metric.positive is not None, "metrics of a walk are computed from it"
+                found[metric.name][block] = metric.of(walks[metric.positive])
+        return found
+
+    def _gathered(
+        self, id_counts: Counts, ood_counts: Counts, metrics: Sequence[Metric], workspace: Workspace
+    ) -> dict[str, FloatArray]:
+        replicates = id_counts.shape[1]
+        tallies: dict[Positive, dict[str, Tally]] = {"id": {}, "ood": {}}
+        for metric in metrics:
+            assert isinstance(metric.of, Reading) and metric.positive is not None, "readings are read off a walk"
+            walk = self.ranking.walk(metric.positive)
+            tallies[metric.positive][metric.name] = tally_of(metric.of, walk, replicates)
+        known = workspace.array("known", (self.ranking.walk("id").tp.size + 1, replicates))
+        known[0] = 0.0
+        for start, _, tp in running(id_counts, self.id_order, self.ranking.walk("id").tp, workspace):
+            known[start + 1 : start + 1 + len(tp)] = tp
+        met = _Met(self.ranking, workspace, replicates) if tallies["id"] else None
+        for piece in self._ood_pieces(ood_counts, known, met, workspace):
+            for tally in tallies["ood"].values():
+                tally.add(piece, workspace)
+        if met is not None:
+            for piece in _id_pieces(known, met, workspace):
+                for tally in tallies["id"].values():
+                    tally.add(piece, workspace)
+        return {name: tally.value() for each in tallies.values() for name, tally in each.items()}
+
+    def _ood_pieces(
+        self, counts: Counts, known: FloatArray, met: "_Met | None", workspace: Workspace
+    ) -> Iterator[Piece]:
+        """The walk from the OOD side; ``met`` keeps of it what the walk from the ID side will need."""
+        walk, steps = self.ranking.walk("ood"), self.ranking.walk("id").tp
+        above = np.subtract(walk.n_negative, known, out=workspace.array("above", known.shape))
+        fp_at, before_at = (_steps_up_to(steps, walk.n_negative - each) for each in (walk.fp, walk.fp_before))
+        tied = not np.array_equal(fp_at, before_at)
+        for start, gained, tp in running(counts, self.ood_order, walk.tp, workspace):
+            if met is not None:
+                met.keep(start, tp)
+            stop = start + len(tp)
+            fp = above.take(fp_at[start:stop], axis=0, out=workspace.array("fp", tp.shape), mode="clip")
+            before = fp
+            if tied:
+                out = workspace.array("fp_before", tp.shape)
+                before = above.take(before_at[start:stop], axis=0, out=out, mode="clip")
+            yield Piece(gained, tp, fp, before)
+
+    def _walks(self, id_counts: Counts, ood_counts: Counts) -> dict[Positive, Walk]:
+        """The whole walks of a few replicates, for metrics that are no readings."""
+        known, foreign = (
+            np.vstack([np.zeros(counts.shape[1]), np.cumsum(counts[order], axis=0, dtype=np.float64)])
+            for counts, order in ((id_counts, self.id_order), (ood_counts, self.ood_order))
+        )
+        return {
+            "id": _whole(self.ranking.walk("id"), known, foreign),
+            "ood": _whole(self.ranking.walk("ood"), foreign, known),
+        }
+
+
+def _whole(walk: Walk, own: FloatArray, other: FloatArray) -> Walk:
+    """The replicates of a walk, given the running sums of the positives along it and of the negatives against it."""
+
+    def left(met: FloatArray) -> FloatArray:
+        return np.ascontiguousarray((walk.n_negative - other[(walk.n_negative - met).astype(np.intp)]).T)
+
+    tp = np.ascontiguousarray(own[walk.tp.astype(np.intp)].T)
+    return Walk(tp, left(walk.fp), left(walk.fp_before), walk.n_positive, walk.n_negative)
+
+
+class _Met:
+    """What the walk from the ID side meets of the OOD images, kept while these pass from the highest score down.
+
+    At the k-th ID score from below, the draws at or below it are all less those above it. As the ID score falls, the
+    latter grow, so each piece of the OOD images fills a stretch of the ID steps, the last ones first.
+    """
+
+    def __init__(self, ranking: Ranking, workspace: Workspace, replicates: int) -> None:
+        own, other = ranking.walk("id"), ranking.walk("ood").tp
+        self._n = float(ranking.n_ood)
+        self._places = [_steps_up_to(other, self._n - each) for each in (own.fp, own.fp_before)]
+        if np.array_equal(self._places[0], self._places[1]):
+            self._places.pop()
+        shape = (own.tp.size, replicates)
+        self._tables = [workspace.array(f"met {k}", shape) for k in range(len(self._places))]
+        for table, places in zip(self._tables, self._places):
+            table[places == 0] = self._n
+        self.fp, self.fp_before = self._tables[0], self._tables[-1]
+
+    def keep(self, start: int, tp: FloatArray) -> None:
+        """The draws of the OOD images up to each of the steps from ``start`` on."""
+        for table, places in zip(self._tables, self._places):
+            # places fall along the ID steps; turned round they rise
+            last, first = places.size - np.searchsorted(places[::-1], [start, start + len(tp)], side="right")
+            np.subtract(self._n, tp[places[first:last] - start - 1], out=table[first:last])
+
+
+def _id_pieces(known: FloatArray, met: _Met, workspace: Workspace) -> Iterator[Piece]:
+    """The walk from the ID side, from tables of running sums."""
+    size = max(1, _PIECE // known.shape[1])
+    for start in range(0, len(known) - 1, size):
+        stop = min(start + size, len(known) - 1)
+        tp = known[start + 1 : stop + 1]
+        gained = np.subtract(tp, known[start:stop], out=workspace.array("gained", tp.shape))
+        yield Piece(gained, tp, met.fp[start:stop], met.fp_before[start:stop])
+
+
+def replicates_together(n_id: int) -> int:
+    """How many replicates one pass takes: as many as leave the tables of running sums small."""
+    return int(np.clip(_TABLE // (n_id + 1) // LANES * LANES, 4 * LANES, 32 * LANES))
+
+
+def pairs_of(id_scores: FloatArray, ood_sets: Mapping[str, FloatArray]) -> dict[str, Pair]:
+    """One detector on each of its OOD sets."""
+    id_order = np.argsort(id_scores)
+    return {
+        name: Pair(Ranking(id_scores, scores), id_order, np.argsort(scores)[::-1].copy())
+        for name, scores in ood_sets.items()
+    }
+
+
+def running(
+    counts: Counts, order: IntArray, ends: FloatArray, workspace: Workspace
+) -> Iterator[tuple[int, FloatArray, FloatArray]]:
+    """From step to step, how many draws a sample gains and how many there are so far: ``(first step, gained, sum)``.
+
+    Parameters
+    ----------
+    order : the images in the order of the steps.
+    ends : how many images there are up to each step; equal scores make one step.
+    """
+    replicates = counts.shape[1]
+    size = min(max(1, _PIECE // replicates), 65_535 // max(1, int(counts.max())))
+    so_far = np.zeros(replicates)
+    start = first = 0
+    while start < ends.size:
+        # whole steps, at least one, of about ``size`` images
+        stop = max(start + 1, int(np.searchsorted(ends, first + size, side="right")))
+        last = int(ends[stop - 1])
+        out = workspace.array("drawn", (last - first, replicates), np.uint16)
+        drawn = counts.take(order[first:last], axis=0, out=out, mode="clip")
+        gained = workspace.array("gained", (stop - start, replicates))
+        tp = workspace.array("tp", gained.shape)
+        if last - first == stop - start:
+            np.copyto(gained, drawn)
+            words = drawn.view(np.uint64)
+            np.copyto(tp, np.cumsum(words, axis=0, out=words).view(np.uint16))
+        else:
+            groups = np.append(first, ends[start : stop - 1]).astype(np.intp) - first
+            np.add.reduceat(drawn, groups, axis=0, dtype=np.float64, out=gained)
+            np.cumsum(gained, axis=0, out=tp)
+        tp += so_far
+        yield start, gained, tp
+        so_far = tp[-1].copy()
+        start, first = stop, last
+
+
+def _steps_up_to(ends: FloatArray, images: FloatArray) -> Steps:
+    """How many steps so many images make."""
+    return np.searchsorted(ends, images, side="right")

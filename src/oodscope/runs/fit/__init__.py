@@ -1,0 +1,1 @@
+"""Detectors fitted for deployment as runs: parameters, threshold, and the scores it was calibrated on."""
