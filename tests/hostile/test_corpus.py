@@ -77,5 +77,5 @@ def test_the_same_as_a_process(case, place):
     lay_out(case, place, good())
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(good()), *filter(None, sys.path)])}
     command = [sys.executable, "-m", "oodscope", *arguments(case, good())]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     check(case, Outcome(done.returncode, done.stdout, done.stderr))

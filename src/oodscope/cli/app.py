@@ -6,7 +6,7 @@ import typer
 
 from oodscope import __version__
 from oodscope.cli.attack import attack
-from oodscope.cli.command import add
+from oodscope.cli.command import add, epilog
 from oodscope.cli.compare import compare
 from oodscope.cli.crossval import crossval
 from oodscope.cli.data import data
@@ -24,6 +24,7 @@ from oodscope.cli.report import report
 from oodscope.cli.run import run
 from oodscope.cli.serve import serve
 from oodscope.cli.table import table
+from oodscope.cli.token import token
 from oodscope.cli.train import train
 
 REFUSED: type[Any] = typer.BadParameter.__mro__[2]
@@ -44,13 +45,16 @@ for panel, commands in {
     READ: (table, compare, report, figure),
     MAKE: (train,),
     DEPLOY: (fit, predict, export),
-    SHARE: (serve,),
 }.items():
     for command in commands:
         name = "list" if command is listing else command.__name__
         add(app, command, panel, name=name, examples=EXAMPLES[name])
+serving = typer.Typer(name="serve", invoke_without_command=True, rich_markup_mode="rich")
+serving.callback(epilog=epilog(EXAMPLES["serve"]))(serve)
+serving.add_typer(token)
 app.add_typer(data, rich_help_panel=START)
 app.add_typer(generate, rich_help_panel=MAKE)
+app.add_typer(serving, rich_help_panel=SHARE)
 app.add_typer(leaderboard, rich_help_panel=SHARE)
 
 

@@ -42,7 +42,7 @@ def add(app: typer.Typer, function: Callable[..., Any], panel: str = "", *, name
     panel : the group of commands that it is listed in.
     examples : commands, one per line, shown below its options.
     """
-    app.command(name or None, cls=Command, rich_help_panel=panel or None, epilog=_epilog(examples))(function)
+    app.command(name or None, cls=Command, rich_help_panel=panel or None, epilog=epilog(examples))(function)
 
 
 def group(name: str, summary: str) -> typer.Typer:
@@ -126,7 +126,7 @@ def _common_options() -> list[Any]:
     return list(made)
 
 
-def _epilog(examples: str) -> str | None:
+def epilog(examples: str) -> str | None:
     # a blank line between two lines keeps them apart in the help; "\[" is a bracket that is no markup
     lines = [line.strip().replace("[", "\\[") for line in examples.strip().splitlines()]
     return "\n\n".join(["Examples:", *(f"  {line}" for line in lines)]) if lines else None

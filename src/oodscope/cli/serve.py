@@ -11,6 +11,7 @@ SERVER = "Server"
 
 
 def serve(
+    context: typer.Context = None,  # type: ignore[assignment]  # typer gives it
     store: options.Store = "runs/results.sqlite",
     board: Annotated[Path, typer.Option(rich_help_panel=options.DATA, help="Folder of entries.")] = Path("leaderboard"),
     host: Annotated[
@@ -38,8 +39,11 @@ def serve(
     """
     from oodscope.base.errors import OodscopeError, UsageError
 
+    if context is not None and context.invoked_subcommand is not None:
+        return
     try:
         from oodscope.serve.server import Settings, serve
+        from oodscope.serve.submitters import Submitters
         from oodscope.serve.token import read_token
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in ("starlette", "uvicorn", "python_multipart"):
@@ -49,7 +53,9 @@ def serve(
         ) from error
     if token_file is not None and not submissions:
         raise UsageError("--token-file is for --submissions; add that option, or leave the file out")
-    token = read_token(token_file) if submissions else None
-    words = "submissions with the token" if token else "read-only"
-    settings = Settings(store=store, entries=board, host=host, port=port, token=token)
+    submitters = Submitters(board, read_token(token_file)) if submissions else None
+    if submitters is not None:
+        submitters.check()
+    words = "submissions with a token" if submitters else "read-only"
+    settings = Settings(store=store, entries=board, host=host, port=port, submitters=submitters)
     serve(settings, lambda address: typer.echo(f"{address}  ({words})", err=True))
