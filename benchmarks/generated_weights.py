@@ -53,7 +53,7 @@ def main() -> None:
     base = study.base()
     for number, made in enumerate([base, *study.fine()]):
         pool = draw_near(base, [made], makers, DRAWN, study.options.seed + number)
-        right = (judges.told_of(pool.pixels)[1] == pool.labels).numpy()
+        right = (judges.information_and_class(pool.pixels)[1] == pool.labels).numpy()
         information = makers.of_pixels(pool.pixels)
         quartiles = ", ".join(f"{each:.3f}" for each in np.quantile(information, (0.25, 0.5, 0.75)))
         weight = "plain" if made.lambda_semantic is None else f"{made.lambda_semantic:g}"

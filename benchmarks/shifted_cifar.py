@@ -1,4 +1,4 @@
-"""CIFAR under both kinds of shift: other labels (four foreign sets) and other inputs (corrupted test images)."""
+"""CIFAR under both kinds of shift: other labels (four OOD sets) and other inputs (corrupted test images)."""
 
 from pathlib import Path
 

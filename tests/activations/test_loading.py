@@ -167,7 +167,7 @@ def test_the_second_run_forwards_nothing_and_decodes_what_it_shows(tmp_path, mon
         return decode(content, where)
 
     monkeypatch.setattr(encoded, "decode", counted)
-    monkeypatch.setattr("hashlib.file_digest", None)
+    monkeypatch.setattr("oodscope.data.images.filedigests.hash_file", None)
     second = run()
     assert second.record.forward_images == 0
     assert sorted(Path(where).name for where in decoded) == sorted(Path(name).name for _, name in second.gallery.keys)

@@ -65,7 +65,7 @@ def test_a_leak_is_refused_or_printed_on_the_page(oodscope, places):
     assert allowed.status == 0, allowed
     assert "note: LEAK: small_cnn was trained on known" in allowed.out
     page = (places / "out" / "crossval.html").read_text()
-    assert "<strong>Leak.</strong> small_cnn was trained on known: these numbers are no evidence." in page
+    assert "<strong>Leak.</strong> small_cnn was trained on known: these numbers are not evidence." in page
 
 
 def test_glyphs_with_a_network_per_fold(oodscope, tmp_path):

@@ -66,7 +66,7 @@ def test_every_model_once(oodscope, study, tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("distilled_from: one", "distilled_from: none", "two: distilled_from 'none' is no model of the study"),
+        ("distilled_from: one", "distilled_from: none", "two: distilled_from 'none' is not one of the study's models"),
         ("name: two", "name: one", "two models of the study are called 'one'"),
         ("family: CNN, d", "familly: CNN, d", "unknown key 'model.familly'"),
         (

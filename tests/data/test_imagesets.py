@@ -1,11 +1,16 @@
 """ImageSets from arrays, folders, lists, npz files and datasets."""
 
+import hashlib
+from pathlib import Path
+
 import numpy as np
 import pytest
 from PIL import Image
 
 from oodscope.base.errors import DataError, StorageError
+from oodscope.data.images import filedigests
 from oodscope.data.images.filehashes import FileHashes
+from oodscope.data.images.files import FileSource
 from oodscope.data.images.folders import open_folder, open_list, open_npz
 from oodscope.data.images.readability import readable
 from oodscope.data.imageset import ImageSet
@@ -276,24 +281,60 @@ class TestDatasets:
             made.images([0])
 
 
-class TestFileHashes:
-    def test_remembered_until_the_file_changes(self, tmp_path):
-        file = tmp_path / "x"
-        file.write_bytes(b"one")
-        with FileHashes() as hashes:
-            first = hashes.digest(file)
-        file.write_bytes(b"two!")
-        with FileHashes() as hashes:
-            assert hashes.digest(file) != first
+class TestFileDigests:
+    @pytest.fixture
+    def hashed(self, monkeypatch):
+        """The files whose bytes are read."""
+        read, plain = [], filedigests.hash_file
+        monkeypatch.setattr(filedigests, "hash_file", lambda path: read.append(Path(path).name) or plain(path))
+        return read
 
-    def test_an_unchanged_file_is_not_read_again(self, tmp_path, monkeypatch):
-        file = tmp_path / "x"
-        file.write_bytes(b"one")
-        with FileHashes() as hashes:
-            first = hashes.digest(file)
-        monkeypatch.setattr("hashlib.file_digest", None)
-        with FileHashes() as hashes:
-            assert hashes.digest(file) == first
+    def digests(self, folder, names):
+        return FileSource(folder, names).digests
+
+    def test_of_the_bytes(self, tmp_path):
+        (tmp_path / "x").write_bytes(b"one")
+        assert self.digests(tmp_path, ["x"]) == [hashlib.blake2b(b"one", digest_size=16).digest()]
+
+    def test_remembered_until_a_file_changes(self, tmp_path, hashed):
+        for name in "abc":
+            (tmp_path / name).write_bytes(name.encode())
+        first = self.digests(tmp_path, list("abc"))
+        assert hashed == list("abc")
+        assert self.digests(tmp_path, list("abc")) == first
+        assert hashed == list("abc")
+        (tmp_path / "b").write_bytes(b"two!")
+        changed = self.digests(tmp_path, list("abc"))
+        assert [one == two for one, two in zip(first, changed)] == [True, False, True]
+        assert hashed == [*"abc", "b"]
+
+    def test_a_part_of_a_known_set_is_known(self, tmp_path, hashed):
+        for name in ("u/a", "u/b", "v/a"):
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_bytes(name.encode())
+        whole = self.digests(tmp_path, ["u/a", "u/b", "v/a"])
+        assert self.digests(tmp_path, ["v/a", "u/b"]) == [whole[2], whole[1]]
+        assert self.digests(tmp_path / "v", ["a"]) == [whole[2]]
+        assert len(hashed) == 3
+
+    def test_a_damaged_manifest_costs_nothing_but_time(self, tmp_path, hashed, monkeypatch):
+        monkeypatch.setenv("OODSCOPE_CACHE", str(tmp_path / "cache"))
+        (tmp_path / "a").write_bytes(b"a")
+        first = self.digests(tmp_path, ["a"])
+        (kept,) = (tmp_path / "cache" / "manifests").iterdir()
+        whole = kept.read_bytes()
+        for content in (b"", whole[:40], b"x" * len(whole), whole[:-9]):
+            kept.write_bytes(content)
+            assert self.digests(tmp_path, ["a"]) == first
+        assert hashed == ["a"]
+
+    def test_known_files_need_no_cache_to_write_to(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("OODSCOPE_CACHE", str(tmp_path / "cache"))
+        (tmp_path / "a").write_bytes(b"a")
+        first = self.digests(tmp_path, ["a"])
+        monkeypatch.setattr("oodscope.data.images.filedigests.FileHashes", None)
+        monkeypatch.setattr("oodscope.data.images.filedigests.atomic_path", None)
+        assert self.digests(tmp_path, ["a"]) == first
 
     def test_a_broken_cache_says_what_to_do(self, tmp_path):
         (tmp_path / "hashes").write_text("no database, but long enough to be taken for one" * 30)

@@ -103,7 +103,7 @@ def test_comparisons_show_sentences_and_numbers():
     assert all(sentence.split("(")[0] in html for sentence in found.sentences())
     assert "<b>AUROC ↑</b>" in html
     bold = [cell.text for cell in read(html).all("td") if any(c.tag == "b" for c in cell.every())]
-    assert len(bold) == sum(row.told_apart for row in found)
+    assert len(bold) == sum(row.distinguishable for row in found)
 
 
 def test_in_a_notebook_that_runs():

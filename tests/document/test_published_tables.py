@@ -156,7 +156,7 @@ def test_ranks_stand_beside_the_names_in_every_format():
     assert '<th scope="col">rank</th>' in html and '<td class="rank" data-value="1">1–2</td>' in html
     assert '<td class="rank">–</td>' in html
     assert '<td class="best" title="for other classes: 82.0–94.0" data-value="0.9">' in html
-    assert any("Holm" in note and "near mean" in note for note in table.notes)
+    assert any("max-T" in note and "near mean" in note for note in table.notes)
     assert any("3.0 times as wide" in note for note in table.notes)
     widths = {len(re.findall(r"(?<!\\\\)&", line)) for line in latex.splitlines() if line.endswith(r"\\")}
     assert widths == {2, 3}

@@ -32,7 +32,7 @@ class Brightness:
     def of_pixels(self, pixels):
         return pixels[:, 0, 0, 0].double().numpy() / 100
 
-    def told_of(self, pixels):
+    def information_and_class(self, pixels):
         return self.of_pixels(pixels), pixels[:, 1, 0, 0].long()
 
 
@@ -224,7 +224,7 @@ def test_a_generator_without_classes_keeps_those_of_the_plain_images(tmp_path, w
     result = made(plan(method="gan", near=near, lambdas=(0.5,), pool=12), tmp_path / "near", work)
     ((tuned, plain),) = drawn.values()
     assert not torch.equal(tuned, plain)
-    seen = EnsembleInformation(result.ensemble).told_of(Pool.of(plain, torch.zeros(12)).pixels)[1]
+    seen = EnsembleInformation(result.ensemble).information_and_class(Pool.of(plain, torch.zeros(12)).pixels)[1]
     assert open_generated(tmp_path / "near").labels.tolist() == seen.tolist()
 
 

@@ -37,7 +37,7 @@ def test_is_differentiable_and_leaves_weights_alone(distance):
     first.requires_grad_(True)
     distance(first, second).sum().backward()
     assert first.grad.isfinite().all() and first.grad.abs().sum() > 0
-    assert all(parameter.grad is None for parameter in distance.sight.classifier.model.parameters())
+    assert all(parameter.grad is None for parameter in distance.preprocess.classifier.model.parameters())
 
 
 def test_pairs_do_not_touch_each_other(distance):

@@ -21,9 +21,9 @@ from oodscope.models.zoo.zero_shot import (
     PROMPTS,
     TextHead,
     embed_labels,
-    foreign,
     mine_negatives,
     read_words,
+    unrelated_words,
     zero_shot,
 )
 from tests.examples import examples
@@ -125,7 +125,7 @@ def test_words_of_a_file_and_of_wordnet(tmp_path, monkeypatch):
 
 
 def test_a_class_is_no_negative_label_however_it_is_written():
-    assert foreign(["Dog", "sea lion", "salt", "dogs"], ["dog", "Sea_Lion"]) == ["salt", "dogs"]
+    assert unrelated_words(["Dog", "sea lion", "salt", "dogs"], ["dog", "Sea_Lion"]) == ["salt", "dogs"]
 
 
 def test_templates_have_one_place_for_a_name():

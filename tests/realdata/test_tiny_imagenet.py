@@ -8,7 +8,7 @@ import pytest
 from oodscope.data.public.cards import load_card
 from oodscope.data.public.check import check_split
 from oodscope.data.public.datasetspec import DatasetSpec
-from oodscope.data.public.root import Shelf
+from oodscope.data.public.root import DatasetRoot
 from oodscope.data.public.state import State, state_of
 
 pytestmark = [pytest.mark.realdata, pytest.mark.slow]
@@ -36,11 +36,11 @@ def test_ready_after_a_check_and_cut_as_published(laid_out, real_data):
     assert (report.ok, report.found, report.expected) == (True, 10_000, 10_000)
     assert state_of(card, "val", laid_out) is State.READY
     splits = np.load(real_data / "openood_v15_splits.npz")
-    shelf = Shelf(laid_out)
+    datasets = DatasetRoot(laid_out)
     for part, count in (("val", 1_000), ("test", 7_793)):
         spec = DatasetSpec(
             source="dataset", dataset="tiny_imagenet", split="val", rows=f"cifar10_tin_{part}", count=count
         )
-        cut = spec.open_from(shelf, "tin")
+        cut = spec.open_from(datasets, "tin")
         assert cut.sample_ids() == [f"val_{number}.JPEG" for number in splits[f"cifar10_{part}_tin"]]
         assert len(np.unique(cut.labels)) == (20 if part == "val" else 160)

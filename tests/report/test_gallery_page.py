@@ -56,7 +56,7 @@ def test_walls_show_the_worst_first_with_their_numbers(result):
     assert [wall.all("summary")[0].text.split()[0] for wall in walls] == ["held_out", "id_test"]
     frame = result.scores.frame
     for wall, (role, name) in zip(walls, (("near", "held_out"), ("id_test", "id_test"))):
-        rows = [each for each in wall.all("div") if each.attributes.get("class") == "sights"]
+        rows = [each for each in wall.all("div") if each.attributes.get("class") == "thumbnails"]
         assert [row.all("b")[0].text for row in rows] == result.scores.detectors
         for row, detector in zip(rows, result.scores.detectors):
             expected = hardest(result.scores, detector, role, name)
@@ -68,15 +68,15 @@ def test_walls_show_the_worst_first_with_their_numbers(result):
 
 def test_what_is_said_of_an_image(result):
     (wall, _) = hardest_walls(result, ["vim", "mds"])
-    (_, (sight, *_)) = wall.rows[0]
+    (_, (thumbnail, *_)) = wall.rows[0]
     scores = result.scores
     row = int(hardest(scores, "vim", "near", "held_out")[0])
     known = scores.scores("vim", role="id_test")
-    assert sight.share == sum(value > sight.score for value in known) / len(known)
-    assert sight.own == f"own {scores.frame['own_class'][row]}"
-    assert sight.taken_for == result.gallery.class_names[scores.frame["prediction"][row]]
+    assert thumbnail.share == sum(value > thumbnail.score for value in known) / len(known)
+    assert thumbnail.own == f"own {scores.frame['own_class'][row]}"
+    assert thumbnail.taken_for == result.gallery.class_names[scores.frame["prediction"][row]]
     also = row in hardest(scores, "mds", "near", "held_out")
-    assert sight.fooled == 1 + also
+    assert thumbnail.fooled == 1 + also
     strangest = hardest_walls(result)[1].rows[0][1][0]
     known = scores.scores("msp", role="id_test")
     assert strangest.share == sum(value < strangest.score for value in known) / len(known)

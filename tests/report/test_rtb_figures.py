@@ -60,7 +60,7 @@ def test_frechet_distances(done):
     found, sets = panels(drawn("rtb-5", done)), done.sanity.sets
     check_bars(found["covariate shift"], {each.name: each.frechet for each in sets if each.role == "csid"}, [SHIFTED])
     foreign = {each.name: each.frechet for each in sets if each.role in ("near", "far")}
-    check_bars(found["foreign images"], foreign, [NEAR])
+    check_bars(found["OOD images"], foreign, [NEAR])
     assert len(foreign) == 3
 
 
@@ -175,7 +175,7 @@ class TestRefused:
         assert "2 studies of generated sets given, one needed" in self.refused("rtb-5", done, done)
 
     def test_what_is_one_sided_shows_one_side(self, done):
-        assert list(panels(drawn("rtb-5", changed(done, generated=(NEAR,))))) == ["foreign images"]
+        assert list(panels(drawn("rtb-5", changed(done, generated=(NEAR,))))) == ["OOD images"]
         assert list(panels(drawn("rtb-4", changed(done, generated=(NEAR,))))) == ["id_test", NEAR]
 
 

@@ -45,27 +45,27 @@ def said(*rows):
 
 def test_a_clear_lead_is_called_clear():
     assert said(near("a", 0.9, 0.88, 0.92), near("b", 0.8, 0.78, 0.82)) == [
-        "a: 10.00 points ahead of b; the other one is not within noise of it."
+        "a: 10.00 points ahead of b; statistically distinguishable from the other one."
     ]
     (text,) = said(near("a", 0.9, 0.88, 0.92), near("b", 0.8, 0.78, 0.82), near("c", 0.7, 0.6, 0.8))
-    assert text.endswith("none of the 2 others is within noise of it.")
+    assert text.endswith("statistically distinguishable from all 2 others.")
 
 
 def test_a_lead_within_noise_is_called_so():
     (text,) = said(near("a", 0.9, 0.85, 0.92), near("b", 0.89, 0.84, 0.91))
-    assert text == "a: 1.00 points ahead of b; 1 of 1 others is within noise of it: b."
+    assert text == "a: 1.00 points ahead of b; statistically indistinguishable from 1 of 1 others: b."
     (text,) = said(*(near(name, 0.9 - i / 1000, 0.8, 0.95) for i, name in enumerate("abcdef")))
-    assert text == "a: 0.10 points ahead of b; 5 of 5 others are within noise of it: b, c, d and 2 more."
+    assert text == "a: 0.10 points ahead of b; statistically indistinguishable from 5 of 5 others: b, c, d and 2 more."
     # the second lies clear, a third with a wide interval does not
     (text,) = said(near("a", 0.9, 0.88, 0.92), near("b", 0.87, 0.865, 0.875), near("c", 0.86, 0.8, 0.89))
-    assert text == "a: 3.00 points ahead of b; 1 of 2 others is within noise of it: c."
+    assert text == "a: 3.00 points ahead of b; statistically indistinguishable from 1 of 2 others: c."
 
 
 def test_paired_tests_go_before_intervals():
     rows = [near("a", 0.9, 0.8, 0.95, rank=(1, 1)), near("b", 0.89, 0.8, 0.95, rank=(2, 2))]
     (verdict,) = told(*rows)
     assert verdict.trial.ranked_by == PAIRED and verdict.leader.rank == "1"
-    assert verdict.sureness.endswith("the other one is not within noise of it.")
+    assert verdict.sureness.endswith("statistically distinguishable from the other one.")
 
 
 def test_what_is_not_known_is_not_claimed():

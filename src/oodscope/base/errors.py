@@ -1,5 +1,6 @@
-"""Errors for people: what is wrong, where, and what to do, on one line."""
+"""Errors for users: what is wrong, where, and what to do, on one line."""
 
+import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -15,6 +16,10 @@ class OodscopeError(Exception):
     ...     print(error)
     unknown detector 'knnn'. Did you mean 'knn'?  See: oodscope list detectors
     """
+
+    def __str__(self) -> str:
+        # a message may quote a file of others: what it says must not move the cursor or span lines
+        return printable(super().__str__())
 
 
 class UnknownNameError(OodscopeError):
@@ -50,3 +55,16 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     lower = {each.lower(): each for each in known}
     near = get_close_matches(name.lower(), lower, n=2, cutoff=0.5)
     return f" Did you mean {' or '.join(repr(lower[n]) for n in near)}?" if near else ""
+
+
+def printable(text: str) -> str:
+    """The text on one line, without control characters and without those that change the direction of text."""
+    if text.isprintable():
+        return text
+    spaced = text.replace("\r\n", " ").replace("\n", " ").replace("\t", " ")
+    return "".join(char for char in spaced if not _moves(char))
+
+
+def _moves(char: str) -> bool:
+    """Control, surrogate and bidirectional format characters; others that do not print, such as odd spaces, stay."""
+    return unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp")

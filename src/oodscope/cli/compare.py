@@ -11,7 +11,9 @@ def compare(
     other: Annotated[Path | None, typer.Argument(help="Folder of a second run of the same benchmark.")] = None,
     detectors: Annotated[str, typer.Option(help="Names separated by commas; all unless given.")] = "",
     protocol: Annotated[str, typer.Option(help="Which protocol; the run's first unless given.")] = "",
-    metric: Annotated[str, typer.Option(help="Which metric, such as auroc or fpr95_id_positive.")] = "auroc",
+    metric: Annotated[
+        str, typer.Option(help="Which metric, such as auroc or fpr95_id_positive; the protocol's first unless given.")
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
     """Test detectors against each other on the same images: all pairs of one run, or two runs detector by detector."""
@@ -26,7 +28,7 @@ def compare(
         Result.load(other) if other is not None else None,
         detectors=names or None,
         protocol=protocol or None,
-        metric=metric,
+        metric=metric or None,
     )
     if as_json:
         typer.echo(found.to_json())

@@ -51,6 +51,10 @@ def evaluate(
     batch_size: options.BatchSize = 256,
     device: options.Device = "auto",
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap.")] = 0,
+    intervals: Annotated[
+        str,
+        typer.Option(help="'full' (analytic, else 1,000 bootstrap replicates), 'fast' (200 of them) or 'none'."),
+    ] = "full",
     images_per_class: options.ImagesPerClass = None,
     skip_unreadable: options.SkipUnreadable = False,
     as_seeds: Annotated[
@@ -68,6 +72,7 @@ def evaluate(
         "protocols": separated(protocols),
         "tune": tune,
         "seed": seed,
+        "intervals": intervals,
         "output": str(output),
     }
     if activations or scores is not None:
@@ -96,7 +101,7 @@ def evaluate(
     _show(execute_declared(declared, "evaluate", progress=ConsoleProgress()), as_json)
 
 
-_ALWAYS = ("model_name", "detectors", "protocols", "tune", "seed", "output", "as_json")
+_ALWAYS = ("model_name", "detectors", "protocols", "tune", "seed", "intervals", "output", "as_json")
 _FOR_ARRAYS = {"--activations": ("activations", "classes", "device", *_ALWAYS), "--scores": ("scores", *_ALWAYS)}
 """Options that have a meaning where no image is read."""
 

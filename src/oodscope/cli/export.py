@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from oodscope.cli.options import PLACE, separated
+from oodscope.cli.options import PLACE, AllowDownload, separated
 
 
 def export(
@@ -14,6 +14,7 @@ def export(
     images: Annotated[str | None, typer.Option(help=f"Real images to check the graph on: {PLACE}.")] = None,
     model: Annotated[str, typer.Option(help="python:MODULE:FUNCTION, where the network is your own.")] = "",
     weights: Annotated[str, typer.Option(help="The network's weights, where the file does not hold them.")] = "",
+    allow_download: AllowDownload = False,
 ) -> None:
     """Write a graph that takes pixels in [0, 1] and gives logits, score and verdict.
 
@@ -26,7 +27,7 @@ def export(
     from oodscope.jobs.opening import open_one
 
     check_writable(onnx.parent)
-    scorer = load_fitted(detector, model, separated(weights), "cpu")
+    scorer = load_fitted(detector, model, separated(weights), "cpu", allow_download=allow_download)
     checked = export_onnx(scorer, onnx, None if images is None else open_one(images, None, SILENT, name="images"))
     for what, off in checked.items():
         typer.echo(f"differs from torch on {what} by {off:.1e} of the largest score (allowed: {TOLERANCE:g})")

@@ -66,6 +66,9 @@ SkipUnreadable = Annotated[
 ]
 BatchSize = Annotated[int, typer.Option(help="Images per forward pass.", min=1)]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps.")]
+AllowDownload = Annotated[
+    bool, typer.Option("--allow-download", help="Fetch published weights that the file names, if they are not here.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 
 

@@ -14,6 +14,7 @@ def predict(
     images: Annotated[list[Path], typer.Argument(help="Image files, and folders of them.")],
     model: Annotated[str, typer.Option(help="python:MODULE:FUNCTION, where the network is your own.")] = "",
     weights: Annotated[str, typer.Option(help="The network's weights, where the file does not hold them.")] = "",
+    allow_download: options.AllowDownload = False,
     batch_size: options.BatchSize = 64,
     device: options.Device = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line and image.")] = False,
@@ -29,7 +30,7 @@ def predict(
 
     if as_json and as_csv:
         raise OodscopeError("predict: --json or --csv, not both")
-    scorer = load_fitted(detector, model, separated(weights), device)
+    scorer = load_fitted(detector, model, separated(weights), device, allow_download=allow_download)
     rows = judge_files(scorer, images, batch_size)
     failed = as_lines(rows, "json" if as_json else "csv") if as_json or as_csv else as_table(rows, scorer)
     if failed:

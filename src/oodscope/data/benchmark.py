@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from oodscope.base.errors import DataError, did_you_mean
 from oodscope.data.imageset import UNLABELLED, ImageSet
 from oodscope.data.preprocess import Preprocess
+from oodscope.metrics.metric import Population
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -60,8 +61,10 @@ class Benchmark:
     ood_val : outliers that hyper-parameters may be searched on; never a test set.
     ood_train : outliers that training methods may learn from.
     scored_train : training images whose scores set thresholds, where a protocol divides ``id_train``.
-    transform : preprocessing offered to classifiers that bring none.
+    transform : preprocessing for classifiers that bring none.
     notes : what a reader of its results should know, such as a role that was left out.
+    populations : what the classes of each OOD set are, by the name of the set: ``sampled`` from many more,
+        ``exhaustive`` or ``none``; classes of a set that is not named count as sampled.
 
     Examples
     --------
@@ -84,6 +87,7 @@ class Benchmark:
     transform: Preprocess | None = None
     description: str = ""
     notes: tuple[str, ...] = ()
+    populations: Mapping[str, Population] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         names = [images.name for _, images in self.members()]
@@ -157,11 +161,11 @@ class Benchmark:
         missing = int((images.labels == UNLABELLED).sum())
         if missing:
             raise DataError(f"{where} has {missing} images without a label; in-distribution sets need labels")
-        foreign = sorted(set(images.class_names) - set(self.class_names))
-        if foreign:
+        unknown = sorted(set(images.class_names) - set(self.class_names))
+        if unknown:
             raise DataError(
-                f"{where} has the class {foreign[0]!r}, which is not among the in-distribution "
-                f"classes.{did_you_mean(foreign[0], self.class_names)}"
+                f"{where} has the class {unknown[0]!r}, which is not among the in-distribution "
+                f"classes.{did_you_mean(unknown[0], self.class_names)}"
             )
         if len(self.class_names) < 2 or (role != "csid" and len(np.unique(images.labels)) < 2):
             raise DataError(f"{where} holds one class only; a classifier to judge needs at least two")

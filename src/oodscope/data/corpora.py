@@ -1,6 +1,6 @@
 """What networks are pretrained on, and which test sets are known to lie inside it.
 
-A network that has seen a test set's images, or its classes, before it ever met the ID data finds them less strange
+A network that has seen a test set's images, or its classes, before it ever met the ID data finds them less OOD
 ("PT-OOD", arXiv 2310.00847). Only facts with a known answer stand here; a set that is not named has no known answer.
 """
 

@@ -12,8 +12,9 @@ from oodscope.data.imageset import ImageSet
 from oodscope.data.manifest import GlyphsSpec, Manifest, SetSpec, read_manifest
 from oodscope.data.packaged import BENCHMARKS
 from oodscope.data.public.datasetspec import DatasetSpec
-from oodscope.data.public.root import Shelf, data_root
+from oodscope.data.public.root import DatasetRoot, data_root
 from oodscope.execution.progress import SILENT, Progress
+from oodscope.metrics.metric import Population
 
 _GROUPS = ("near", "far", "csid")
 
@@ -47,7 +48,7 @@ def load_benchmark(
     manifest, folder = _find(name)
     scale = None if images_per_class is None else _scale(manifest, images_per_class)
     packaged = manifest.name if folder is None else None
-    shelf = Shelf(data_root(root), lenient=skip_unreadable, benchmark=packaged)
+    datasets = DatasetRoot(data_root(root), lenient=skip_unreadable, benchmark=packaged)
     roles: dict[str, Any] = {}
     notes: list[str] = []
 
@@ -59,14 +60,14 @@ def load_benchmark(
                 raise DataError(f"benchmark {manifest.name!r}: {spec.of} cannot be made by corrupting {spec.of}")
             return spec.derive(label, roles[spec.of])
         if isinstance(spec, DatasetSpec):
-            opened = spec.open_from(shelf, label)
+            opened = spec.open_from(datasets, label)
         else:
             opened = spec.open(label, folder or Path(), progress)
         return usable(opened, skip_unreadable=skip_unreadable)
 
     for role, label, spec in manifest.sets.by_role():
-        if isinstance(spec, DatasetSpec) and spec.optional and spec.absent(shelf):
-            notes.append(f"{role} left out: {spec.dataset} is not under {shelf.root}")
+        if isinstance(spec, DatasetSpec) and spec.optional and spec.absent(datasets):
+            notes.append(f"{role} left out: {spec.dataset} is not under {datasets.root}")
         elif role in _GROUPS:
             roles[role] = (*roles.get(role, ()), open_set(label, spec))
         else:
@@ -77,12 +78,24 @@ def load_benchmark(
         description=manifest.description,
         transform=manifest.transform,
         notes=tuple(notes),
+        populations=_populations(manifest),
         **roles,
     )
     if manifest.classes is None:
         return benchmark
     listed = manifest.classes
     return benchmark.in_classes(read_class_names((folder or Path()) / listed) if isinstance(listed, str) else listed)
+
+
+def _populations(manifest: Manifest) -> dict[str, Population]:
+    """What the classes of each OOD set are, where its declaration or its card says so."""
+    found: dict[str, Population] = {}
+    for role, label, spec in manifest.sets.by_role():
+        if role in ("near", "far") and not isinstance(spec, CorruptedSpec):
+            said = spec.population if isinstance(spec, DatasetSpec) else spec.classes
+            if said is not None:
+                found[label] = said
+    return found
 
 
 def _find(name: str | Path) -> tuple[Manifest, Path | None]:

@@ -47,7 +47,7 @@ def own_benchmark(
     ----------
     id_test, id_train, id_val, near, far, csid, ood_val : see ``Benchmark``; each a path, ``hf:NAME[:SPLIT]``,
         ``torchvision:CLASS[:SPLIT]`` or an ``ImageSet``.
-    transform : preprocessing offered to classifiers that bring none.
+    transform : preprocessing for classifiers that bring none.
     name : of the benchmark.
     skip_unreadable : leave out images that cannot be decoded; without it, the first stops the run.
 

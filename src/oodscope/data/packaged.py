@@ -24,7 +24,7 @@ BENCHMARKS: Collection[Path] = Collection(
     check=lambda each: isinstance(each, Path),
     expected="the pathlib.Path of a YAML file",
 )
-"""The YAML file of every benchmark by name. An installed package offers a ``Path`` through ``oodscope.benchmarks``."""
+"""The YAML file of every benchmark. An installed package provides a ``Path`` through ``oodscope.benchmarks``."""
 
 
 def names_in(kind: str) -> list[str]:

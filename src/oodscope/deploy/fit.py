@@ -106,8 +106,8 @@ def _relabelled(images: ImageSet, class_names: tuple[str, ...]) -> ImageSet:
     if images.class_names == class_names or bool((images.labels == UNLABELLED).all()):
         return images
     position = {name: number for number, name in enumerate(class_names)}
-    if foreign := sorted(set(images.class_names) - set(position)):
-        raise DataError(f"set {images.name!r} has the class {foreign[0]!r}, which the training images do not have")
+    if unknown := sorted(set(images.class_names) - set(position)):
+        raise DataError(f"set {images.name!r} has the class {unknown[0]!r}, which the training images do not have")
     labels = np.array([position[name] for name in images.class_names])[images.labels]
     return ImageSet(images.name, images.source, labels, class_names, rows=images.rows)
 

@@ -35,7 +35,7 @@ class Prediction(NamedTuple):
     ----------
     class_name, class_index : of the largest logit.
     score : larger = more OOD.
-    p_value : share of images, among the calibration images and this one, that look at least as foreign.
+    p_value : share of images, among the calibration images and this one, that look at least as OOD.
     accepted : whether the score stays at or below the threshold. Both are None without a calibration.
     """
 

@@ -14,7 +14,7 @@ def capabilities_of(
 ) -> Capabilities:
     """What these detectors may ask for.
 
-    Looking inside a network costs two passes over noise, so that is done only if one of them wants to know.
+    Inspecting a network costs two passes over noise, so that is done only if one of them wants to know.
 
     Parameters
     ----------

@@ -35,6 +35,6 @@ def create_detector(name: str, **params: Any) -> Detector:
     known = list(inspect.signature(cls).parameters)
     for key in params:
         if key not in known:
-            offer = did_you_mean(key, known) or f" It has: {', '.join(known) or 'none'}"
-            raise DetectorError(f"{first}: no parameter {key!r}.{offer}")
+            hint = did_you_mean(key, known) or f" It has: {', '.join(known) or 'none'}"
+            raise DetectorError(f"{first}: no parameter {key!r}.{hint}")
     return cls(**params)

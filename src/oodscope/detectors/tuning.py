@@ -54,8 +54,10 @@ def tune(
         raise DetectorError(f"{detector.name}: no value of its grid fits these activations")
     judged = [validation.id, validation.ood]
     best: tuple[float, dict[str, Any]] | None = None
-    for candidate, (known, foreign) in zip(candidates, detector.score_grid(candidates, train, validation.id, judged)):
-        auroc = Ranking(known.cpu().numpy(), foreign.cpu().numpy()).auroc
+    for candidate, (id_scores, ood_scores) in zip(
+        candidates, detector.score_grid(candidates, train, validation.id, judged)
+    ):
+        auroc = Ranking(id_scores.cpu().numpy(), ood_scores.cpu().numpy()).auroc
         if best is None or auroc > best[0]:
             best = auroc, dict(candidate)
     assert best is not None, "there was at least one candidate"

@@ -83,7 +83,7 @@ class Number:
 
 
 def marked(column: Sequence[Number | None], higher: bool) -> list[Number | None]:
-    """A column with its best marked, and those that their intervals do not tell apart from it.
+    """A column with its best marked, and those that their intervals do not distinguish from it.
 
     Where fewer than two were measured nothing is best.
 

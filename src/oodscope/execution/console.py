@@ -1,4 +1,4 @@
-"""Progress for people: bars in a terminal, one line per stage elsewhere."""
+"""Progress bars: bars in a terminal, one line per stage elsewhere."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ class ConsoleProgress:
 
     Examples
     --------
-    >>> result = oods.evaluate(clf, bench, ["msp"], progress=oods.ConsoleProgress())
+    >>> result = oods.evaluate(clf, bench, ["msp"], progress=ConsoleProgress())
     """
 
     @contextmanager

@@ -12,6 +12,7 @@ from oodscope.detectors.registry import create_detector
 from oodscope.execution.progress import Progress
 from oodscope.jobs.storing import reporting_to_store, save_result
 from oodscope.jobs.task import Detectors, Task, make_detectors
+from oodscope.metrics.interval import Intervals
 from oodscope.metrics.metric import Tuning
 from oodscope.protocols.registry import read_protocols
 from oodscope.runs.evaluation.evaluate import evaluate
@@ -25,6 +26,7 @@ class Job(Task):
     detectors: Detectors = "all"
     protocols: list[str | dict[str, dict[str, Any] | None]] = ["standard"]
     tune: Tuning = "default"
+    intervals: Intervals = "full"
     as_seeds: bool = False
 
     def check(self) -> None:
@@ -82,6 +84,7 @@ def _evaluated(job: Job, detectors: str | list[Detector], progress: Progress) ->
         tune=job.tune,
         batch_size=job.batch_size,
         seed=job.seed,
+        intervals=job.intervals,
         recipe=built.recipe,
         progress=progress,
     )

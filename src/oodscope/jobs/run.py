@@ -67,7 +67,7 @@ def run(job: str | Path, *, output: str | Path | None = None, progress: Progress
     ----------
     job : the file, or the name of a packaged one, such as ``demo``.
     output : where results go, instead of what the file says.
-    progress : who is told how far the work has come; ``oodscope.ConsoleProgress()`` shows bars.
+    progress : receives how far the work has come; ``ConsoleProgress()`` of ``oodscope.execution.console`` shows bars.
 
     Examples
     --------

@@ -263,7 +263,7 @@ ATTACK: tuple[Metric, ...] = (
         "min_rank",
         "MinRank",
         True,
-        "ID test images that look more in-distribution than the most in-looking outlier, mean over equal runs",
+        "ID test images that look more in-distribution than the most ID-like outlier, mean over equal runs",
         "count",
     ),
     Metric(

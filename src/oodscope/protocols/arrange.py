@@ -124,8 +124,8 @@ def _notes(chosen: Measurements, columns: Sequence[Column], unranked: Sequence[s
         notes.append(f"Bold: best of its column{alike}. No intervals were measured.")
     if any(row.rank_low is not None for row in chosen):
         notes.append(
-            f"Rank: the places by {columns[0].words} that paired DeLong tests of all pairs{alike} allow, all at once "
-            "(Holm, 95 %)."
+            f"Rank: the places by {columns[0].words} that paired tests of all pairs{alike} allow, all at once "
+            "(step-down max-T, 95 %)."
         )
     if wide := _class_note(chosen):
         notes.append(wide)

@@ -39,8 +39,11 @@ class Measurement:
     value : between 0 and 1 for every rate, never in percent.
     low, high : ends of the interval made by the method ``interval`` at confidence ``level``: where the value
         would lie for other images.
-    class_low, class_high : the same for other classes, at the same level; missing where a set has fewer than 5.
-    rank_low, rank_high : best and worst rank among the detectors of its run tuned alike that paired tests allow.
+    class_value, class_low, class_high : the value with every sampled OOD class weighing the same, and where it would
+        lie for other OOD classes, at the same level; missing where nothing can be said of them.
+    rank_low, rank_high, may_be_best : best and worst rank among the detectors of its run tuned alike that paired tests
+        allow for other images of these classes, and whether it may be the best (1) or not (0).
+    class_rank_low, class_rank_high, class_may_be_best : the same for other OOD classes.
     fit_seconds, microseconds_per_image, peak_mib : what the detector cost: its fit, each image that it scored,
         and the memory that either took at its worst.
     exposure : which of the images the network has met before, set by set; empty if none is known.
@@ -63,10 +66,15 @@ class Measurement:
     high: float | None = None
     interval: str = "none"
     level: float | None = None
+    class_value: float | None = None
     class_low: float | None = None
     class_high: float | None = None
     rank_low: int | None = None
     rank_high: int | None = None
+    may_be_best: int | None = None
+    class_rank_low: int | None = None
+    class_rank_high: int | None = None
+    class_may_be_best: int | None = None
     n_id: int | None = None
     n_ood: int | None = None
     seed: int | None = None
@@ -99,11 +107,12 @@ class Measurement:
 FILE = "measurements.parquet"
 COLUMNS = tuple(f.name for f in fields(Measurement))
 FLOATS = (
-    *("value", "low", "high", "level", "class_low", "class_high"),
+    *("value", "low", "high", "level", "class_value", "class_low", "class_high"),
     *("fit_seconds", "microseconds_per_image", "peak_mib"),
 )
-COUNTS = ("rank_low", "rank_high", "n_id", "n_ood", "seed")
-LATER = ("class_low", "class_high", "rank_low", "rank_high", "peak_mib")
+RANKS = ("rank_low", "rank_high", "may_be_best", "class_rank_low", "class_rank_high", "class_may_be_best")
+COUNTS = (*RANKS, "n_id", "n_ood", "seed")
+LATER = ("class_value", "class_low", "class_high", *RANKS, "peak_mib")
 """Fields that older results lack; there they are missing, like any number that was not measured."""
 
 

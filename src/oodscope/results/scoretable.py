@@ -29,7 +29,7 @@ class ScoreTable:
     ----------
     frame : the columns ``sample_id, set, role, label, own_class, prediction, unit`` and one per detector.
         ``label`` is in the classes of the classifier, -1 for OOD images; ``own_class`` in those of the set;
-        ``unit`` tells repetitions apart (a fold, a seed), and a sample occurs once per set and unit.
+        ``unit`` identifies repetitions (a fold, a seed), and a sample occurs once per set and unit.
     context : what the columns are: a :class:`ScoreContext`, or its plain values. ``context.detectors`` describes each
         column of scores.
 
@@ -70,7 +70,7 @@ class ScoreTable:
         return self.frame[detector].to_numpy()[chosen]
 
     def correct(self) -> NDArray[np.bool_]:
-        """Which images the classifier gets right; foreign images carry no label, so none of them."""
+        """Which images the classifier gets right; OOD images carry no label, so none of them."""
         label = self.frame["label"].to_numpy()
         return np.asarray((label >= 0) & (label == self.frame["prediction"].to_numpy()))
 

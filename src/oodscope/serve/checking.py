@@ -5,10 +5,10 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from oodscope.base.boundedjson import read_bounded_json
 from oodscope.base.errors import DataError
 from oodscope.data.public.unpack import Limits as ArchiveLimits
 from oodscope.data.public.unpack import unpack
-from oodscope.leaderboard.records.boundedjson import read_bounded_json
 from oodscope.leaderboard.records.folder import ENTRY, SCORES
 from oodscope.leaderboard.records.keeping import LISTS, RESERVED
 from oodscope.leaderboard.records.text import Slug

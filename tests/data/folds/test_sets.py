@@ -266,5 +266,5 @@ class TestHierarchies:
 class TestSuperclasses:
     def test_a_strange_class_is_named(self):
         made = images("mine", [0, 1], ["apple", "beavr"])
-        with pytest.raises(DataError, match="set 'mine': 'beavr' is no class of CIFAR-100. Did you mean 'beaver'"):
+        with pytest.raises(DataError, match="set 'mine': 'beavr' is not a class of CIFAR-100. Did you mean 'beaver'"):
             load_card("cifar100").levels(made)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from oodscope.base.errors import DataError, OodscopeError
+from oodscope.data.images import filedigests
 from oodscope.data.images.decoding import UnreadableImageError, decode
-from oodscope.data.images.filehashes import FileHashes
 from oodscope.data.images.files import FileSource
 from oodscope.data.images.folders import open_folder, open_list
 from oodscope.data.images.readability import readable
@@ -276,18 +276,22 @@ class TestMissingAndDamaged:
 
 def test_hashes_are_kept_as_they_are_made(tmp_path, monkeypatch):
     """A killed run, or another process beside it, finds what was hashed so far."""
-    monkeypatch.setattr("oodscope.data.images.filehashes._BATCH", 2)
+    monkeypatch.setattr(filedigests, "BATCH", 2)
     for name in "abc":
         (tmp_path / name).write_bytes(name.encode())
-    with FileHashes() as first:
-        for name in "abc":
-            first.digest(tmp_path / name)
-        with FileHashes() as second, pytest.MonkeyPatch.context() as patched:
-            patched.setattr("hashlib.file_digest", None)
-            for name in "ab":
-                second.digest(tmp_path / name)
-            with pytest.raises(TypeError):
-                second.digest(tmp_path / "c")
+    read, plain = [], filedigests.hash_file
+
+    def killed(path):
+        read.append(Path(path).name)
+        if read == ["a", "b", "c"]:
+            raise KeyboardInterrupt
+        return plain(path)
+
+    monkeypatch.setattr(filedigests, "hash_file", killed)
+    with pytest.raises(KeyboardInterrupt):
+        FileSource(tmp_path, list("abc")).digests  # noqa: B018
+    assert len(FileSource(tmp_path, list("abc")).digests) == 3
+    assert read == [*"abc", "c"]
 
 
 def test_class_lists(tmp_path):

@@ -107,9 +107,9 @@ class TestLoading:
     )
     def test_absent_means_that_nothing_is_there(self, found, absent):
         states = iter([State(word) for word in found.split()])
-        shelf = types.SimpleNamespace(state=lambda dataset, split: next(states))
+        datasets = types.SimpleNamespace(state=lambda dataset, split: next(states))
         spec = DatasetSpec(source="dataset", dataset="openimage_o", split=["val", "test"][: len(found.split())])
-        assert spec.absent(shelf) is absent
+        assert spec.absent(datasets) is absent
 
     def test_another_count_names_both_numbers(self, pristine, monkeypatch):
         from oodscope.data.public import datasetspec

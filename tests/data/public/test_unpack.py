@@ -153,7 +153,7 @@ def test_no_room(archive, tmp_path, monkeypatch):
 
     path = archive("x.zip", pack("x.zip", FILES))
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=804))
-    with pytest.raises(StorageError, match="no room to unpack"):
+    with pytest.raises(StorageError, match="no space to unpack"):
         unpack(path, tmp_path / "root")
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=805))
     unpack(path, tmp_path / "root")

@@ -8,7 +8,6 @@ import pytest
 from oodscope.base.errors import DataError
 from oodscope.metrics.comparison.components import Components, class_components, needed, typical
 from oodscope.metrics.comparison.influence import from_replicates, join_sets, place_sets
-from oodscope.metrics.comparison.multiplicity import rank_ranges
 from oodscope.metrics.comparison.networks import (
     CANNOT_SAY,
     average_networks,
@@ -17,7 +16,7 @@ from oodscope.metrics.comparison.networks import (
     pooled_seed_spread,
 )
 from oodscope.metrics.comparison.selection import cross_fitted, select
-from oodscope.metrics.comparison.simultaneous import compare_pairs, may_be_best, rank_intervals
+from oodscope.metrics.comparison.simultaneous import compare_pairs, may_be_best, rank_intervals, rank_ranges
 from oodscope.metrics.ranking.placements import place
 from tests.metrics.comparison.simulated import World
 

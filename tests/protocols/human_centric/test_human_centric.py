@@ -12,11 +12,12 @@ from oodscope.metrics.resampling.bootstrap import percentile_interval
 from oodscope.metrics.resampling.resampling import bootstrap
 from oodscope.protocols.human_centric.protocol import HumanCentric, Prices
 from oodscope.protocols.registry import create_protocol, stored_protocol
+from oodscope.results.scoretable import ScoreTable
 from tests.metrics.rejection import slow_rejection as slow
 from tests.tiny import benchmark, classifier, imageset
 
 DETECTORS = ["msp", "knn"]
-FOREIGN, KNOWN = ["static", "snow", "rain"], ["id_test", "dim"]
+OOD_ROLES, KNOWN = ["static", "snow", "rain"], ["id_test", "dim"]
 SOURCES = {"val_correct": "id_val", "train_correct": "id_train", "train_all": "id_train"}
 PRICES = Prices(false_rejection=1, false_acceptance=10)
 
@@ -58,7 +59,7 @@ class TestAtThresholds:
     @pytest.mark.slow
     def test_every_rate_of_every_set(self, result, detector, source, keep):
         limit = gamma(result, detector, source, keep)
-        for name in FOREIGN + KNOWN:
+        for name in OOD_ROLES + KNOWN:
             scores, correct = sample(result, detector, name)
             kept_right, lost, wrongly_kept, rejected = slow.decisions(scores, correct, limit)
             n = len(scores)
@@ -70,8 +71,8 @@ class TestAtThresholds:
 
     def test_means_are_unweighted_and_of_whole_groups(self, result, detector, source, keep):
         metric = f"der{keep}_{source}"
-        each = {name: value(result, detector, metric, name) for name in FOREIGN + KNOWN}
-        for group, names in {"all": FOREIGN + KNOWN, "label_shift": FOREIGN, "input_shift": KNOWN}.items():
+        each = {name: value(result, detector, metric, name) for name in OOD_ROLES + KNOWN}
+        for group, names in {"all": OOD_ROLES + KNOWN, "label_shift": OOD_ROLES, "input_shift": KNOWN}.items():
             mean = value(result, detector, metric, "mean", group=group)
             assert mean == pytest.approx(np.mean([each[name] for name in names]))
         rejected = result.measurements.filter(detector=detector, metric=f"frr{keep}_{source}", set="mean")
@@ -91,14 +92,14 @@ class TestWithoutThreshold:
     def test_a_foreign_set_is_mixed_with_id_test(self, result, detector):
         names = {"augrc": slow.augrc, "aurc": slow.aurc, "e_aurc": slow.e_aurc, "der_oracle": slow.oracle_der}
         for metric, reference in names.items():
-            for name in FOREIGN + KNOWN:
-                mixed = sample(result, detector, *({"id_test", name} if name in FOREIGN else {name}))
+            for name in OOD_ROLES + KNOWN:
+                mixed = sample(result, detector, *({"id_test", name} if name in OOD_ROLES else {name}))
                 assert value(result, detector, metric, name) == pytest.approx(reference(*mixed))
 
     def test_the_conventional_metrics_twice(self, result, detector):
         scores, correct = sample(result, detector, "id_test")
         for suffix, known in (("", scores), ("_correct_id", [s for s, right in zip(scores, correct) if right])):
-            for name in FOREIGN:
+            for name in OOD_ROLES:
                 foreign, _ = sample(result, detector, name)
                 both = known + foreign, [True] * len(known) + [False] * len(foreign)
                 assert value(result, detector, f"auroc{suffix}", name) == pytest.approx(slow.auroc_failure(*both))
@@ -111,7 +112,7 @@ class TestWithoutThreshold:
 
 class TestBaselines:
     def test_belong_to_the_classifier(self, result):
-        for name in FOREIGN + KNOWN:
+        for name in OOD_ROLES + KNOWN:
             accuracy = np.mean(sample(result, "msp", name)[1])
             assert value(result, "", "der_accept_all", name) == pytest.approx(1 - accuracy)
             assert value(result, "", "der_reject_all", name) == pytest.approx(accuracy)
@@ -127,7 +128,7 @@ class TestBaselines:
 
 class TestIntervals:
     def test_der_counts_the_noise_of_the_threshold_too(self):
-        """Against resampling the threshold sample and the set; a foreign set near the threshold feels it most."""
+        """Against resampling the threshold sample and the set; an OOD set near the threshold feels it most."""
         rng = np.random.default_rng(0)
         val, known, foreign = rng.normal(size=60), rng.normal(0.2, 1, size=200), rng.normal(1.5, 1, size=400)
         right = rng.random(200) < 0.7
@@ -181,7 +182,7 @@ def by_hand(sets):
     costs = {"fit_seconds": 0.0, "microseconds_per_image": 0.0, "peak_mib": 0.0}
     about = {"run": "r", "benchmark": "b", "benchmark_version": "1", "model": "m", "seed": 0}
     described = {"name": "d", "params": {}, "tuning": "default", **costs}
-    return oods.ScoreTable(pd.concat(frames, ignore_index=True), {"detectors": {"d": described}, **about})
+    return ScoreTable(pd.concat(frames, ignore_index=True), {"detectors": {"d": described}, **about})
 
 
 class TestDegenerate:
@@ -231,7 +232,7 @@ class TestBesideOtherProtocols:
     def test_standard_and_the_scores_do_not_change(self, result, store):
         alone = oods.evaluate(classifier(), benchmark(), DETECTORS, store=store)
         mine = alone.scores.frame
-        both = result.scores.frame[result.scores.frame["set"].isin(FOREIGN + KNOWN)].reset_index(drop=True)
+        both = result.scores.frame[result.scores.frame["set"].isin(OOD_ROLES + KNOWN)].reset_index(drop=True)
         pd.testing.assert_frame_equal(mine[DETECTORS], both[DETECTORS])
         varying = {"run": "", "fit_seconds": 0, "microseconds_per_image": 0, "peak_mib": 0}
         known, new = (
@@ -243,7 +244,7 @@ class TestBesideOtherProtocols:
 
     def test_the_saved_scores_suffice(self, result, tmp_path):
         result.scores.save(tmp_path / "scores.parquet")
-        stored = oods.ScoreTable.load(tmp_path / "scores.parquet")
+        stored = ScoreTable.load(tmp_path / "scores.parquet")
         again = stored_protocol(stored, "human_centric").measurements(stored)
         assert again == result.measurements.filter(protocol="human_centric")
 

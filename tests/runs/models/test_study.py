@@ -86,7 +86,7 @@ class TestRefused:
             Study(twice)
 
     def test_a_partner_that_is_not_there(self):
-        with pytest.raises(DataError, match="b: distilled_from 'a' is no model of the study"):
+        with pytest.raises(DataError, match="b: distilled_from 'a' is not one of the study's models"):
             Study([StudyMember(StudyModel(name="b", distilled_from="a"), Measurements())])
 
     def test_nothing(self):

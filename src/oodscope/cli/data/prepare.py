@@ -1,4 +1,4 @@
-"""``oodscope data prepare``: get what can be got, and say what cannot."""
+"""``oodscope data prepare``: download datasets, and say what must be fetched by hand."""
 
 from typing import Annotated
 

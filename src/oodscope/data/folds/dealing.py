@@ -99,7 +99,7 @@ Share = str | float | Fraction
 
 
 def exact_share(share: Share) -> Fraction:
-    """The fraction that a person means by ``share``: ``0.29`` of 100 are 29, which floating point would make 28.
+    """The fraction meant by ``share``: ``0.29`` of 100 are 29, which floating point would make 28.
 
     A float is read as it is printed and taken for the nearest fraction of denominator up to a million, so that ``1/3``
     is a third.

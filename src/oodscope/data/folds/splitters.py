@@ -155,9 +155,9 @@ class HierarchicalKFold(_Splitter):
 
     def _outliers(self, classes: NDArray[Any]) -> NDArray[np.bool_]:
         named = np.unique(np.asarray(self.ood_classes))
-        strange = named[~np.isin(named, classes)]
-        if len(strange):
-            raise DataError(f"ood_classes names {strange.tolist()[0]!r}, which is no class of y")
+        unknown = named[~np.isin(named, classes)]
+        if len(unknown):
+            raise DataError(f"ood_classes names {unknown.tolist()[0]!r}, which is not a class of y")
         return np.isin(classes, named)
 
 

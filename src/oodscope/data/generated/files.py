@@ -127,8 +127,8 @@ def open_generated(folder: Path | str, name: str | None = None) -> ImageSet:
             raise DataError(f"{path}: missing, but {RECIPE} names it; restore it, or generate the set again")
         if digest_of(path.read_bytes()) != each.digest:
             raise DataError(f"{path}: not the image that {RECIPE} names; restore it, or generate the set again")
-    if foreign := sorted(present - {each.file for each in record.files}):
-        raise DataError(f"{folder / FOLDER / foreign[0]}: not in {RECIPE}; take it away ({len(foreign)} such files)")
+    if extra := sorted(present - {each.file for each in record.files}):
+        raise DataError(f"{folder / FOLDER / extra[0]}: not in {RECIPE}; remove it ({len(extra)} such files)")
     source = GeneratedSource(folder / FOLDER, [each.file for each in record.files], [f.digest for f in record.files])
     labels = [each.label for each in record.files]
     unlabelled = all(label == UNLABELLED for label in labels)

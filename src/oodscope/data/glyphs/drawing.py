@@ -26,7 +26,7 @@ EM = 32
 """Font size, in pixels, at which a glyph is rasterised once before every image resamples it."""
 
 CANVAS = 64
-"""Side of the square around that glyph: room for the widest letter at any rotation."""
+"""Side of the square around that glyph: space for the widest letter at any rotation."""
 
 _IN_STIX = ("latin", "greek", "cyrillic")
 
@@ -125,9 +125,9 @@ def palette(count: int, rng: np.random.Generator) -> tuple[NDArray[np.float32], 
     draws = rng.random((count, 1, 1, 7), dtype=np.float32)
     paper = draws[..., 0:3]
     # Light ink on dark paper or dark on light: two random colours of equal brightness would not be legible.
-    room = np.where(paper.mean(axis=-1, keepdims=True) < 0.5, 1 - paper, -paper)
+    headroom = np.where(paper.mean(axis=-1, keepdims=True) < 0.5, 1 - paper, -paper)
     contrast = FAINTEST_INK + (1 - FAINTEST_INK) * draws[..., 3:4]
-    return paper, paper + room * contrast * (1 - TINT * draws[..., 4:7])
+    return paper, paper + headroom * contrast * (1 - TINT * draws[..., 4:7])
 
 
 def as_bytes(scene: NDArray[np.float32]) -> Images:

@@ -65,7 +65,7 @@ def render_split(
     """Draw ``per_class`` images [32, 32, 3] of every class of the set ``name``.
 
     An image depends only on (seed, set, class, index): a smaller ``per_class`` gives the first images of a
-    larger one, and no two sets share an image. ``progress`` is told how many images each finished class added.
+    larger one, and no two sets share an image. ``progress`` receives how many images each finished class added.
     """
     source = _source(name)
     if per_class < 1:

@@ -67,8 +67,8 @@ def _dots(count: int, rng: np.random.Generator) -> Pattern:
 
 def _bricks(count: int, rng: np.random.Generator) -> Pattern:
     along, across = _turned(count, rng, 6, 14)
-    course = np.floor(2 * across)
-    return (2 * across % 1 > 0.2) & ((along + course / 2) % 1 > 0.1)
+    layer = np.floor(2 * across)
+    return (2 * across % 1 > 0.2) & ((along + layer / 2) % 1 > 0.1)
 
 
 def _hatching(count: int, rng: np.random.Generator) -> Pattern:

@@ -49,7 +49,8 @@ class EncodedSource(ImageSource):
         """The rows that cannot be decoded. Each is tried, unless one with the same bytes was decoded before."""
         digests = self.digests
         with FileHashes() as hashes:
-            doubtful = [row for row, digest in enumerate(digests) if not hashes.decodes(digest)]
+            known = hashes.decoded(digests)
+        doubtful = [row for row, digest in enumerate(digests) if digest not in known]
         good = list(ahead(doubtful, self._decodes))
         with FileHashes() as hashes:
             hashes.note_decoded(digests[row] for row, fine in zip(doubtful, good) if fine)

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from oodscope.base.errors import DataError
 from oodscope.data.images.encoded import EncodedSource
-from oodscope.data.images.filehashes import FileHashes
+from oodscope.data.images.filedigests import Statuses, file_digests
 
 
 class FileSource(EncodedSource):
@@ -48,8 +49,11 @@ class FileSource(EncodedSource):
         )
 
     def missing(self) -> list[int]:
-        root = str(self.root)
-        return [row for row, path in enumerate(self.paths) if not os.path.isfile(os.path.join(root, path))]  # noqa: PTH113, PTH118  # a million times
+        return self._statuses.missing()
+
+    @cached_property
+    def _statuses(self) -> Statuses:
+        return Statuses.read(self.root, self.paths)
 
     def require_all(self) -> None:
         """Raise if files are missing: all are counted, the first is named."""
@@ -61,8 +65,7 @@ class FileSource(EncodedSource):
 
     def _digest_all(self) -> list[bytes]:
         self.require_all()
-        with FileHashes() as hashes:
-            return [hashes.digest(self.root / path) for path in self.paths]
+        return file_digests(self.root, self.paths, self._statuses)
 
 
 def printable(name: str) -> str:

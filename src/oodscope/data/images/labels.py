@@ -41,7 +41,7 @@ def read_list_text(name: str, path: Path) -> str:
 
 
 def check_unique(paths: list[str], places: list[str]) -> None:
-    """Refuse a path that is listed twice: its image would count twice, and its rows could not be told apart."""
+    """Refuse a path that is listed twice: its image would count twice, and its rows could not be distinguished."""
     first: dict[str, str] = {}
     for path, place in zip(paths, places):
         if (before := first.setdefault(path, place)) != place:

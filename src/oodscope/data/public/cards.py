@@ -12,6 +12,7 @@ from oodscope.base.errors import DataError, did_you_mean
 from oodscope.data.imageset import ImageSet
 from oodscope.data.packaged import find
 from oodscope.data.public.layouts import AnyLayout
+from oodscope.metrics.metric import Population
 
 
 class Fetch(StrictModel):
@@ -19,8 +20,8 @@ class Fetch(StrictModel):
 
     Parameters
     ----------
-    url : where it can be downloaded without asking anybody; without it, ``ask`` says what a person must do.
-    ask : who offers it and how to get it by hand.
+    url : where it can be downloaded without asking anybody; without it, ``ask`` says what the user must do.
+    ask : who publishes it and how to get it by hand.
     file : its name under ``downloads/DATASET/`` of the root; from the URL unless given. An archive got by hand is put
         there, and ``oodscope data prepare`` unpacks it.
     md5 : only where the publisher, or torchvision's own source, states it.
@@ -45,7 +46,7 @@ class Fetch(StrictModel):
 
     @property
     def name(self) -> str:
-        """The name under ``downloads/DATASET/``; empty if a person must lay out the content alone."""
+        """The name under ``downloads/DATASET/``; empty if the user must lay out the content alone."""
         return self.file or (self.url or "").rpartition("/")[2]
 
 
@@ -58,6 +59,7 @@ class Card(StrictModel):
     home : the publisher's page.
     fetch : what to get.
     requires : other cards whose files the splits need, such as OpenOOD's lists.
+    classes : what its classes are: ``sampled`` from many more (the default), ``exhaustive``, or ``none``.
     hierarchy : per level, which classes each group holds, such as CIFAR-100's superclasses.
     """
 
@@ -68,6 +70,7 @@ class Card(StrictModel):
     home: str
     fetch: list[Fetch]
     requires: list[str] = []
+    classes: Population = "sampled"
     hierarchy: dict[str, dict[str, list[str]]] = {}
     splits: dict[str, AnyLayout] = {}
 
@@ -82,10 +85,10 @@ class Card(StrictModel):
         columns = {}
         for level, groups in self.hierarchy.items():
             group_of = {member: group for group, members in groups.items() for member in members}
-            strange = next((name for name in images.class_names if name not in group_of), None)
-            if strange is not None:
+            unknown = next((name for name in images.class_names if name not in group_of), None)
+            if unknown is not None:
                 raise DataError(
-                    f"set {images.name!r}: {strange!r} is no class of {self.title}.{did_you_mean(strange, group_of)}"
+                    f"set {images.name!r}: {unknown!r} is not a class of {self.title}.{did_you_mean(unknown, group_of)}"
                 )
             columns[level] = np.array([group_of[name] for name in images.class_names])[images.labels]
         return columns

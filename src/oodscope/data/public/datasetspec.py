@@ -10,9 +10,11 @@ from oodscope.base.config import StrictModel
 from oodscope.base.errors import DataError
 from oodscope.data.imageset import ImageSet
 from oodscope.data.packaged import row_list
-from oodscope.data.public.root import Shelf
+from oodscope.data.public.cards import load_card
+from oodscope.data.public.root import DatasetRoot
 from oodscope.data.public.selection import DrawnClasses, ListedClasses, RandomShare, crop, join, restrict
 from oodscope.data.public.state import State
+from oodscope.metrics.metric import Population
 
 
 class DatasetSpec(StrictModel):
@@ -44,13 +46,18 @@ class DatasetSpec(StrictModel):
     def splits(self) -> list[str]:
         return [self.split] if isinstance(self.split, str) else self.split
 
-    def absent(self, shelf: Shelf) -> bool:
-        """Whether nothing of it is there."""
-        return all(shelf.state(self.dataset, split) is State.MISSING for split in self.splits)
+    @property
+    def population(self) -> Population:
+        """What the classes of the set are, as its card says."""
+        return load_card(self.dataset).classes
 
-    def open_from(self, shelf: Shelf, name: str) -> ImageSet:
+    def absent(self, datasets: DatasetRoot) -> bool:
+        """Whether nothing of it is there."""
+        return all(datasets.state(self.dataset, split) is State.MISSING for split in self.splits)
+
+    def open_from(self, datasets: DatasetRoot, name: str) -> ImageSet:
         """The set, cut as the parameters say, and counted."""
-        images = join(name, [shelf.open(self.dataset, split) for split in self.splits])
+        images = join(name, [datasets.open(self.dataset, split) for split in self.splits])
         if self.center_crop is not None:
             images = crop(images, self.center_crop)
         if self.rows is not None:
@@ -59,7 +66,7 @@ class DatasetSpec(StrictModel):
             images = restrict(images, self.classes.choose(images))
         if self.random is not None:
             images = self.random.apply(images)
-        if self.count is not None and len(images) != self.count and not shelf.lenient:
+        if self.count is not None and len(images) != self.count and not datasets.lenient:
             raise DataError(f"set {name!r} of {self.dataset}: {len(images):,} images, {self.count:,} expected")
         return images
 

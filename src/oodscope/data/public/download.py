@@ -52,7 +52,7 @@ def _receive(url: str, part: Path, progress: Progress) -> None:
     except urllib.error.HTTPError as error:
         if error.code != 416 or not have:
             raise
-        # nothing is left to send, or the file behind the address became shorter: the checksum will tell
+        # nothing is left to send, or the file behind the address became shorter: the checksum will show
         if _total(error.headers.get("Content-Range")) == have:
             return
         part.unlink()
@@ -75,7 +75,7 @@ def _receive(url: str, part: Path, progress: Progress) -> None:
 def _require_space(folder: Path, needed: int) -> None:
     free = shutil.disk_usage(folder).free
     if needed > free:
-        raise StorageError(f"{folder}: {needed:,} bytes are needed and {free:,} are free; make room or choose --root")
+        raise StorageError(f"{folder}: {needed:,} bytes are needed and {free:,} are free; free some or choose --root")
 
 
 def _start(content_range: str | None) -> int | None:

@@ -1,4 +1,4 @@
-"""Get what can be got, unpack it, verify it, and say what a person must fetch."""
+"""Download what has an address, unpack it, verify it, and say what must be fetched by hand."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -42,7 +42,7 @@ class Prepared:
     """What preparing came to."""
 
     by_hand: dict[tuple[str, str | None], Item] = field(default_factory=dict)
-    """What a person must fetch, each file once, by dataset and wording."""
+    """What must be fetched by hand, each file once, by dataset and wording."""
     failures: list[str] = field(default_factory=list)
     """Downloads and archives that failed, one line each."""
     states: dict[tuple[str, str], State] = field(default_factory=dict)
@@ -58,7 +58,7 @@ def prepare(
     wanted: Sequence[Wanted],
     root: Path,
     confirm: Callable[[list[str]], bool] = lambda urls: True,
-    tell: Callable[[SplitReport], None] = lambda report: None,
+    report_split: Callable[[SplitReport], None] = lambda report: None,
     progress: Progress = SILENT,
 ) -> Prepared:
     """Bring splits under ``root`` and verify them.
@@ -69,31 +69,31 @@ def prepare(
     Parameters
     ----------
     confirm : asked once, with the addresses that would be downloaded.
-    tell : hears what each check found, as soon as it is known.
+    report_split : called with what each check found, as soon as it is known.
     """
     with storage_errors(root):
         (root / ".oodscope").mkdir(parents=True, exist_ok=True)
         lock = FileLock(root / ".oodscope" / "lock").acquire()
     with lock:
-        return _prepare(wanted, root, confirm, tell, progress)
+        return _prepare(wanted, root, confirm, report_split, progress)
 
 
 def _prepare(
     wanted: Sequence[Wanted],
     root: Path,
     confirm: Callable[[list[str]], bool],
-    tell: Callable[[SplitReport], None],
+    report_split: Callable[[SplitReport], None],
     progress: Progress,
 ) -> Prepared:
     outcome = Prepared()
-    needed = [each for each in wanted if not _settled(each, root, tell, progress)]
+    needed = [each for each in wanted if not _settled(each, root, report_split, progress)]
     files = _files(needed)
     urls = [item.fetch.url for item in files if item.fetch.url and not item.archive(root).is_file()]
     agreed = not urls or confirm(list(dict.fromkeys(urls)))
     fetched = _get_all(files, root, agreed, outcome, progress)
     for each in needed:
         if state_of(each.card, each.split, root) is State.UNVERIFIED:
-            tell(check_split(each.card, each.split, root, progress))
+            report_split(check_split(each.card, each.split, root, progress))
     _conclude(wanted, root, outcome)
     if not outcome.lacking(wanted):
         for archive in fetched:
@@ -114,11 +114,11 @@ def _get_all(files: Sequence[Item], root: Path, agreed: bool, outcome: Prepared,
     return fetched
 
 
-def _settled(each: Wanted, root: Path, tell: Callable[[SplitReport], None], progress: Progress) -> bool:
+def _settled(each: Wanted, root: Path, report_split: Callable[[SplitReport], None], progress: Progress) -> bool:
     state = state_of(each.card, each.split, root)
     if state is State.UNVERIFIED:
         report = check_split(each.card, each.split, root, progress)
-        tell(report)
+        report_split(report)
         return report.ok
     return state is State.READY
 

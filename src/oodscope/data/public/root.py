@@ -1,4 +1,4 @@
-"""Shelf: the datasets under one root, opened once each and only if they can be trusted."""
+"""DatasetRoot: the datasets under one root, opened once each and only if they can be trusted."""
 
 import os
 from pathlib import Path
@@ -18,7 +18,7 @@ def data_root(explicit: Path | str | None = None) -> Path:
     return Path(named).expanduser() if named else cache_root() / "data"
 
 
-class Shelf:
+class DatasetRoot:
     """Opens splits of public datasets.
 
     A split opened twice is one object: parts of it then share one source, so that each image is extracted once.

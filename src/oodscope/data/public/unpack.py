@@ -1,4 +1,4 @@
-"""Unpack an archive that a stranger made: nothing leaves the folder, nothing grows without bound."""
+"""Unpack an untrusted archive: nothing leaves the folder, nothing grows without bound."""
 
 import errno
 import gzip
@@ -74,7 +74,7 @@ def unpack(
 
 
 def _write_all(archive: Path, folder: Path, strip: str, limits: Limits, progress: Progress) -> list[str]:
-    room = _Room(archive, folder, limits)
+    quota = _Quota(archive, folder, limits)
     written: dict[str, None] = {}
     passed = 0
     place: str | None = None
@@ -88,7 +88,7 @@ def _write_all(archive: Path, folder: Path, strip: str, limits: Limits, progress
                     stream, place = gzip.GzipFile(fileobj=stream), place[:-3]
                 if place in written:
                     raise DataError(f"{archive}: two entries are called {place!r}; the archive is refused")
-                room.write(stream, folder / place)
+                quota.write(stream, folder / place)
                 written[place] = None
                 advance(max(0, raw.tell() - passed))
                 passed = max(passed, raw.tell())
@@ -156,7 +156,7 @@ def _move(source: Path, place: Path) -> None:
             shutil.copyfile(source, temporary)
 
 
-class _Room:
+class _Quota:
     """Counts what is written against the limits and the free disk."""
 
     def __init__(self, archive: Path, folder: Path, limits: Limits) -> None:
@@ -181,4 +181,4 @@ class _Room:
         if self.bytes_left < 0:
             raise DataError(f"{self.archive}: grows far beyond its size when unpacked; the archive is refused")
         if self.free < 0:
-            raise StorageError(f"{self.archive}: no room to unpack it; make room or choose --root")
+            raise StorageError(f"{self.archive}: no space to unpack it; free some or choose --root")

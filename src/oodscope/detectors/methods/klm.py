@@ -19,7 +19,7 @@ LEAST = 1e-10
 FEW = 100
 """Up to so many classes, a second look costs more than float64 for all."""
 UNSURE = 1e-4
-"""Templates whose likeness differs by less, relative to the best, are not told apart in float32."""
+"""Templates whose likeness differs by less, relative to the best, are not distinguished in float32."""
 
 
 class KLM(Detector):

@@ -19,7 +19,7 @@ class MCM(Detector):
     .. math:: s(x) = 1 - \max_c \frac{e^{\cos(h, w_c)/\tau}}{\sum_j e^{\cos(h, w_j)/\tau}}
 
     The rows :math:`w_c` of a vision-language head are text embeddings. Its own logits are cosines at a learnt
-    temperature of about 0.01, at which foreign images too look certain; MCM takes :math:`\tau = 1`, which barely
+    temperature of about 0.01, at which OOD images too look certain; MCM takes :math:`\tau = 1`, which barely
     separates the classes and thereby keeps how well the best one fits. On a head that was trained on images it is the
     same formula with the head's rows as concepts. A feature of zeros points nowhere: its cosines count as 0.
 

@@ -25,7 +25,7 @@ class MDSEnsemble(Detector):
               d_l(x) = \tfrac12\min_c (f_l-\mu_{lc})^\top\Sigma_l^{+}(f_l-\mu_{lc})
 
     :math:`f_l` is the pooled map of stage :math:`l`, :math:`x'_l` the image after a step towards the class that
-    is nearest there (``SteppedMaps``). The weights are those of a logistic regression that tells validation
+    is nearest there (``SteppedMaps``). The weights are those of a logistic regression that separates validation
     outliers from held-out images by their :math:`d_l` (before the step); without such outliers each distance is
     divided by its standard deviation on held-out images.
 
@@ -65,10 +65,10 @@ class MDSEnsemble(Detector):
         self.alpha_ = torch.ones(1, dtype=self.origin_.dtype, device=self.device)
         if self.stages == "all":
             known = val.per_row(lambda chunk: self._distances(chunk[column]), device=self.device)
-            foreign = None
+            outliers = None
             if ood_val is not None:
-                foreign = ood_val.per_row(lambda chunk: self._distances(chunk[column]), device=self.device)
-            self.alpha_ = precise(_weights(known.cpu(), None if foreign is None else foreign.cpu()).to(self.device))
+                outliers = ood_val.per_row(lambda chunk: self._distances(chunk[column]), device=self.device)
+            self.alpha_ = precise(_weights(known.cpu(), None if outliers is None else outliers.cpu()).to(self.device))
 
     def _gaussian(self, train: Activations, column: str, stage: int) -> tuple[Tensor, Tensor, Tensor]:
         chunks = train.chunks(device=self.device, only=(column, "labels"))
@@ -94,13 +94,13 @@ class MDSEnsemble(Detector):
         return torch.stack(found, dim=1)
 
 
-def _weights(known: Tensor, foreign: Tensor | None) -> Tensor:
+def _weights(known: Tensor, outliers: Tensor | None) -> Tensor:
     """One weight per column of distances; a column that never varies weighs nothing."""
     spread = known.std(dim=0, correction=0)
     scale = torch.where(spread > 0, 1 / spread.clamp(min=torch.finfo(spread.dtype).tiny), torch.zeros(()))
-    if foreign is None:
+    if outliers is None:
         return scale
-    rows = torch.cat([known, foreign]) * scale
-    is_foreign = torch.cat([torch.zeros(len(known)), torch.ones(len(foreign))])
-    model = LogisticRegression(class_weight="balanced", max_iter=1000).fit(rows.numpy(), is_foreign.numpy())
+    rows = torch.cat([known, outliers]) * scale
+    is_ood = torch.cat([torch.zeros(len(known)), torch.ones(len(outliers))])
+    model = LogisticRegression(class_weight="balanced", max_iter=1000).fit(rows.numpy(), is_ood.numpy())
     return torch.from_numpy(model.coef_[0]) * scale

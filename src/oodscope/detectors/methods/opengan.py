@@ -1,4 +1,4 @@
-"""OpenGAN: a discriminator that learnt to tell features of real images from invented ones."""
+"""OpenGAN: a discriminator that learnt to separate features of real images from generated ones."""
 
 from collections.abc import Sequence
 from itertools import pairwise

@@ -13,7 +13,7 @@ from oodscope.detectors.methods.msp import MSP
 
 COLDEST, HOTTEST = 0.05, 1000.0
 """Bounds of the temperature. The likelihood has no best one where every label is the largest logit (it falls
-towards 0) or where logits tell nothing of the labels (it rises without end)."""
+towards 0) or where logits say nothing of the labels (it rises without end)."""
 
 
 class TempScaling(Detector):

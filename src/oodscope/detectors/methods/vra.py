@@ -17,7 +17,7 @@ from oodscope.detectors.rectifier import Rectifier
 
 
 class VRA(Rectifier):
-    r"""Features that are unusually small or unusually large tell little; those between stay as they are.
+    r"""Features that are unusually small or unusually large say little; those between stay as they are.
 
     .. math:: s(x) = -\log\sum_c e^{z_c}, \qquad z = W\tilde h + b, \qquad
               \tilde h_i = \begin{cases}0 & h_i < l\\ h_i & l \le h_i \le u\\ u & h_i > u\end{cases}

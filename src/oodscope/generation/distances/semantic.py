@@ -73,10 +73,10 @@ class EnsembleInformation:
     @torch.no_grad()
     def of_pixels(self, pixels: Tensor, batch_size: int = 500) -> NDArray[np.float64]:
         """``[N]`` mutual information of uint8 images ``[N, C, H, W]``: what is stored is what is measured."""
-        return self.told_of(pixels, batch_size)[0]
+        return self.information_and_class(pixels, batch_size)[0]
 
     @torch.no_grad()
-    def told_of(self, pixels: Tensor, batch_size: int = 500) -> tuple[NDArray[np.float64], Tensor]:
+    def information_and_class(self, pixels: Tensor, batch_size: int = 500) -> tuple[NDArray[np.float64], Tensor]:
         """``of_pixels``, and ``[N]`` the class that the members together see, on the CPU; from one pass."""
         doubts, classes = [], []
         for part in torch.split(pixels, batch_size):

@@ -55,7 +55,7 @@ Features = Callable[[Tensor], Tensor]
 
 
 class Health(StrictModel):
-    """What tells a collapsed generator.
+    """What reveals a collapsed generator.
 
     Parameters
     ----------

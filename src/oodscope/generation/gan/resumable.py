@@ -76,7 +76,7 @@ class ResumableLoop(ABC):
 
     @abstractmethod
     def _descend(self) -> None:
-        """One step; it counts ``self.step`` up and tells ``_note`` its losses."""
+        """One step; it counts ``self.step`` up and hands ``_note`` its losses."""
 
     @abstractmethod
     def _parts(self) -> dict[str, Any]:

@@ -57,11 +57,11 @@ class StageFolder:
         path = self.folder / FILE
         if not path.exists():
             return None
-        told = read_record(path).training
-        if told.get("identity") != self.identity:
-            changed = difference(self.identity, told.get("identity", {}))
+        training = read_record(path).training
+        if training.get("identity") != self.identity:
+            changed = difference(self.identity, training.get("identity", {}))
             raise StorageError(f"{self.folder} holds another generator: {changed}; delete it or choose another folder")
-        return told if told["steps"] >= steps else None
+        return training if training["steps"] >= steps else None
 
     def generator(self) -> AnyGenerator:
         """The one in the folder, on the CPU and ready to draw."""
@@ -93,13 +93,13 @@ class StageFolder:
         return training
 
 
-def told_history(training: dict[str, Any]) -> tuple[Losses, ...]:
+def stored_history(training: dict[str, Any]) -> tuple[Losses, ...]:
     """The losses in a record."""
     return tuple(Losses.model_validate(losses) for losses in training["history"])
 
 
 def described(parts: Sequence[object]) -> list[list[Any]]:
-    """Names and fingerprints of functions that a training depends on, as far as they tell."""
+    """Names and fingerprints of functions that a training depends on, as far as they have one."""
     return [
         [
             getattr(part, "name", None) or getattr(part, "__qualname__", type(part).__qualname__),

@@ -133,16 +133,18 @@ def _read_finished(folder: Path, identity: dict[str, Any], recipe: GanRecipe) ->
     path = folder / FILE
     if not path.exists():
         return None
-    told = read_record(path).training
-    if told.get("identity") != identity:
-        changed = difference(identity, told.get("identity", {}))
+    training = read_record(path).training
+    if training.get("identity") != identity:
+        changed = difference(identity, training.get("identity", {}))
         raise StorageError(f"{folder} holds another generator: {changed}; delete it or choose another folder")
-    if told["steps"] < recipe.steps:
+    if training["steps"] < recipe.steps:
         return None
     generator = load_generator(path)
     assert isinstance(generator, StyleGenerator), "a file holds a generator of our own"
-    history = tuple(Losses.model_validate(losses) for losses in told["history"])
-    return TrainedGan(generator, recipe, told["steps"], told["seconds"], Variety(**told["variety"]), history)
+    history = tuple(Losses.model_validate(losses) for losses in training["history"])
+    return TrainedGan(
+        generator, recipe, training["steps"], training["seconds"], Variety(**training["variety"]), history
+    )
 
 
 def _shape(images: ImageSet, recipe: GanRecipe, size: int | None) -> GeneratorShape:

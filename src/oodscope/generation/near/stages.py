@@ -15,7 +15,7 @@ from oodscope.execution.progress import Progress
 from oodscope.generation.gan.health import Features, Health, measure_health
 from oodscope.generation.gan.real import RealImages, unit_range
 from oodscope.generation.gan.resumable import Losses
-from oodscope.generation.gan.stage import GRID, StageFolder, told_history, write_grid
+from oodscope.generation.gan.stage import GRID, StageFolder, stored_history, write_grid
 from oodscope.generation.near.loop import NearLoop
 from oodscope.generation.near.objective import NearObjective
 from oodscope.generation.near.recipe import NearRecipe
@@ -116,8 +116,8 @@ def run_stage(
     progress: Progress,
 ) -> TrainedNear:
     """Train from ``start``, or read back what was trained."""
-    if (told := stage.finished(start.steps)) is not None:
-        return _read(start, stage, told)
+    if (training := stage.finished(start.steps)) is not None:
+        return _read(start, stage, training)
     recipe, shape = start.recipe, start.generator.shape
     place = resolve_device(device, recipe.precision)
     conditional = start.generator.classes > 0
@@ -150,15 +150,15 @@ def run_stage(
     )
 
 
-def _read(start: Start, stage: StageFolder, told: dict[str, Any]) -> TrainedNear:
+def _read(start: Start, stage: StageFolder, training: dict[str, Any]) -> TrainedNear:
     generator, discriminator = stage.generator(), start.discriminator.eval()
     assert isinstance(generator, LatentGenerator)
     path = stage.folder / DISCRIMINATOR
     load_weights(discriminator, read_checkpoint(path), str(path))
-    health = Health.model_validate(told["health"])
+    health = Health.model_validate(training["health"])
     return TrainedNear(
         *(generator, discriminator, start.recipe, start.lambda_semantic),
-        *(told["steps"], told["seconds"], health, told_history(told)),
+        *(training["steps"], training["seconds"], health, stored_history(training)),
     )
 
 

@@ -168,7 +168,7 @@ class FastPipeline:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What did not go the fast way, for people; complete after the first call."""
+        """What did not go the fast way; complete after the first call."""
         parts = [self._vary.note]
         if self._trunk is not None:
             parts.append(self._network.note)

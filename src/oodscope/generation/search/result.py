@@ -20,7 +20,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """The most in-distribution looking image of each chain; all tensors on the CPU, chains in order.
+    """The most ID-like image of each chain; all tensors on the CPU, chains in order.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class SearchResult:
     seconds : that the blocks took.
     blocks : numbers of the blocks of chains that are in here.
     description : all that decides the result: scorer, variation, sampler, energy, budgets, seed, block, images.
-    notes : what was not as asked, for people.
+    notes : what was not as asked.
     """
 
     points: Tensor

@@ -78,9 +78,9 @@ def make_set(
     recipe = {
         "method": plan.method,
         "plan": plan.model_dump(mode="json"),
-        "id_train": _told(id_train),
-        "id_val": _told(id_val),
-        **({"redrawn": _told(source)} if plan.kind == "shifted" else {}),
+        "id_train": _described(id_train),
+        "id_val": _described(id_val),
+        **({"redrawn": _described(source)} if plan.kind == "shifted" else {}),
         "frame": frame.model_dump(mode="json"),
         "ensemble": semantic.fingerprints,
         **filled.origin,
@@ -111,7 +111,7 @@ def _select(plan: SetPlan, pool: Pool, val: Pool, semantic: EnsembleInformation)
     return select_near(pool, val, semantic, plan.count, seed=plan.seed, window=window)
 
 
-def _told(images: ImageSet) -> dict[str, Any]:
+def _described(images: ImageSet) -> dict[str, Any]:
     return {"name": images.name, "images": len(images), "fingerprint": images.fingerprint}
 
 
@@ -135,15 +135,15 @@ def remake_set(source: Path | str, id_train: ImageSet, id_val: ImageSet, folder:
     theirs = read_generated(source)
     given = {"id_train": id_train, "id_val": id_val, "redrawn": options.get("redrawn") or id_val}
     for role, images in given.items():
-        told = theirs.recipe.get(role)
-        if told is not None and images.fingerprint != told["fingerprint"]:
-            known = f"{told['name']}, {told['images']} images"
+        recorded = theirs.recipe.get(role)
+        if recorded is not None and images.fingerprint != recorded["fingerprint"]:
+            known = f"{recorded['name']}, {recorded['images']} images"
             raise DataError(f"{Path(source) / RECIPE}: made from other images as {role} ({known}); give those")
     return difference(theirs, make_set(plan_of(source), id_train, id_val, folder, **options).record)
 
 
 def difference(theirs: GeneratedRecord, ours: GeneratedRecord) -> str:
-    """In what one set differs from another, as far as the recipes tell."""
+    """In what one set differs from another, as far as the recipes say."""
     known = {each.digest for each in theirs.files}
     other = sum(each.digest not in known for each in ours.files)
     if theirs.files == ours.files:

@@ -15,11 +15,11 @@ Method = Literal["gan", "latent", "recombination"]
 
 
 class SetPlan(StrictModel):
-    """Everything that a person decides about a generated set; the rest follows from it, the images and the seed.
+    """Everything that is decided about a generated set; the rest follows from it, the images and the seed.
 
     Parameters
     ----------
-    kind : ``near`` looks familiar and means something else; ``shifted`` looks strange and means the same.
+    kind : ``near`` looks familiar and means something else; ``shifted`` looks different and means the same.
     method : ``gan`` trains generators, one λ after the other; ``latent`` searches the latents of one plain generator;
         ``recombination`` lays patches of images and trains nothing but the ensemble.
     count : images of the set; fewer if fewer fall into the window.

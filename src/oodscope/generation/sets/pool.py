@@ -181,7 +181,7 @@ def draw_near(
         part = Pool.of(*sample(each.generator.to(semantic.device), share, seed + number))
         if not base.generator.classes:
             plain = Pool.of(*sample(base.generator.to(semantic.device), share, seed + number))
-            part = Pool.of(part.pixels, semantic.told_of(plain.pixels)[1])
+            part = Pool.of(part.pixels, semantic.information_and_class(plain.pixels)[1])
         parts.append(part)
     return Pool.of(torch.cat([part.pixels for part in parts]), torch.cat([part.labels for part in parts]))
 

@@ -70,10 +70,12 @@ def select_near(
     count : how many to draw at random; all that are kept, in their order, where they are fewer.
     window : a given one, instead of that of the rule.
     """
-    told = _Told.of(pool, val, semantic)
+    information = _Information.of(pool, val, semantic)
     if window is None:
-        window = raised_window(overlap_window(told.val, told.pool), told.pool, told.class_seen, enough=count)
-    return _selected(pool, told, window, window.keeps(told.pool), count, seed)
+        window = raised_window(
+            overlap_window(information.val, information.pool), information.pool, information.class_seen, enough=count
+        )
+    return _selected(pool, information, window, window.keeps(information.pool), count, seed)
 
 
 def select_shifted(
@@ -89,20 +91,20 @@ def select_shifted(
     pool : redrawn images, with the class of what they were drawn from.
     window : by default from 0 to the information of 95 % of the validation images, or .05 where that is less.
     """
-    told = _Told.of(pool, val, semantic)
+    information = _Information.of(pool, val, semantic)
     if window is None:
-        window = Window(0.0, max(float(np.quantile(told.val, KNOWN_SHARE)), AGREED))
-    inside = window.keeps(told.pool)
-    if inside.any() and not (inside & told.class_seen).any():
+        window = Window(0.0, max(float(np.quantile(information.val, KNOWN_SHARE)), AGREED))
+    inside = window.keeps(information.pool)
+    if inside.any() and not (inside & information.class_seen).any():
         raise DataError(
             f"the ensemble sees the class that it was drawn from in none of {len(pool)} shifted images; train the "
             "generator with a larger lambda_label"
         )
-    return _selected(pool, told, window, inside & told.class_seen, count, seed)
+    return _selected(pool, information, window, inside & information.class_seen, count, seed)
 
 
 @dataclass(frozen=True)
-class _Told:
+class _Information:
     """What the members say: their information about validation images and the pool, and where they see its classes."""
 
     val: NDArray[np.float64]
@@ -110,16 +112,18 @@ class _Told:
     class_seen: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, pool: Pool, val: Pool, semantic: EnsembleInformation) -> "_Told":
-        information, seen = semantic.told_of(pool.pixels)
+    def of(cls, pool: Pool, val: Pool, semantic: EnsembleInformation) -> "_Information":
+        information, seen = semantic.information_and_class(pool.pixels)
         # rounding may leave members that agree perfectly a hair below 0
         return cls(semantic.of_pixels(val.pixels), information.clip(min=0), (seen == pool.labels).numpy())
 
 
-def _selected(pool: Pool, told: _Told, window: Window, kept_ones: NDArray[np.bool_], count: int, seed: int) -> Selected:
+def _selected(
+    pool: Pool, information: _Information, window: Window, kept_ones: NDArray[np.bool_], count: int, seed: int
+) -> Selected:
     rows = np.flatnonzero(kept_ones)
     if not len(rows):
-        low, middle, high = np.quantile(told.pool, (0.0, 0.5, 1.0))
+        low, middle, high = np.quantile(information.pool, (0.0, 0.5, 1.0))
         raise DataError(
             f"none of {len(pool)} generated images has a mutual information within {window} nats; they range from "
             f"{low:.2f} to {high:.2f}, median {middle:.2f}. Generate more, or set the window"
@@ -128,5 +132,5 @@ def _selected(pool: Pool, told: _Told, window: Window, kept_ones: NDArray[np.boo
     if kept > count:
         order = torch.randperm(kept, generator=random_numbers("select", seed)).numpy()[:count]
         rows = rows[np.sort(order)]
-    chosen, share = pool.take(torch.from_numpy(rows)), float(told.class_seen[rows].mean())
-    return Selected(chosen, told.pool[rows], window, kept, share, told.val, told.pool)
+    chosen, share = pool.take(torch.from_numpy(rows)), float(information.class_seen[rows].mean())
+    return Selected(chosen, information.pool[rows], window, kept, share, information.val, information.pool)

@@ -13,7 +13,7 @@ from oodscope.execution.progress import SILENT, Progress
 from oodscope.generation.gan.health import Health, measure_health
 from oodscope.generation.gan.real import RealImages, frame_of, unit_range
 from oodscope.generation.gan.resumable import Losses
-from oodscope.generation.gan.stage import GRID, StageFolder, described, told_history, write_grid
+from oodscope.generation.gan.stage import GRID, StageFolder, described, stored_history, write_grid
 from oodscope.generation.near.objective import Perceptual
 from oodscope.generation.shifted.loop import Members, ShiftedLoop, ShiftedObjective
 from oodscope.generation.shifted.recipe import ShiftedRecipe
@@ -101,8 +101,8 @@ def train_shifted(
         "terms": described([perceptual, members]),
     }
     stage = StageFolder(folder, identity)
-    if (told := stage.finished(recipe.steps)) is not None:
-        return _read(recipe, stage, told)
+    if (training := stage.finished(recipe.steps)) is not None:
+        return _read(recipe, stage, training)
     place = resolve_device(device, recipe.precision)
     real = RealImages(images, side, channels, place, conditional=True, flip=recipe.flip)
     objective = ShiftedObjective(
@@ -132,8 +132,8 @@ def _redrawn(generator: UnetGenerator, real: RealImages, recipe: ShiftedRecipe, 
     return given, shift(generator, given, recipe.seed)
 
 
-def _read(recipe: ShiftedRecipe, stage: StageFolder, told: dict[str, Any]) -> TrainedShifted:
+def _read(recipe: ShiftedRecipe, stage: StageFolder, training: dict[str, Any]) -> TrainedShifted:
     generator = stage.generator()
     assert isinstance(generator, UnetGenerator)
-    health = Health.model_validate(told["health"])
-    return TrainedShifted(generator, recipe, told["steps"], told["seconds"], health, told_history(told))
+    health = Health.model_validate(training["health"])
+    return TrainedShifted(generator, recipe, training["steps"], training["seconds"], health, stored_history(training))

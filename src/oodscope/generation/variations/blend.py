@@ -21,7 +21,7 @@ class Blend(Ranged):
     Parameters
     ----------
     partners : ``[P, C, H, W]`` in [0, 1]: in-distribution images, best of the training or validation set.
-    heaviest : the largest weight; at 0.3 a person still sees the outlier.
+    heaviest : the largest weight; at 0.3 the outlier is still visible.
     """
 
     name = "blend"

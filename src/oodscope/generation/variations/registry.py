@@ -41,10 +41,10 @@ def create_variation(
         params = {**params, "types": (types,)}
     for key in params:
         if key not in accepted:
-            offer = did_you_mean(key, accepted) or f" It has: {', '.join(accepted) or 'none'}"
-            raise OodscopeError(f"{first}: no parameter {key!r}.{offer}")
-    offered = {"image_shape": image_shape, "partners": partners}
-    params = {**{key: value for key, value in offered.items() if key in accepted and value is not None}, **params}
+            hint = did_you_mean(key, accepted) or f" It has: {', '.join(accepted) or 'none'}"
+            raise OodscopeError(f"{first}: no parameter {key!r}.{hint}")
+    context = {"image_shape": image_shape, "partners": partners}
+    params = {**{key: value for key, value in context.items() if key in accepted and value is not None}, **params}
     missing = [key for key, each in accepted.items() if each.default is each.empty and key not in params]
     if missing:
         raise OodscopeError(f"{first} needs {' and '.join(missing)}: create_variation({first!r}, {missing[0]}=...)")

@@ -151,7 +151,7 @@ class Search(Part):
     Parameters
     ----------
     grid_size : combinations tried; 1 where none was searched.
-    validation_hash : fingerprint of the validation sets, known and foreign.
+    validation_hash : fingerprint of the validation sets, ID and OOD.
     validation_auroc : of the chosen combination.
     """
 

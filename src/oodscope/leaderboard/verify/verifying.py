@@ -218,7 +218,7 @@ def _retrained(standings: list[Standing]) -> list[Standing]:
 
 
 def _networks(members: Iterable[Standing]) -> set[str]:
-    """Weights that are told apart by a fingerprint."""
+    """Weights that are distinguished by a fingerprint."""
     return set(_known_weights(members))
 
 

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodscope.base.errors import DataError
-from oodscope.metrics.comparison.influence import Population, SetUnits, class_keys
-from oodscope.metrics.metric import Columns, Metric
+from oodscope.metrics.comparison.influence import SetUnits, class_keys
+from oodscope.metrics.metric import Columns, Metric, Population
 from oodscope.metrics.ranking.walk import Walk
 from oodscope.metrics.scores import FloatArray
 

@@ -81,8 +81,8 @@ class CriticalDifference:
     Parameters
     ----------
     average_ranks : of each detector over the sets; 1 is best.
-    difference : average ranks closer than this are not told apart.
-    groups : the bars of the diagram: each a largest run of detectors, best first, that are not told apart.
+    difference : average ranks closer than this are not distinguished.
+    groups : the bars of the diagram: each a largest run of detectors, best first, that are not distinguished.
     """
 
     average_ranks: tuple[float, ...]

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.special import bdtr, ndtr, ndtri, stdtr, stdtrit
 
 from oodscope.base.errors import DataError
+from oodscope.metrics.comparison.influence import half_a_failure
 from oodscope.metrics.interval import check_level
 from oodscope.metrics.ranking.clusters import sampling_noise
 from oodscope.metrics.ranking.placements import Placements
@@ -62,7 +63,7 @@ def paired_delong(first: Placements, second: Placements, level: float = 0.95) ->
     difference = between.mean
     error = sampling_noise(between).error
     if error <= 1e-12 * abs(difference) or (error == 0.0 and difference == 0.0):
-        error = 0.0 if difference == 0.0 else _half_a_failure(between)
+        error = 0.0 if difference == 0.0 else half_a_failure(between)
     statistic = difference / error if error > 0.0 else 0.0
     reach = -float(ndtri((1.0 - level) / 2.0)) * error
     return PairedTest(
@@ -121,11 +122,6 @@ def detectable_difference(error: float, *, power: float = 0.8, alpha: float = 0.
         if not 0.0 < share < 1.0:
             raise DataError(f"{name} lies between 0 and 1; it is {share}")
     return float(ndtri(1.0 - alpha / 2.0) + ndtri(power)) * error
-
-
-def _half_a_failure(placed: Placements) -> float:
-    m = min(placed.n_id, *(values.size for values in placed.of_ood.values()))
-    return sqrt((m + 0.5) * 0.5 / (m + 1) ** 2 / m)
 
 
 def mcnemar(first_errors: ArrayLike, second_errors: ArrayLike, level: float = 0.95) -> PairedTest:

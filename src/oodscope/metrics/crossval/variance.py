@@ -92,6 +92,6 @@ def variance_components(
 def _mean(half: FloatArray, chosen: NDArray[np.bool_], words: str) -> float:
     if not chosen.any():
         raise DataError(
-            f"the sources of variance cannot be told apart: no two runs of different seeds differ in {words}"
+            f"the sources of variance cannot be distinguished: no two runs of different seeds differ in {words}"
         )
     return float(half[chosen].mean())

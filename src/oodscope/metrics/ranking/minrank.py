@@ -1,4 +1,4 @@
-r"""MinRank: where the most in-looking outlier stands among the in-distribution images.
+r"""MinRank: where the most ID-like outlier stands among the in-distribution images.
 
 The score of one outlier is told by its rank among the sorted ID test scores: the number of ID images that look more
 in-distribution than it does. A search for the worst outlier asks for the smallest rank, the mean rank is an AUROC:
@@ -51,7 +51,7 @@ class OutlierRanks:
 
     @property
     def min_rank(self) -> int:
-        """Rank of the most in-looking outlier."""
+        """Rank of the most ID-like outlier."""
         return int(self.below.min())
 
     def min_ranks(self, runs: int) -> IntArray:

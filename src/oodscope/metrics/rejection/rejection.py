@@ -1,7 +1,7 @@
 r"""Keep or reject: what one threshold does to images that a classifier gets right or wrong.
 
 Human-centric evaluation (Zhu et al., arXiv 2211.16778): a detector should keep what the classifier gets right and
-reject the rest, whether the image is foreign or merely hard. Larger score = more OOD; reject iff
+reject the rest, whether the image is OOD or merely hard. Larger score = more OOD; reject iff
 :math:`s \ge \gamma`.
 """
 
@@ -25,7 +25,7 @@ class Decisions:
     Parameters
     ----------
     kept_correct, rejected_correct : images that the classifier gets right; rejecting one is a false rejection (FN).
-    kept_wrong, rejected_wrong : images that it gets wrong, foreign ones included; keeping one is a false
+    kept_wrong, rejected_wrong : images that it gets wrong, OOD ones included; keeping one is a false
         acceptance (FP).
     """
 
@@ -56,7 +56,7 @@ class Decisions:
 
     @property
     def far(self) -> FloatArray:
-        """Share of the wrong or foreign images that are kept; NaN where there is none."""
+        """Share of the wrong or OOD images that are kept; NaN where there is none."""
         return _share(self.kept_wrong, self.rejected_wrong)
 
     def cost(self, false_rejection: float, false_acceptance: float) -> FloatArray:
@@ -77,7 +77,7 @@ class Rejection:
     Parameters
     ----------
     scores : one per image, larger = more OOD.
-    correct : whether the classifier's prediction is right; false throughout for a foreign set.
+    correct : whether the classifier's prediction is right; false throughout for an OOD set.
     """
 
     def __init__(self, scores: ArrayLike, correct: ArrayLike) -> None:
@@ -108,23 +108,23 @@ class Rejection:
         return thresholds, self.at(thresholds)
 
 
-def der_over_prevalence(known: Decisions, foreign: Decisions, prevalence: ArrayLike) -> FloatArray:
-    r"""DER of a stream in which the share :math:`\pi` of images is foreign.
+def der_over_prevalence(id_test: Decisions, ood: Decisions, prevalence: ArrayLike) -> FloatArray:
+    r"""DER of a stream in which the share :math:`\pi` of images is OOD.
 
-    .. math:: \mathrm{DER}(\pi) = (1 - \pi)\, \mathrm{DER}_\text{known} + \pi\, \mathrm{DER}_\text{foreign}
+    .. math:: \mathrm{DER}(\pi) = (1 - \pi)\, \mathrm{DER}_\text{ID} + \pi\, \mathrm{DER}_\text{OOD}
 
-    Test sets hold as many foreign images as somebody collected; what a detector is worth in use depends on how many
+    Test sets hold as many OOD images as somebody collected; what a detector is worth in use depends on how many
     there will be.
 
     Parameters
     ----------
-    known, foreign : decisions at one threshold, on images of the classifier's classes and on a foreign set.
+    id_test, ood : decisions at one threshold, on images of the classifier's classes and on an OOD set.
     prevalence : one or several shares in [0, 1].
     """
     share = np.asarray(prevalence, dtype=np.float64)
     if not ((share >= 0) & (share <= 1)).all():
         raise DataError(f"a prevalence lies between 0 and 1; it is {share}")
-    return np.asarray((1.0 - share) * known.der + share * foreign.der)
+    return np.asarray((1.0 - share) * id_test.der + share * ood.der)
 
 
 def check_correct(correct: ArrayLike, n: int) -> Correct:

@@ -1,6 +1,6 @@
 r"""Selective prediction: accept the most familiar images first, and watch how many failures come along.
 
-A failure is an image that the classifier gets wrong, or a foreign one. At a threshold, the coverage is the share of
+A failure is an image that the classifier gets wrong, or an OOD one. At a threshold, the coverage is the share of
 images accepted, the selective risk the share of failures among those, the generalised risk the share of failures
 accepted among all. Larger score = more OOD = accepted later; equal scores are accepted together.
 """
@@ -131,7 +131,7 @@ class Selection:
     Parameters
     ----------
     scores : one per image, larger = more OOD.
-    correct : whether the classifier's prediction is right; false throughout for foreign images.
+    correct : whether the classifier's prediction is right; false throughout for OOD images.
     """
 
     def __init__(self, scores: ArrayLike, correct: ArrayLike) -> None:

@@ -2,7 +2,7 @@ r"""The threshold that keeps a given share of a sample, and how uncertain it is.
 
 The papers write it for a score :math:`T` that is large for familiar images: with
 :math:`\gamma' = Q_{1-q}(T)`, NumPy's linear quantile, an image is rejected iff :math:`T \le \gamma'`. Here
-:math:`s = -T` is large for foreign images, :math:`\gamma = -\gamma' = Q_q(s)`, and an image is rejected iff
+:math:`s = -T` is large for OOD images, :math:`\gamma = -\gamma' = Q_q(s)`, and an image is rejected iff
 :math:`s \ge \gamma`. Negation is exact, so both forms take the same decision on every image.
 """
 

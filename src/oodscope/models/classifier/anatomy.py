@@ -1,4 +1,4 @@
-"""Anatomy: what a network offers beyond its logits."""
+"""Anatomy: what a network provides beyond its logits."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -75,7 +75,7 @@ def altered_map(model: nn.Module, path: str, change: Callable[[Tensor], Tensor])
 
 @dataclass(frozen=True)
 class Anatomy:
-    """Found on noise images; it tells in advance which detectors a network allows.
+    """Determined on noise images; it says in advance which detectors a network allows.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from oodscope.data.images.base import Picture
 from oodscope.data.imageset import ImageSet
 from oodscope.data.preprocess import Preprocess
 from oodscope.models.classifier.anatomy import Anatomy, examine
-from oodscope.models.classifier.discovery import FoundHead, locate_head, named_module, read_head
+from oodscope.models.classifier.discovery import DiscoveredHead, locate_head, named_module, read_head
 from oodscope.models.classifier.fingerprint import structure_fingerprint, weights_fingerprint
 from oodscope.models.classifier.head import Head
 from oodscope.models.classifier.network import (
@@ -40,7 +40,7 @@ def describe(classifier: "Classifier") -> str:
     count = sum(parameter.numel() for parameter in classifier.model.parameters())
     lines = [f"{classifier.name}: {type(classifier.model).__name__}, {count:,} parameters"]
     if classifier.transform is None:
-        lines += ["head: not sought, for want of a transform", "transform: none; a benchmark offers its own"]
+        lines += ["head: not sought, because there is no transform", "transform: none; a benchmark brings its own"]
     else:
         lines[0] += f", {classifier.num_classes} classes"
         lines += [f"head: {_head(classifier)}", f"transform: {_transform(classifier)}"]
@@ -125,20 +125,20 @@ class Classifier:
         self.trained_on = tuple(trained_on)
         self.pretrained_on = tuple(get_corpus(each).name for each in pretrained_on)
         self._wanted = head
-        self._found: FoundHead | None = None
+        self._found: DiscoveredHead | None = None
         self._anatomy: Anatomy | None = None
         self._prepared_by = None if transform is None else PreparedBy(transform, _picture_mode(self.model))
         if isinstance(head, str):
             named_module(self.model, head)
         elif isinstance(head, Head):
             self._wanted = head.to(self.device)
-            self._found = FoundHead(None, head.num_classes)
+            self._found = DiscoveredHead(None, head.num_classes)
 
     def __repr__(self) -> str:
         return f"Classifier({self.name!r}, device={str(self.device)!r})"
 
     def describe(self) -> str:
-        """A few lines for a person: architecture, head and its proof, transform, device."""
+        """A few lines to read: architecture, head and its proof, transform, device."""
         return describe(self)
 
     @property
@@ -255,7 +255,7 @@ class Classifier:
             )
         return self._prepared_by
 
-    def _search(self, batch: Tensor | None = None) -> FoundHead:
+    def _search(self, batch: Tensor | None = None) -> DiscoveredHead:
         """The head, sought once, on noise that looks like the images this network will see."""
         if self._found is None:
             wanted = self._wanted if isinstance(self._wanted, str) else None

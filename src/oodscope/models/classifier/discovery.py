@@ -58,7 +58,7 @@ def _wide(values: Tensor) -> Tensor:
 
 
 def explain(seen: Trace) -> str:
-    """The most telling reason why no layer of this pass is a head."""
+    """The most informative reason why no layer of this pass is a head."""
     if not seen.calls:
         return "no linear layer was seen at work (is the network compiled, scripted or purely functional?)"
     rivals = [call for call in seen.calls if call.output.shape == seen.logits.shape]
@@ -89,7 +89,7 @@ def _names(calls: list[LinearCall]) -> str:
 
 
 @dataclass(frozen=True)
-class FoundHead:
+class DiscoveredHead:
     """The outcome of a search.
 
     Parameters
@@ -107,7 +107,7 @@ class FoundHead:
     reason: str = ""
 
 
-def locate_head(model: nn.Module, batches: Iterable[Tensor], name: str | None = None) -> FoundHead:
+def locate_head(model: nn.Module, batches: Iterable[Tensor], name: str | None = None) -> DiscoveredHead:
     """The head (or the one called ``name``), sought on the first of ``batches`` that the network digests.
 
     A half-precision network is searched as a float32 copy, and one whose logits hardly vary over noise (deep networks
@@ -127,7 +127,7 @@ def locate_head(model: nn.Module, batches: Iterable[Tensor], name: str | None = 
     raise next(iter(failures.values()))
 
 
-def find_head(seen: Trace) -> FoundHead:
+def find_head(seen: Trace) -> DiscoveredHead:
     """The last linear layer of a pass whose input, times its weight, plus its bias, equals the logits.
 
     The proof is numerical, so it needs no knowledge of architectures and cannot be fooled by names: a
@@ -135,15 +135,15 @@ def find_head(seen: Trace) -> FoundHead:
     """
     classes = seen.logits.shape[1]
     if problem := uninformative(seen.logits):
-        return FoundHead(None, classes, reason=problem)
+        return DiscoveredHead(None, classes, reason=problem)
     for call in reversed(seen.calls):
         off = _deviation(call, seen.logits)
         if off is not None and off <= allowed(seen.logits):
-            return FoundHead(call.path, classes, off)
-    return FoundHead(None, classes, reason=explain(seen))
+            return DiscoveredHead(call.path, classes, off)
+    return DiscoveredHead(None, classes, reason=explain(seen))
 
 
-def prove_head(model: nn.Module, seen: Trace, name: str) -> FoundHead:
+def prove_head(model: nn.Module, seen: Trace, name: str) -> DiscoveredHead:
     """The same proof for the layer that the user named; failing it is an error that says by how much."""
     target = named_module(model, name)
     if problem := uninformative(seen.logits):
@@ -160,7 +160,7 @@ def prove_head(model: nn.Module, seen: Trace, name: str) -> FoundHead:
             f"head={name!r} does not produce the logits: features · Wᵀ + b deviates from them by "
             f"{off:.2g} times their spread"
         )
-    return FoundHead(name, seen.logits.shape[1], off)
+    return DiscoveredHead(name, seen.logits.shape[1], off)
 
 
 def named_module(model: nn.Module, name: str) -> nn.Module:

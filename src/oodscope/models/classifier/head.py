@@ -15,7 +15,7 @@ class Head:
 
     .. math:: \mathrm{logits}(h) = h W^\top + b
 
-    Detectors that shape features (ReAct, ASH) or split feature space (ViM, NuSA) need it. Found heads
+    Detectors that shape features (ReAct, ASH) or split feature space (ViM, NuSA) need it. Discovered heads
     come from ``Classifier.head``; a network that ends in features, such as CLIP's image tower, gets one
     by hand: ``Classifier(tower, transform, head=Head(100 * text_features))``.
 

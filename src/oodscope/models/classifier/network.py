@@ -135,7 +135,7 @@ def input_dtype(model: nn.Module) -> torch.dtype:
 
 
 def first_line(error: Exception) -> str:
-    """What foreign code complains of, short enough for a line of our own."""
+    """What third-party code complains of, short enough for a line of our own."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 

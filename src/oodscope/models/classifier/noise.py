@@ -1,4 +1,4 @@
-"""Noise pictures: enough variety to tell one linear layer from another, without any data."""
+"""Noise pictures: enough variety to distinguish linear layers, without any data."""
 
 import math
 

@@ -22,7 +22,7 @@ def create_backbone(spec: str, *, weights: str | Path | None = None, width: int 
     ----------
     spec : ``dinov2:NAME``, ``timm:NAME`` (its pooled features) or ``open_clip:NAME/TAG`` (image embeddings).
     weights : ``"pretrained"``, or the path of a file; ``None`` leaves it untrained.
-    width : of the features, where the network offers several (``dinov2``).
+    width : of the features, where the network has several (``dinov2``).
     """
     check_backbone(spec)
     library, _, name = spec.partition(":")

@@ -62,7 +62,7 @@ def build_dinov2(name: str, weights: str | Path | None, width: int | None = None
     ----------
     weights : ``"pretrained"`` for the published ones; a file of timm's or of the paper's release; ``None`` leaves it
         untrained.
-    width : of the features, as a given head reads them; it tells from how many layers they are taken.
+    width : of the features, as a given head reads them; it says from how many layers they are taken.
     """
     if name not in BACKBONES:
         raise UnknownNameError("DINOv2 model", name, BACKBONES, f"Known: {', '.join(BACKBONES)}")

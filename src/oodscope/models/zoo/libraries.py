@@ -58,7 +58,7 @@ def build_torchvision(name: str, num_classes: int | None, *, pretrained: bool = 
     if tag and tag not in tags:
         raise UnknownNameError(f"weights of torchvision:{name}:", tag, tags, f"Known: {', '.join(tags)}")
     if not pretrained:
-        # the Inception networks warn that their slow initialisation will go away unless told
+        # the Inception networks warn that their slow initialisation will go away unless asked for
         extra = {"init_weights": True} if name in ("googlenet", "inception_v3") else {}
         return models.get_model(name, weights=None, **extra, **_classes(num_classes)), None
     weights = published[tag] if tag else published.DEFAULT
@@ -88,7 +88,7 @@ def published_weights(spec: str) -> Iterator[None]:
         raise
     except Exception as error:  # the libraries raise their own, their HTTP client's and urllib's errors
         raise ModelError(
-            f"{spec}: the pretrained weights could not be had ({first_line(error)}). Without access to the "
+            f"{spec}: the pretrained weights could not be downloaded ({first_line(error)}). Without access to the "
             "internet, fetch them elsewhere and pass the file as weights=PATH"
         ) from error
     finally:

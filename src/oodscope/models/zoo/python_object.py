@@ -1,6 +1,7 @@
 """A classifier from the user's own code, named as ``python:PACKAGE.MODULE:FUNCTION``."""
 
 import sys
+import traceback
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -28,8 +29,10 @@ def find_python(spec: str) -> Callable[[], Any]:
     sys.path.insert(0, here)
     try:
         home = import_module(module)
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise ModelError(f"{spec}: cannot import {module!r}: {first_line(error)}") from error
+    except (Exception, SystemExit) as error:
+        raise ModelError(f"{spec}: cannot import {module!r}: {_raised(error)}") from error
     finally:
         sys.path.remove(here)
     function = getattr(home, name, None)
@@ -41,7 +44,20 @@ def find_python(spec: str) -> Callable[[], Any]:
 
 def call_python(spec: str) -> nn.Module | Classifier:
     """What the function that ``spec`` names returns: a network, or a ``Classifier`` with its own transform."""
-    made = find_python(spec)()
+    function = find_python(spec)
+    try:
+        made = function()
+    except (Exception, SystemExit) as error:
+        raise ModelError(f"{spec}: {_raised(error)}") from error
     if not isinstance(made, (nn.Module, Classifier)):
         raise ModelError(f"{spec} returns a {type(made).__name__}; needed: a torch.nn.Module or an oodscope.Classifier")
     return made
+
+
+def _raised(error: BaseException) -> str:
+    """What the user's code raised, and where; the cause keeps the whole traceback for ``-v``."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if frame.filename != __file__ and not frame.filename.startswith("<frozen")]
+    place = f" in {own[-1].filename}, line {own[-1].lineno}" if own else ""
+    words = " ".join(str(error).split())
+    return f"{type(error).__name__}: {words}{place}; -v shows the whole traceback"

@@ -57,7 +57,7 @@ def mine_negatives(words: Tensor, classes: Tensor, count: int, share: float) -> 
     return torch.sort(torch.cat(nearness), stable=True).indices[:count]
 
 
-def foreign(words: Sequence[str], class_names: Sequence[str]) -> list[str]:
+def unrelated_words(words: Sequence[str], class_names: Sequence[str]) -> list[str]:
     """The words that are no class's name."""
     known = {plain(name).lower() for name in class_names}
     return [word for word in words if word.lower() not in known]
@@ -92,7 +92,7 @@ NEGATIVE_PROMPTS = ("the nice {}.",)
 
 
 class TextHead(StrictModel):
-    """What a vision-language network is told in words.
+    """What a vision-language network is given in words.
 
     Parameters
     ----------
@@ -193,11 +193,11 @@ def zero_shot(
     """The network for these classes: their sentences embedded, negative labels mined if ``head`` names a source."""
     twice = {name for name in class_names if list(class_names).count(name) > 1}
     if twice:
-        raise ModelError(f"two classes are called {sorted(twice)[0]!r}; words cannot tell them apart")
+        raise ModelError(f"two classes are called {sorted(twice)[0]!r}; words cannot distinguish them")
     classes = embed_labels(embed, class_names, head.templates)
     negatives = None
     if head.negatives is not None:
-        words = foreign(read_words(head.negatives), class_names)
+        words = unrelated_words(read_words(head.negatives), class_names)
         candidates = embed_labels(embed, words, head.negative_templates)
         negatives = candidates[mine_negatives(candidates, classes, head.negative_count, head.negative_share)]
     return ZeroShot(tower, classes, scale, bias, negatives, head.name)

@@ -45,7 +45,7 @@ MODELS: dict[str, ModelInfo] = dict(
 class Builder(Protocol):
     """How a library makes a network: the module, and the transform of its published weights, if it has them.
 
-    An installed package offers one through the entry point group ``oodscope.models``: under the name ``mylib``, its
+    An installed package provides one through the entry point group ``oodscope.models``: under the name ``mylib``, its
     networks are ``mylib:NAME``.
     """
 
@@ -165,7 +165,7 @@ def _zero_shot(
 def _make_small(name: str, num_classes: int | None, state: Weights | None) -> nn.Module:
     """One of our own networks, for as many input channels as the checkpoint's first filters have."""
     if num_classes is None and state is None:
-        raise ModelError(f"{name}: say num_classes=..., or pass weights, which tell it")
+        raise ModelError(f"{name}: pass num_classes=..., or weights, which say it")
     from oodscope.models.small import SMALL_NETS  # here, because it brings torchvision along
 
     builder = SMALL_NETS[name]

@@ -2,7 +2,7 @@ r"""Human-centric evaluation: keep what the classifier gets right, reject what i
 
 Zhu et al., "Rethinking Out-of-Distribution Detection From a Human-Centric Perspective" (arXiv 2211.16778), and the
 selective prediction that it joins. A threshold keeps 95 or 99 % of a threshold sample; at it, the detection error rate
-counts wrong decisions, on foreign images (label shift) as on images of known classes, clean or corrupted (input shift).
+counts wrong decisions, on OOD images (label shift) as on images of known classes, clean or corrupted (input shift).
 
 The paper takes the threshold from correctly classified training images (``train_correct``), which compares detectors
 at different operating points, because networks fit their training images and detectors show it differently. The
@@ -14,6 +14,8 @@ from ``id_val`` itself (``klm``) has seen the images of that threshold too, and 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from oodscope.base.config import StrictModel, parse
@@ -23,12 +25,13 @@ from oodscope.data.imageset import UNLABELLED
 from oodscope.document.figure import Figure, Position
 from oodscope.metrics.catalog import AUROC as RANKED
 from oodscope.metrics.catalog import FPR95_ID_POSITIVE, REJECTION
+from oodscope.metrics.interval import REPLICATES
 from oodscope.metrics.metric import MEAN
 from oodscope.protocols.base import Protocol
 from oodscope.protocols.human_centric.figures import der_curves, risk_coverage
 from oodscope.protocols.human_centric.rows import baseline_rows, conventional_rows, rejection_rows, selective_estimates
 from oodscope.protocols.human_centric.sets import ALL, SHIFTS, estimate_rows, labelled_sets
-from oodscope.protocols.human_centric.training import divided
+from oodscope.protocols.human_centric.training import divided, training_rows
 from oodscope.protocols.ranking import measure_accuracy
 from oodscope.results.measurement import Measurement, Measurements
 from oodscope.results.scoretable import ScoreTable
@@ -64,7 +67,8 @@ class HumanCentric(Protocol):
 
     Examples
     --------
-    >>> human = oods.HumanCentric(threshold_split=True)
+    >>> from oodscope.protocols.human_centric.protocol import HumanCentric
+    >>> human = HumanCentric(threshold_split=True)
     >>> oods.evaluate(clf, bench, ["msp"], protocols=[human]).table().facts["metric"]
     'der95_val_correct'
     """
@@ -100,6 +104,9 @@ class HumanCentric(Protocol):
     def prepare(self, benchmark: Benchmark, seed: int) -> Benchmark:
         return divided(benchmark, split=self.threshold_split, most=self.train_rows, seed=seed)
 
+    def training_rows(self, labels: NDArray[np.int64], seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        return training_rows(labels, split=self.threshold_split, most=self.train_rows, seed=seed)
+
     def notes(self, scores: ScoreTable) -> list[str]:
         rows = scores.context.training_rows
         if not self.threshold_split or rows is None:
@@ -123,7 +130,8 @@ class HumanCentric(Protocol):
         for detector, shared in contexts.items():
             rows += rejection_rows(scores, detector, sets, shared, prices)
             rows += conventional_rows(scores, detector, sets, shared)
-        for detector, found in selective_estimates(scores, sets, scores.context.seed or 0).items():
+        replicates = REPLICATES[scores.context.intervals]
+        for detector, found in selective_estimates(scores, sets, scores.context.seed or 0, replicates).items():
             for metric, estimates in found.items():
                 rows += estimate_rows(contexts[detector], metric, sets, estimates)
         return measure_accuracy(scores, self.name, ("id_test", "csid")) + Measurements(rows)

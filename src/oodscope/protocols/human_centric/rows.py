@@ -26,38 +26,38 @@ Prices = Mapping[str, float]
 
 
 def selective_estimates(
-    scores: ScoreTable, sets: Sequence[LabelledSet], seed: int
+    scores: ScoreTable, sets: Sequence[LabelledSet], seed: int, replicates: int
 ) -> dict[str, dict[str, dict[str, Estimate]]]:
-    """By detector, metric and set. The population of a foreign set is ``id_test`` and the set: alone it would hold
+    """By detector, metric and set. The population of an OOD set is ``id_test`` and the set: alone it would hold
     failures only, and there would be nothing to order. The population of any other set is the set itself.
 
     Each set's draws are made once for all detectors; ``id_test`` keeps one draw for all the populations it is part of.
     """
     (known,) = (each for each in sets if each.role == "id_test")
-    known_counts = draw_counts(resamples(len(known), seed=seed), len(known), REPLICATES)
+    known_counts = draw_counts(resamples(len(known), seed=seed), len(known), replicates)
     found: dict[str, dict[str, dict[str, Estimate]]] = {
         detector: {metric: {} for metric in SELECTIVE} for detector in scores.detectors
     }
     for each in sets:
-        parts = [known, each] if each.foreign else [each]
-        counts = np.hstack([_counts(part, known, known_counts, seed) for part in parts])
+        parts = [known, each] if each.is_ood else [each]
+        counts = np.hstack([_counts(part, known, known_counts, seed, replicates) for part in parts])
         rows = np.concatenate([part.rows for part in parts])
         correct = np.concatenate([part.correct for part in parts])
-        n_ood = len(each) if each.foreign else 0
+        n_ood = len(each) if each.is_ood else 0
         for detector in scores.detectors:
             selection = Selection(scores.scores(detector)[rows], correct)
-            points, replicates = selection.points(), selection.replicates(counts)
+            points, drawn = selection.points(), selection.replicates(counts)
             for metric in SELECTIVE:
-                found[detector][metric][each.name] = Estimate(
-                    points[metric], replicates[metric], len(rows) - n_ood, n_ood
-                )
+                found[detector][metric][each.name] = Estimate(points[metric], drawn[metric], len(rows) - n_ood, n_ood)
     return found
 
 
-def _counts(part: LabelledSet, known: LabelledSet, known_counts: NDArray[np.uint8], seed: int) -> NDArray[np.uint8]:
+def _counts(
+    part: LabelledSet, known: LabelledSet, known_counts: NDArray[np.uint8], seed: int, replicates: int
+) -> NDArray[np.uint8]:
     if part is known:
         return known_counts
-    return draw_counts(resamples(len(part), seed=seed, ood_set=part.name), len(part), REPLICATES)
+    return draw_counts(resamples(len(part), seed=seed, ood_set=part.name), len(part), replicates)
 
 
 TPR = 0.95
@@ -66,7 +66,7 @@ TPR = 0.95
 def conventional_rows(
     scores: ScoreTable, detector: str, sets: Sequence[LabelledSet], shared: Mapping[str, Any]
 ) -> Iterator[Measurement]:
-    """AUROC and FPR95 against each foreign set, twice.
+    """AUROC and FPR95 against each OOD set, twice.
 
     With all of ``id_test`` as ID, a detector is blamed for distrusting what the classifier gets wrong; with its correct
     images only, it is not. The order of two detectors may turn between the two (Fig. 2 of the paper).
@@ -74,7 +74,7 @@ def conventional_rows(
     (known,) = (each for each in sets if each.role == "id_test")
     column = scores.scores(detector)
     for suffix, rows in (("", known.rows), ("_correct_id", known.rows[known.correct])):
-        rankings = {each.name: Ranking(column[rows], column[each.rows]) for each in sets if each.foreign and len(rows)}
+        rankings = {each.name: Ranking(column[rows], column[each.rows]) for each in sets if each.is_ood and len(rows)}
         if not rankings:
             continue
         separated = {
@@ -112,7 +112,7 @@ def _operating_points(ascending: NDArray[np.float64], seed: int) -> NDArray[np.f
 
 
 def _kept(ascending: NDArray[np.float64], operating: NDArray[np.float64], seed: int, name: str) -> NDArray[np.float64]:
-    """The share of a resampled foreign set that is kept at each operating point."""
+    """The share of a resampled OOD set that is kept at each operating point."""
     shares = np.searchsorted(ascending, operating, side="right") / len(ascending)
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(6, *name.encode())))
     return np.asarray(rng.binomial(len(ascending), shares) / len(ascending))
@@ -163,9 +163,9 @@ def _threshold_rows(
 ) -> Iterator[Measurement]:
     found = sample.threshold(keep / 100)
     interval = percentile_interval(replicates, LEVEL)
-    told = {**shared, "group": "threshold", "set": f"id_{source.split('_')[0]}", "n_id": found.n}
+    place = {**shared, "group": "threshold", "set": f"id_{source.split('_')[0]}", "n_id": found.n}
     yield Measurement(
-        **told,
+        **place,
         metric=f"threshold{keep}_{source}",
         value=found.value,
         low=interval.low,
@@ -173,7 +173,7 @@ def _threshold_rows(
         interval=interval.method,
         level=interval.level,
     )
-    yield Measurement(**told, metric=f"tied{keep}_{source}", value=found.tied)
+    yield Measurement(**place, metric=f"tied{keep}_{source}", value=found.tied)
 
 
 def _source_rows(scores: ScoreTable, source: str) -> NDArray[np.int64]:
@@ -201,7 +201,7 @@ def _rate(decisions: Decisions, kind: str, prices: Prices | None) -> NDArray[np.
 
 
 def _estimate(each: LabelledSet, value: Any, replicates: NDArray[np.float64], interval: Any = None) -> Estimate:
-    n_id, n_ood = (0, len(each)) if each.foreign else (len(each), 0)
+    n_id, n_ood = (0, len(each)) if each.is_ood else (len(each), 0)
     return Estimate(float(value), replicates, n_id, n_ood, interval)
 
 

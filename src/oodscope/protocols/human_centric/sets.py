@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodscope.data.benchmark import Role
-from oodscope.metrics.interval import Interval
+from oodscope.metrics.interval import NO_INTERVAL, Interval
 from oodscope.metrics.metric import MEAN
 from oodscope.metrics.resampling.bootstrap import percentile_interval
 from oodscope.results.measurement import Measurement
 from oodscope.results.scoretable import ScoreTable
 
 SHIFTS: dict[str, tuple[Role, ...]] = {"label_shift": ("near", "far"), "input_shift": ("id_test", "csid")}
-"""A foreign class shifts the label, so that no prediction is right; a corruption or another style shifts the input
+"""An OOD class shifts the label, so that no prediction is right; a corruption or another style shifts the input
 only, and the classifier may still be right. ``id_test`` is the input shift of size zero."""
 
 
@@ -41,13 +41,13 @@ class LabelledSet:
         return len(self.rows)
 
     @property
-    def foreign(self) -> bool:
+    def is_ood(self) -> bool:
         """Whether its classes are unknown to the classifier."""
         return self.group == "label_shift"
 
 
 def labelled_sets(scores: ScoreTable) -> list[LabelledSet]:
-    """Every test set of the table, foreign ones first."""
+    """Every test set of the table, OOD ones first."""
     right = scores.correct()
     found = []
     for group, roles in SHIFTS.items():
@@ -82,7 +82,7 @@ class Estimate:
     replicates : the same from bootstrap resamples. Replicate r used the same draw of whatever sets share (the
         threshold sample, the ID images), so means over sets are taken replicate by replicate. Empty where every
         interval is had without them.
-    n_id, n_ood : images of known and of foreign classes that it was measured on.
+    n_id, n_ood : images of known and of OOD classes that it was measured on.
     interval : where there is a better one than that of the replicates.
     """
 
@@ -123,7 +123,8 @@ def _row(
     interval: Interval | None,
 ) -> Measurement:
     if interval is None:
-        interval = percentile_interval(np.mean([each.replicates for each in found], axis=0), LEVEL)
+        replicates = np.mean([each.replicates for each in found], axis=0)
+        interval = percentile_interval(replicates, LEVEL) if replicates.size else NO_INTERVAL
     return Measurement(
         **shared,
         metric=metric,
@@ -134,7 +135,7 @@ def _row(
         high=interval.high,
         interval=interval.method,
         level=interval.level,
-        # foreign sets bring id_test along, which must not be counted once for each
+        # OOD sets bring id_test along, which must not be counted once for each
         n_id=sum(each.n_id for each in found if not each.n_ood) or max(each.n_id for each in found),
         n_ood=sum(each.n_ood for each in found),
     )

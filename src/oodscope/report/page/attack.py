@@ -21,7 +21,7 @@ _BRIEF = 5
 
 
 @dataclass(frozen=True)
-class Sight:
+class Thumbnail:
     """One of the worst images, with its source where it has one."""
 
     image: str
@@ -38,7 +38,7 @@ class Panel:
     variation: str
     auroc: Measurement
     clean: Measurement
-    sights: list[Sight]
+    thumbnails: list[Thumbnail]
     flags: tuple[str, ...]
 
 
@@ -131,15 +131,15 @@ def _panel(attack: Attack, detector: str, variation: str, brief: bool) -> Panel:
     pair = attack.search(detector, variation)
     rows = attack.result.measurements.filter(protocol=PROTOCOL, metric="auroc", detector=detector)
     (attacked,), (clean,) = rows.filter(group=variation), rows.filter(group=CLEAN)
-    return Panel(variation, attacked, clean, list(_sights(pair, _BRIEF if brief else None)), pair.flags)
+    return Panel(variation, attacked, clean, list(_thumbnails(pair, _BRIEF if brief else None)), pair.flags)
 
 
-def _sights(pair: SearchedPair, images: int | None) -> Iterator[Sight]:
+def _thumbnails(pair: SearchedPair, images: int | None) -> Iterator[Thumbnail]:
     worst = pair.worst
     for number, image in enumerate(worst.images[:images]):
         source = "" if worst.sources is None else data_uri(worst.sources[number])
         place = (int(worst.ranks[number]), int(worst.chains[number]), float(worst.scores[number]))
-        yield Sight(data_uri(image), source, *place)
+        yield Thumbnail(data_uri(image), source, *place)
 
 
 def _diagnostics(attack: Attack, order: list[str]) -> Iterator[tuple[SearchedPair, dict[str, float]]]:

@@ -1,4 +1,4 @@
-"""The page of an audit: pairs of pictures side by side, so that a person can judge them."""
+"""The page of an audit: pairs of pictures side by side, to be judged by eye."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _SHOWN = 60
 
 
 @dataclass(frozen=True)
-class Sight:
+class Thumbnail:
     """A finding with its pictures, as data that a browser shows."""
 
     pair: ImagePair
@@ -31,7 +31,7 @@ class Gallery:
     first: str
     second: str
     count: int
-    sights: list[Sight]
+    thumbnails: list[Thumbnail]
 
 
 def write_audit(audit: Audit, benchmark: Benchmark, folder: Path | str) -> Path:
@@ -52,8 +52,8 @@ def _galleries(audit: Audit, benchmark: Benchmark) -> Iterator[Gallery]:
     keys = dict.fromkeys((pair.verdict, pair.kind, pair.first.set, pair.second.set) for pair in audit.pairs)
     for key in keys:
         own = [pair for pair in audit.pairs if (pair.verdict, pair.kind, pair.first.set, pair.second.set) == key]
-        sights = [
-            Sight(pair, *(data_uri(sets[ref.set].images([ref.row])[0]) for ref in (pair.first, pair.second)))
+        thumbnails = [
+            Thumbnail(pair, *(data_uri(sets[ref.set].images([ref.row])[0]) for ref in (pair.first, pair.second)))
             for pair in own[:_SHOWN]
         ]
-        yield Gallery(*key, len(own), sights)
+        yield Gallery(*key, len(own), thumbnails)

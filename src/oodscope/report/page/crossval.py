@@ -30,7 +30,7 @@ class MetricPart:
     """What the page shows of one metric, and what is written beside it."""
 
     study: MetricStudy
-    told: Metric
+    metric: Metric
     sheets: list[Table]
     figures: list[Figure]
     variance: pd.DataFrame
@@ -111,10 +111,10 @@ def metric_part(
     pairs : the tables that compare every two detectors, too.
     run : the number of the study on a page that shows several; 0 on a page of its own.
     """
-    told = METRICS[study.metric]
+    metric = METRICS[study.metric]
     tables = list(sheets.metric_sheets(study) if pairs else sheets.cell_sheets(study))
     figures = list(_figures(study, variance, positions))
-    return MetricPart(study, told, tables, numbered(figures, run) if run else figures, variance)
+    return MetricPart(study, metric, tables, numbered(figures, run) if run else figures, variance)
 
 
 def _figures(study: MetricStudy, variance: pd.DataFrame, positions: Mapping[str, int]) -> Iterator[Figure]:
@@ -179,7 +179,7 @@ def _notes(table: CrossValidationTable, study: MetricStudy) -> Iterator[str]:
         )
     if not table.crossed(study.metric).empty and variance_table(table, study.metric).empty:
         yield (
-            "The crossed design is too small to tell the sources of variance apart, or not finished: it needs 2 ID "
+            "The crossed design is too small to separate the sources of variance, or not finished: it needs 2 ID "
             "splits, 2 draws of OOD classes and 2 seeds."
         )
     yield (

@@ -19,7 +19,7 @@ from oodscope.runs.evaluation.figures.separation import roc_of_detector, roc_of_
 from oodscope.runs.evaluation.run import Result
 
 FEW = 10
-"""Detectors in a plot that lays their curves over each other: more than these no eye tells apart."""
+"""Detectors in a plot that lays their curves over each other: more cannot be distinguished."""
 
 
 @dataclass(frozen=True)
@@ -37,17 +37,17 @@ def result_plots(result: Result, detectors: Sequence[str], run: int, positions: 
     Parameters
     ----------
     detectors : in the order in which the first table ranks them; the leading ones are compared.
-    run : the number of the run, which tells its plots from those of others.
+    run : the number of the run, which separates its plots from those of others.
     positions : of the detectors on the page.
     """
     scores, leading = result.scores, list(detectors)[:FEW]
-    foreign = [name for role in ("near", "far") for name in scores.sets(role)]
+    ood_sets = [name for role in ("near", "far") for name in scores.sets(role)]
     limit = f" of the {FEW} leading detectors" if len(detectors) > FEW else ""
     groups = [
         PlotGroup(
             "ROC curves",
             f"One plot for each set, one curve for each{limit or ' detector'}: the upper left is best.",
-            [roc_of_set(scores, name, leading, positions) for name in foreign],
+            [roc_of_set(scores, name, leading, positions) for name in ood_sets],
         ),
         PlotGroup("Cost against quality", "What a better detector costs.", list(_costs(result, detectors, positions))),
         PlotGroup(
@@ -69,11 +69,11 @@ def detector_plots(result: Result, detectors: Sequence[str], run: int) -> dict[s
     """Histograms of each detector, and its ROC curves unless detectors are many: those of sets hold the same curves."""
     scores, curves = result.scores, len(detectors) <= FEW
     shifted = bool(scores.sets("csid"))
-    foreign = bool(scores.sets("near") or scores.sets("far"))
+    has_ood = bool(scores.sets("near") or scores.sets("far"))
     found = {}
     for name in detectors:
         own = [score_histograms(scores, name)]
-        if foreign and curves:
+        if has_ood and curves:
             own.append(roc_of_detector(scores, name))
             if shifted:
                 own.append(roc_of_detector(scores, name, shifted=True))

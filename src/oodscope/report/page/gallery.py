@@ -8,7 +8,7 @@ import numpy as np
 from markupsafe import Markup
 
 from oodscope.report.page.templating import data_uri, page_environment
-from oodscope.results.gallery import FOREIGN, Gallery, hardest, shown_sets
+from oodscope.results.gallery import OOD_ROLES, Gallery, hardest, shown_sets
 from oodscope.results.scoretable import ScoreTable
 from oodscope.runs.evaluation.run import Result
 
@@ -17,14 +17,14 @@ SMALL = 40
 
 
 @dataclass(frozen=True)
-class Sight:
+class Thumbnail:
     """One image as one detector sees it.
 
     Parameters
     ----------
     picture : its number in the gallery.
     taken_for : the class that the classifier gives it, and ``own``, the class that it has; empty where not known.
-    share : of ID test images, those that this detector finds stranger (foreign sets), or less strange (known ones).
+    share : of ID test images, those with a higher score (OOD sets), or a lower one (ID sets).
     fooled : detectors among whose hardest images of this set it is.
     """
 
@@ -43,8 +43,8 @@ class Wall:
 
     name: str
     role: str
-    foreign: bool
-    rows: list[tuple[str, list[Sight]]]
+    is_ood: bool
+    rows: list[tuple[str, list[Thumbnail]]]
 
 
 def picture_rules(gallery: Gallery | None) -> str:
@@ -76,8 +76,10 @@ def hardest_walls(result: Result, detectors: Sequence[str] | None = None) -> lis
     for role, name in shown_sets(scores):
         worst = [hardest(scores, each.detector, role, name).tolist() for each in lookouts]
         fooled = Counter(row for rows in worst for row in rows)
-        rows = [(each.detector, each.sights(rows, role, fooled)) for each, rows in zip(lookouts, worst)]
-        walls.append(Wall(name, role, role in FOREIGN, [(detector, sights) for detector, sights in rows if sights]))
+        rows = [(each.detector, each.thumbnails(rows, role, fooled)) for each, rows in zip(lookouts, worst)]
+        walls.append(
+            Wall(name, role, role in OOD_ROLES, [(detector, thumbnails) for detector, thumbnails in rows if thumbnails])
+        )
     return [wall for wall in walls if wall.rows]
 
 
@@ -92,11 +94,11 @@ class _Lookout:
         columns = ("set", "sample_id", "prediction", "own_class", detector)
         self._columns = [scores.frame[name].to_numpy() for name in columns]
 
-    def sights(self, rows: Sequence[int], role: str, fooled: Mapping[int, int]) -> list[Sight]:
+    def thumbnails(self, rows: Sequence[int], role: str, fooled: Mapping[int, int]) -> list[Thumbnail]:
         """Those of the rows of which there is a picture."""
-        return [sight for row in rows for sight in self._sight(row, role, fooled[row])]
+        return [thumbnail for row in rows for thumbnail in self._thumbnail(row, role, fooled[row])]
 
-    def _sight(self, row: int, role: str, fooled: int) -> Iterator[Sight]:
+    def _thumbnail(self, row: int, role: str, fooled: int) -> Iterator[Thumbnail]:
         name, sample, prediction, own, score = (column[row] for column in self._columns)
         place = self._gallery.places.get((str(name), str(sample)))
         if place is None:
@@ -105,8 +107,8 @@ class _Lookout:
         above = self._known.size - int(np.searchsorted(self._known, score, side="right"))
         taken_for = _named(self._gallery.class_names, int(prediction))
         own_class = _named(self._classes.get(str(name), ()), int(own))
-        share = (above if role in FOREIGN else below) / max(1, self._known.size)
-        yield Sight(place, str(sample), float(score), taken_for, own_class, share, fooled)
+        share = (above if role in OOD_ROLES else below) / max(1, self._known.size)
+        yield Thumbnail(place, str(sample), float(score), taken_for, own_class, share, fooled)
 
 
 def _named(names: Sequence[str], number: int) -> str:

@@ -33,7 +33,7 @@ SEPARATION = {"auroc": "AUROC", "aupr_out": "AUPR (OOD positive)", "aupr_in": "A
 
 
 @dataclass(frozen=True)
-class Sight:
+class Thumbnail:
     """One image with the class that it came from and the class that judges see."""
 
     image: str
@@ -64,7 +64,7 @@ class GeneratedView:
     study: GeneratedStudy
     sanity: Sanity
     claims: list[Claim]
-    sheets: dict[str, list[Sight]]
+    sheets: dict[str, list[Thumbnail]]
     confusions: list[Figure]
     distances: list[SetCheck]
     histograms: list[Figure]
@@ -88,7 +88,7 @@ def generated_view(study: GeneratedStudy, run: int = 1) -> GeneratedView:
 
     Parameters
     ----------
-    run : the number of the study on the page, which tells its figures from those of others.
+    run : the number of the study on the page, which separates its figures from those of others.
     """
     outliers = [*study.sanity.near(), *study.real]
     agreements = rank_agreements(study)
@@ -97,7 +97,7 @@ def generated_view(study: GeneratedStudy, run: int = 1) -> GeneratedView:
         study=study,
         sanity=study.sanity,
         claims=claims(study),
-        sheets={name: list(_sights(study, name)) for name in study.samples},
+        sheets={name: list(_thumbnails(study, name)) for name in study.samples},
         confusions=numbered(_confusions(study), run),
         distances=sorted(_with_distance(study), key=lambda each: each.frechet or 0.0),
         histograms=numbered(information_histograms(study), run),
@@ -113,12 +113,12 @@ def generated_view(study: GeneratedStudy, run: int = 1) -> GeneratedView:
     )
 
 
-def _sights(study: GeneratedStudy, name: str) -> Iterator[Sight]:
+def _thumbnails(study: GeneratedStudy, name: str) -> Iterator[Thumbnail]:
     sample, classes = study.samples[name], study.sanity.class_names
     for number, image in enumerate(sample.images):
         original = "" if sample.originals is None else data_uri(sample.originals[number])
         source = "" if sample.source[number] < 0 else classes[sample.source[number]]
-        yield Sight(data_uri(image), original, source, classes[sample.judged[number]])
+        yield Thumbnail(data_uri(image), original, source, classes[sample.judged[number]])
 
 
 def _confusions(study: GeneratedStudy) -> Iterator[Figure]:

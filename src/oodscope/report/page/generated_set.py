@@ -27,7 +27,7 @@ _SAMPLES: dict[str, tuple[str, Position]] = {
 
 
 @dataclass(frozen=True)
-class Sight:
+class Thumbnail:
     """One image as the page shows it."""
 
     picture: str
@@ -39,8 +39,8 @@ def write_set_page(folder: Path | str) -> Path:
     """Write ``index.html`` beside the recipe of a generated set, from the recipe and the images alone; its path."""
     record, images = read_generated(folder), open_generated(folder)
     rows = np.unique(np.linspace(0, len(images) - 1, min(_SHOWN, len(images))).round().astype(np.int64))
-    sights = [
-        Sight(
+    thumbnails = [
+        Thumbnail(
             data_uri(pixels),
             record.class_names[record.files[row].label] if record.files[row].label >= 0 else "",
             record.files[row].information,
@@ -53,7 +53,7 @@ def write_set_page(folder: Path | str) -> Path:
         record=record,
         facts=_facts(record),
         figure=_histogram(record.recipe),
-        sights=sights,
+        thumbnails=thumbnails,
     )
     path = Path(folder) / PAGE
     write_text(path, page)

@@ -77,11 +77,11 @@ def render_page(
     """
     environment = page_environment()
     environment.filters |= filters
-    told = own_scripts(THEME) | (scripts or {})
+    named_scripts = own_scripts(THEME) | (scripts or {})
     return environment.get_template(template).render(
         **context,
-        policy=content_policy([*told.values(), packed]),
-        scripts={name: Markup(text) for name, text in told.items()},
+        policy=content_policy([*named_scripts.values(), packed]),
+        scripts={name: Markup(text) for name, text in named_scripts.items()},
         packed=b64encode(compress(packed.encode(), mtime=0)).decode() if packed else "",
     )
 

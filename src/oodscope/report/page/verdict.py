@@ -20,7 +20,7 @@ class Verdict:
     ----------
     track : in words.
     size : detectors of the track.
-    sureness : by how much the leader leads, and which others noise does not tell apart from it.
+    sureness : by how much the leader leads, and which others it is statistically indistinguishable from.
     """
 
     trial: Trial
@@ -33,15 +33,15 @@ class Verdict:
 
 def verdicts(runs: Sequence[Run], trials: Sequence[Trial]) -> list[Verdict]:
     """One for each tuning track of each trial, with the worst that any of the runs knows of the leader."""
-    found = []
+    leaders = []
     for trial in trials:
         for tuning, words in TRACKS.items():
             if track := trial.track(tuning):
                 leader = track[0]
                 subject = Subject(leader.detector, tuning, trial.model, trial.protocol)
                 against = most_severe(placed_weaknesses(runs, subject), trial.protocol)
-                found.append(Verdict(trial, words, leader, len(track), sureness(trial, track), against))
-    return found
+                leaders.append(Verdict(trial, words, leader, len(track), sureness(trial, track), against))
+    return leaders
 
 
 def sureness(trial: Trial, track: Sequence[Entry]) -> str:
@@ -56,13 +56,12 @@ def sureness(trial: Trial, track: Sequence[Entry]) -> str:
         return f"{ahead}; without intervals, how much of the lead is noise is not known."
     tied = trial.tied(leader.tuning)
     if not tied:
-        told = "the other one is" if len(others) == 1 else f"none of the {len(others)} others is"
-        return f"{ahead}; {told}{' not' * (len(others) == 1)} within noise of it."
-    verb = "is" if len(tied) == 1 else "are"
-    return f"{ahead}; {len(tied)} of {len(others)} others {verb} within noise of it: {_listed(tied)}."
+        rest = "the other one" if len(others) == 1 else f"all {len(others)} others"
+        return f"{ahead}; statistically distinguishable from {rest}."
+    return f"{ahead}; statistically indistinguishable from {len(tied)} of {len(others)} others: {_listed(tied)}."
 
 
 def _listed(entries: Sequence[Entry]) -> str:
     names = [entry.detector for entry in entries]
-    told = [*names[:_NAMED], *([f"{len(names) - _NAMED} more"] if len(names) > _NAMED else [])]
-    return told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
+    parts = [*names[:_NAMED], *([f"{len(names) - _NAMED} more"] if len(names) > _NAMED else [])]
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

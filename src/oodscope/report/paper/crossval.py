@@ -27,7 +27,7 @@ from oodscope.runs.crossval.study import MetricStudy, study_metric
 
 ALPHA = 0.05
 _FLOOR = 1e-4
-"""The smallest p that the colours tell from a smaller one."""
+"""The smallest p that the colours separate from a smaller one."""
 
 
 def pairs(runs: Sequence[Run]) -> Sheet:
@@ -51,8 +51,8 @@ def counts(runs: Sequence[Run]) -> Sheet:
     for alpha, panel in zip(ALPHAS, panels):
         draw_heatmap(panel, figures.pair_counts(study, alpha), size=_letters(study, 2, len(ALPHAS)))
         rates = study.rates(alpha)
-        told = [f"{rate.value:.1f}" if rate.pairs else "–" for rate in (rates.hits, rates.errors)]
-        panel.set_title(f"p ≤ {alpha:g}\nhit rate {told[0]}, error rate {told[1]}")
+        shown = [f"{rate.value:.1f}" if rate.pairs else "–" for rate in (rates.hits, rates.errors)]
+        panel.set_title(f"p ≤ {alpha:g}\nhit rate {shown[0]}, error rate {shown[1]}")
     sheet.suptitle(f"{_metric(study)}: repetitions (of {len(study.folds)}) in which a pair differs", fontsize=8)
     return sheet
 
@@ -63,7 +63,7 @@ def agreement(runs: Sequence[Run]) -> Sheet:
 
 
 def ranks(runs: Sequence[Run]) -> Sheet:
-    """Average ranks over the cells on a line, best to the left; a bar joins what Nemenyi's test does not tell apart."""
+    """Average ranks over the cells on a line, best to the left; a bar joins what Nemenyi's test cannot separate."""
     study = _study(runs, tests=True)
     if len(study.detectors) < 3:
         raise DataError(f"average ranks want at least 3 detectors; the study has {len(study.detectors)}")

@@ -56,12 +56,12 @@ def confusions(runs: Sequence[Run]) -> Figure:
 
 def frechet_distances(runs: Sequence[Run]) -> Figure:
     """Figure 5: Fréchet distance to the training images. Left: shifted sets among the other csid sets; right: near ones
-    among real sets of foreign images. Generated sets are hatched."""
+    among real sets of OOD images. Generated sets are hatched."""
     study = only_study(runs)
     known = [each for each in study.sanity.sets if each.frechet is not None]
     sides = {
         "covariate shift": [each for each in known if each.role == "csid"],
-        "foreign images": [each for each in known if each.role in ("near", "far")],
+        "OOD images": [each for each in known if each.role in ("near", "far")],
     }
     shown = {words: sets for words, sets in sides.items() if any(each.name in study.sanity.generated for each in sets)}
     if not shown:
@@ -120,7 +120,7 @@ def _confusion(panel: Axes, check: SetCheck, class_names: Sequence[str]) -> Axes
     image = draw_heatmap(panel, confusion(check, class_names), scale=100, written=written, size=5)
     if classes > WRITTEN:
         panel.grid(visible=False, which="minor")
-        # upright names need least room side by side
+        # upright names need least space side by side
         panel.tick_params(axis="x", labelrotation=90)
         for label in panel.get_xticklabels():
             label.set(ha="center", va="top", rotation_mode="default")

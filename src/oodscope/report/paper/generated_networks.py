@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from oodscope.base.errors import DataError
 from oodscope.document.figure import Text
-from oodscope.report.paper.studies import foreign, only_study, studies
+from oodscope.report.paper.studies import only_study, ood_sets, studies
 from oodscope.report.paper.style import GREY, PAGE, legend_above, plain_axes, style_of
 from oodscope.report.render.mpl import draw
 from oodscope.results.measurement import Measurement
@@ -29,7 +29,7 @@ def auroc_by_network(runs: Sequence[Run]) -> Figure:
     A row of panels per study. Of many detectors, those that most networks have are shown, the best on generated images
     first.
     """
-    found = [(study, foreign(study), _detectors(study)) for study in studies(runs)]
+    found = [(study, ood_sets(study), _detectors(study)) for study in studies(runs)]
     across = min(ACROSS, max(len(detectors) for _, _, detectors in found))
     lines = [-(-len(detectors) // across) for _, _, detectors in found]
     figure = Figure(figsize=(PAGE, 0.9 + 1.45 * sum(lines)), layout="constrained")
@@ -77,7 +77,7 @@ def orderings(runs: Sequence[Run]) -> Figure:
     Lines of one shape order detectors alike, however hard their sets are.
     """
     study = only_study(runs)
-    sets = foreign(study)
+    sets = ood_sets(study)
     radars = {name: each for name in study.networks if (each := orders_of_detectors(study, name, sets)) is not None}
     if not radars:
         raise DataError("no network with three detectors; a radar needs three spokes")

@@ -31,7 +31,7 @@ CONVENTIONAL = {"auroc": "AUROC, % (higher is better)", "fpr95_id_positive": "FP
 
 
 def conventional_twice(measurements: Measurements, detectors: Sequence[str] | None = None) -> Figure:
-    """Figure 2: AUROC and FPR95, means over the foreign sets, with all of ``id_test`` as ID and with its correct part.
+    """Figure 2: AUROC and FPR95, means over the OOD sets, with all of ``id_test`` as ID and with its correct part.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def conventional_twice(measurements: Measurements, detectors: Sequence[str] | No
     ranked = sorted(rows.filter(metric="auroc"), key=lambda row: -row.value)
     chosen = list(detectors or [row.detector for row in ranked])
     if not chosen or not rows.filter(metric="auroc_correct_id"):
-        raise DataError(f"no AUROC and FPR95 under {STUDIED}; they want sets of foreign classes (near or far)")
+        raise DataError(f"no AUROC and FPR95 under {STUDIED}; they want sets of OOD classes (near or far)")
     figure = Figure(figsize=(PAGE, max(1.8, 0.75 + 0.24 * len(chosen))), layout="constrained")
     panels = figure.subplots(1, 2, sharey=True)
     places = np.arange(len(chosen))[::-1]

@@ -24,8 +24,8 @@ def only_study(runs: Sequence[Run]) -> GeneratedStudy:
     return found[0]
 
 
-def foreign(study: GeneratedStudy) -> list[str]:
-    """Sets of foreign images, generated ones first; there must be both kinds."""
+def ood_sets(study: GeneratedStudy) -> list[str]:
+    """Sets of OOD images, generated ones first; there must be both kinds."""
     near, real = study.sanity.near(), study.real
     if not near:
         raise DataError("no generated near set in the study")

@@ -20,7 +20,7 @@ COLUMN, PAGE = 3.4, 7.0
 """Widths in inches: one column of a two-column paper, and the whole of a page's text."""
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Seven colours that colour-blind readers tell apart (Okabe and Ito 2008)."""
+"""Seven colours that colour-blind readers can distinguish (Okabe and Ito 2008)."""
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 GREY, PALE = "#8A8A8A", "#E3E3E3"

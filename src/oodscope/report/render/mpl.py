@@ -22,7 +22,7 @@ _SIDES = {
     "middle": ("center", "center"),
 }
 _FEW = 6
-"""Points of a line from which on it is marked here and there, so that its colour is not all that tells it apart."""
+"""Points of a line from which on it is marked here and there, so that it can be identified without its colour."""
 
 _READABLE = 0.18
 """The relative luminance below which white words contrast more than black ones."""
@@ -216,7 +216,7 @@ def _set_axis(panel: Axes, name: str, axis: Axis) -> None:
 
 
 def _wide(figure: Figure) -> bool:
-    """Whether a matrix has more columns, or longer names beside it, than a column of a paper has room for."""
+    """Whether a matrix has more columns, or longer names beside it, than fit in a column of a paper."""
     heats = [mark for mark in figure.marks if isinstance(mark, Heatmap)]
     return any(0.28 * len(mark.columns) + 0.07 * max(map(len, mark.rows)) > COLUMN - 0.2 for mark in heats)
 

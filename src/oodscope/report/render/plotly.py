@@ -130,9 +130,9 @@ def _trace(mark: Mark, figure: Figure) -> Trace:
 
 
 def _scatter(name: str, x: Any, y: Any, position: Position, hover: str, **more: Any) -> Trace:
-    told = {"hovertemplate": f"{_template(hover)}<extra></extra>"} if hover else {"hoverinfo": "skip"}
+    hovering = {"hovertemplate": f"{_template(hover)}<extra></extra>"} if hover else {"hoverinfo": "skip"}
     series = {"type": "scatter", "mode": "lines", "name": plain(name), "x": shown(x), "y": shown(y)}
-    return {**series, **told, "meta": {"colour": position}, **more}
+    return {**series, **hovering, "meta": {"colour": position}, **more}
 
 
 def _template(hover: str) -> str:
@@ -140,9 +140,9 @@ def _template(hover: str) -> str:
 
     def field(found: re.Match[str]) -> str:
         name, index, spec = found[1], found[2] or "", found[3] or ""
-        # d3 keeps the zeros that Python's g leaves out, unless it is told not to
-        told = f"%{{{_FIELDS.get(name, name)}{index}{re.sub('g$', '~g', spec)}}}"
-        return f"<b>{told}</b>" if name == "name" else told
+        # d3 keeps the zeros that Python's g leaves out, unless asked not to
+        field = f"%{{{_FIELDS.get(name, name)}{index}{re.sub('g$', '~g', spec)}}}"
+        return f"<b>{field}</b>" if name == "name" else field
 
     return _FIELD.sub(field, hover).replace("\n", "<br>")
 

@@ -47,7 +47,7 @@
     };
   }
 
-  // long names would leave no room for the plot itself; a pointer still shows them whole
+  // long names would leave no space for the plot itself; a pointer still shows them whole
   const shortened = (figure, own) => {
     const names = [...new Set(figure.data.flatMap((trace) => trace[own] ?? []))];
     return { tickmode: "array", tickvals: names, ticktext: names.map((name) => (name.length > 15 ? `${name.slice(0, 14)}…` : name)) };
@@ -63,7 +63,7 @@
     });
     const entries = figure.data.filter((trace) => trace.name && trace.showlegend !== false).map((trace) => trace.name);
     const legend = entries.length > 1 && figure.layout.showlegend !== false;
-    // beside the plot where there is room, else below it in one or two columns that make the figure taller
+    // beside the plot where there is space, else below it in one or two columns that make the figure taller
     const columns = Math.max(...entries.map((name) => name.length)) > 16 ? 1 : 2;
     const rows = legend && narrow ? Math.ceil(entries.length / columns) : 0;
     const layout = {
@@ -103,16 +103,16 @@
 
   async function draw(div) {
     const figure = drawn.get(div);
-    const room = Math.floor(div.clientWidth), width = Math.min(room, WIDEST);
+    const space = Math.floor(div.clientWidth), width = Math.min(space, WIDEST);
     if (!figure || figure.broken) return;
-    figure.room = room; // 0 where it is hidden: it is drawn anew when it is seen again
+    figure.space = space; // 0 where it is hidden: it is drawn anew when it is seen again
     if (!width) return;
     try {
       const layout = arranged(figure, width);
       div.style.height = `${layout.height}px`;
       const saved = { format: "svg", filename: div.dataset.figure }; // a picture of pixels would need more of the policy
       await Plotly.react(div, figure.data.map((trace) => coloured(trace, width < NARROW)), layout, { ...CONFIG, toImageButtonOptions: saved });
-      document.getElementById("js-plotly-tester")?.setAttribute("aria-hidden", "true"); // it measures texts out of sight
+      document.getElementById("js-plotly-tester")?.setAttribute("aria-hidden", "true"); // it measures texts off screen
     } catch (error) {
       figure.broken = true;
       failed(div, error);
@@ -149,7 +149,7 @@
   // also fires when <details> is opened: what was hidden has no width
   const resized = new ResizeObserver((entries) => {
     for (const { target } of entries) {
-      if (target.clientWidth && Math.floor(target.clientWidth) !== drawn.get(target)?.room) requestAnimationFrame(() => draw(target));
+      if (target.clientWidth && Math.floor(target.clientWidth) !== drawn.get(target)?.space) requestAnimationFrame(() => draw(target));
     }
   });
   const near = new IntersectionObserver((entries) => {

@@ -53,7 +53,7 @@ def attack(
     landscape: bool = False,
     progress: Progress = SILENT,
 ) -> Attack:
-    """Search the most in-looking outliers of every detector, and measure what is left of it.
+    """Search the most ID-like outliers of every detector, and measure what is left of it.
 
     ID images are scored once per detector. Every (detector, variation) is a search of its own, from the same source
     images: the first ``chains`` of ``outliers``. A detector that fails is left out, with the reason in the record.

@@ -42,8 +42,8 @@ class PixelView:
         shaped = {name: scorer for name, scorer in scorers.items() if isinstance(scorer, Scorer)}
         shapes = {name: (len(each.pixels.scale), *each.pixels.size) for name, each in shaped.items()}
         if len(set(shapes.values())) > 1:
-            told = ", ".join(f"{name} {list(shape)}" for name, shape in shapes.items())
-            raise DetectorError(f"detectors attacked together must take images of one size; these differ: {told}")
+            sizes = ", ".join(f"{name} {list(shape)}" for name, shape in shapes.items())
+            raise DetectorError(f"detectors attacked together must take images of one size; these differ: {sizes}")
         self._scorer = next(iter(shaped.values()), None)
 
     def read(self, images: ImageSet, rows: range) -> Tensor:
@@ -153,14 +153,14 @@ def _remembered(
     """What an earlier attack found, if it was one on this detector and these images."""
     try:
         with safe_open(file, framework="numpy") as content:
-            told = content.metadata()
+            header = content.metadata()
             val, test = (np.asarray(content.get_tensor(each), dtype=np.float64) for each in sets)
-            attacked = Attacked(name, scorer, val, test, float(told["seconds"]))
+            attacked = Attacked(name, scorer, val, test, float(header["seconds"]))
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise StorageError(f"{file}: not the ID scores of an attack ({error}); delete it") from error
     again = _scores(name, scorer, [view.read(id_val, range(min(_LOOKS, len(id_val))))])
     apart = float(np.abs(again - val[: len(again)]).max())
-    if {role: told.get(role) for role in sets} != sets or apart > _SAME * max(float(val.std()), 1e-12):
+    if {role: header.get(role) for role in sets} != sets or apart > _SAME * max(float(val.std()), 1e-12):
         raise StorageError(
             f"{file.parent} belongs to an attack on another detector, or with other ID images; delete it"
         )

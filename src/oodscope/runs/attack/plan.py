@@ -147,6 +147,6 @@ class Plan:
 
 
 def _slug(name: str) -> str:
-    """A name as a folder: readable, and told apart from others that read alike."""
+    """A name as a folder: readable, and distinct from others that read alike."""
     plain = re.sub(r"[^A-Za-z0-9_+.-]+", "-", name).strip("-.")
     return plain if plain == name else f"{plain}-{fingerprint(name)[:8]}"

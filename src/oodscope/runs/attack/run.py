@@ -132,7 +132,7 @@ class SearchedPair:
     settings : variation, sampler, energy, chains and budget, as plain JSON values.
     parameters : names of the coordinates with their units; empty where coordinates mean nothing.
     found : ``[chains, len(parameters)]``, what each chain ended with, in those units.
-    worst : the most in-looking images of all chains, worst first.
+    worst : the most ID-like images of all chains, worst first.
     examples : the images of the first chains: the same source images for every detector; None for a generator, and in
         attacks older than this field.
     flags : why the search may have stopped too early, in words; empty if nothing speaks for it.
@@ -222,16 +222,17 @@ class Attack(Run):
         return self.table()._repr_html_()
 
     def tables(self) -> Mapping[str, Table]:
-        """The table of the attack, and that of every protocol that measured it."""
+        """The table of the attack, which has all that its protocol measured, and that of every other view of it."""
         from oodscope.runs.attack.table import attack_table  # which is made of attacks
 
-        return {self.kind: attack_table(self)} | dict(self.result.tables())
+        views = {name: table for name, table in self.result.tables().items() if name != self.kind}
+        return {self.kind: attack_table(self), **views}
 
     def table(self, name: str | None = None, metric: str | None = None) -> Table:
         """The table of the attack; with a protocol or a metric, that of its measurements."""
         if metric is None and name in (None, self.kind):
             return self.tables()[self.kind]
-        return self.result.table(None if name == self.kind else name, metric)
+        return self.result.table(name, metric)
 
     def score_tables(self) -> Mapping[str, ScoreTable]:
         """The one table, ``scores``."""

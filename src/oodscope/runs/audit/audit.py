@@ -132,7 +132,7 @@ def audit(
     """Look for images and classes of a benchmark that are where they should not be.
 
     Every pair of sets is compared, and every set with itself: by pixels (whatever kind of file they came from), by
-    perceptual hash, and by class name; WordNet tells kinds from classes where it is installed. The audit is a
+    perceptual hash, and by class name; WordNet separates kinds from classes where it is installed. The audit is a
     run: it is saved, and a report shows it.
 
     Parameters

@@ -10,8 +10,9 @@ from oodscope.metrics.catalog import AUROC, METRICS
 from oodscope.metrics.comparison.multiplicity import holm
 from oodscope.metrics.comparison.paired import PairedTest, paired_bootstrap, paired_delong
 from oodscope.metrics.metric import MEAN, Metric
-from oodscope.protocols.ranking import Separation, resample, separate
+from oodscope.protocols.ranking import resample
 from oodscope.protocols.registry import PROTOCOLS, stored_protocol
+from oodscope.protocols.separation import Separation, separate
 from oodscope.results.scoretable import ScoreTable
 from oodscope.runs.comparison.comparison import Comparison, Comparisons
 from oodscope.runs.evaluation.run import Result
@@ -26,7 +27,7 @@ def compare(
     *,
     detectors: Sequence[str] | None = None,
     protocol: str | None = None,
-    metric: str = "auroc",
+    metric: str | None = None,
     level: float = 0.95,
 ) -> Comparisons:
     """Which detectors differ by more than noise, and what difference these images could show at all.
@@ -39,6 +40,7 @@ def compare(
     ----------
     detectors : which; all (or all that both have) by default.
     protocol : whose negatives and groups count; the first one of the run that ranks, by default.
+    metric : what is compared; the first headline metric of the protocol by default.
 
     Examples
     --------
@@ -46,11 +48,12 @@ def compare(
     >>> (row.first, row.second, row.set, row.method)
     ('msp', 'knn', 'mean', 'delong-paired')
     """
-    measure = METRICS[metric]
+    measure = None if metric is None else METRICS[metric]
     name = protocol or next((each for each in first.record.protocols if PROTOCOLS.get(each).negatives), "standard")
     ranking = stored_protocol(first.scores, name)
     if not ranking.negatives:
         raise DataError(f"protocol {name!r} does not rank images, so its numbers cannot be compared pair by pair")
+    measure = measure or METRICS[ranking.headline[0]]
     if second is None:
         scores, chosen = first.scores, _chosen(detectors, first.scores.detectors)
         pairs = list(combinations(chosen, 2))
@@ -63,7 +66,7 @@ def compare(
     if not separations[pairs[0][0]].groups:
         raise DataError("there is no near or far set to compare on")
     test = _test(separations, measure, first.scores.context.seed or 0, level)
-    return Comparisons(_rows(separations, pairs, test, {"protocol": name, "metric": metric}))
+    return Comparisons(_rows(separations, pairs, test, {"protocol": name, "metric": measure.name}))
 
 
 def _rows(
@@ -94,7 +97,7 @@ def _rows(
                         detectable=found.detectable,
                         method=found.method,
                         n_id=any_one.negative.size,
-                        n_ood=sum(any_one.foreign[name].size for name in sets),
+                        n_ood=sum(any_one.ood[name].size for name in sets),
                     )
                 )
     return rows

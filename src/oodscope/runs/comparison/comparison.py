@@ -56,14 +56,14 @@ class Comparison:
         return Column(self.group, self.set)
 
     @property
-    def told_apart(self) -> bool:
+    def distinguishable(self) -> bool:
         """Whether the difference is more than noise, the other comparisons considered."""
         return self.p_holm < round(1.0 - self.level, 12)
 
     def __str__(self) -> str:
         where = f"{self.group} OOD" if self.set == MEAN else self.set
         metric = label(self.metric)
-        # told as a gain of the better one, whichever came first and whichever way the metric points
+        # worded as a gain of the better one, whichever came first and whichever way the metric points
         gain = 1.0 if higher_is_better(self.metric) else -1.0
         names = (self.first, self.second)
         if gain * self.difference < 0.0:
@@ -72,10 +72,10 @@ class Comparison:
         family = f", Holm over {self.comparisons} comparisons" if self.comparisons > 1 else ""
         noise = f"{100 * self.level:g} % interval {points(low)} to {points(high)}, {p_value(self.p_holm)}{family}"
         by = f"{points(gain * self.difference)} points of {metric}"
-        if self.told_apart:
+        if self.distinguishable:
             return f"On {where}, {names[0]} beats {names[1]} by {by} ({noise})."
         return (
-            f"On {where}, {names[0]} and {names[1]} cannot be told apart: they differ by {by} ({noise}); with these "
+            f"On {where}, {names[0]} and {names[1]} cannot be distinguished: they differ by {by} ({noise}); with these "
             f"{self.n_id + self.n_ood:,} images differences below {points(self.detectable)} points are invisible."
         )
 
@@ -130,7 +130,7 @@ class Comparisons(Sequence[Comparison]):
         notes = (
             explanation(first.metric),
             f"Protocol {first.protocol}. Differences in points, first minus second, with {100 * first.level:g} % "
-            f"intervals ({methods}); bold: told apart after Holm over the {first.comparisons} comparison"
+            f"intervals ({methods}); bold: significant after Holm over the {first.comparisons} comparison"
             f"{'s' if first.comparisons != 1 else ''} of a column. visible: the smallest true difference that these "
             "images show in 8 of 10 cases.",
         )
@@ -158,7 +158,7 @@ def _line(row: Comparison) -> Row:
     cells = (
         Entry(f"{100 * row.first_value:.2f}", row.first_value),
         Entry(f"{100 * row.second_value:.2f}", row.second_value),
-        Entry(f"{100 * row.difference:+.2f}", row.difference, strong=row.told_apart),
+        Entry(f"{100 * row.difference:+.2f}", row.difference, strong=row.distinguishable),
         Entry(f"{100 * row.low:+.2f} to {100 * row.high:+.2f}"),
         Entry(_short_p(row.p), row.p),
         Entry(_short_p(row.p_holm), row.p_holm),

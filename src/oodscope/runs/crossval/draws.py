@@ -151,8 +151,8 @@ class Divisions:
             return self._folds(pair, draw.repetition)[draw.fold]
         if draw.kind == "hold_out":
             return self._hold_out(pair, draw.repetition)
-        known, strange = self._hold_out(pair, draw.id_draw), self._hold_out(pair, draw.ood_draw)
-        return replace(known, ood_train=strange.ood_train, ood_test=strange.ood_test)
+        id_fold, ood_fold = self._hold_out(pair, draw.id_draw), self._hold_out(pair, draw.ood_draw)
+        return replace(id_fold, ood_train=ood_fold.ood_train, ood_test=ood_fold.ood_test)
 
     def notes(self) -> list[str]:
         """What a reader should know of the folds of each pair."""

@@ -55,7 +55,7 @@ def cross_validate(
     allow_leak : go on although the trainer's network is known to have been trained on folded images or their classes;
         the result says so.
     stop_after : seconds after which no new draw is begun. What is finished is in the result, and the next call goes on.
-    progress : told of every draw of every ID set.
+    progress : advanced at every draw of every ID set.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def _identity(
 
 
 def _notes(divisions: Divisions, leaks: Sequence[str], left: int) -> list[str]:
-    notes = [f"LEAK: {leak}; these numbers are no evidence" for leak in leaks]
+    notes = [f"LEAK: {leak}; these numbers are not evidence" for leak in leaks]
     notes += divisions.notes()
     if left:
         notes.append(f"stopped before {left} draws of ID sets; call again to go on")

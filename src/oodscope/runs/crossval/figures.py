@@ -48,12 +48,12 @@ def estimates(study: MetricStudy) -> Figure:
     The estimate is the truth by repeated hold-outs, or the mean of the cross-validations where none were made.
     """
     estimate = study.estimate
-    told = METRICS[study.metric]
+    metric = METRICS[study.metric]
     ranks = 1 + (estimate[None, :, :] > estimate[:, None, :]).sum(axis=1)
     cells = tuple(str(cell) for cell in study.cells)
     return Figure(
         figure_name("estimates", study.metric),
-        f"{told.label} of every detector in every experiment",
+        f"{metric.label} of every detector in every experiment",
         f"The mean over the {'hold-outs' if study.has_truth else 'cross-validations'}, in percent, higher is better. A "
         "pointer shows the rank among the detectors of an experiment.",
         (
@@ -152,7 +152,7 @@ def agreement(study: MetricStudy, positions: Mapping[str, Position] | None = Non
 
 
 def average_ranks(study: MetricStudy, alpha: float = 0.05) -> Figure:
-    """Average ranks over the cells on a line, best to the left; a bar joins what Nemenyi's test does not tell apart."""
+    """Average ranks over the cells on a line, best to the left; a bar joins what Nemenyi's test cannot separate."""
     if not study.testable or len(study.detectors) < 3:
         raise DataError(f"average ranks want at least 3 detectors and 8 cells; the study has {len(study.detectors)}")
     found = study.ranks(alpha)
@@ -165,7 +165,7 @@ def average_ranks(study: MetricStudy, alpha: float = 0.05) -> Figure:
     return Figure(
         figure_name("ranks", study.metric),
         f"{METRICS[study.metric].label}: average ranks over {len(study.cells)} cells, 1 is best",
-        f"A bar joins detectors that Nemenyi's test at {alpha:g} does not tell apart (critical difference "
+        f"A bar joins detectors that Nemenyi's test at {alpha:g} does not distinguish (critical difference "
         f"{found.difference:.2f}; p of Friedman's test {study.friedman():.2g}). {listed}.",
         (
             *_ruler(count, found.difference),
@@ -277,7 +277,7 @@ def _pairs(
     hover: str,
     texts: list[list[str]] | None = None,
 ) -> Figure:
-    """What stands below the diagonal, without the empty row and column: a pair is told once."""
+    """What stands below the diagonal, without the empty row and column: a pair is shown once."""
     below = np.where(np.tri(len(values), k=-1, dtype=bool), values, np.nan)[1:, :-1]
     rows, columns = study.detectors[1:], study.detectors[:-1]
     heat = Heatmap(

@@ -116,9 +116,9 @@ class Judges:
         predicted = everything.prediction.to(columns[0])
         table = torch.stack([*columns, predicted]).cpu().numpy().astype(np.float64, copy=False)
         ends = np.cumsum([len(part) for part in parts])
-        held_out, tested, *foreign = np.split(table[:-1], ends[:-1], axis=1)
+        held_out, tested, *ood_tests = np.split(table[:-1], ends[:-1], axis=1)
         predictions = tuple(np.split(table[-1].astype(np.int64), ends[:-1]))
-        return FoldScores(training, self.ids, held_out, tested, dict(zip(outliers, foreign)), predictions)
+        return FoldScores(training, self.ids, held_out, tested, dict(zip(outliers, ood_tests)), predictions)
 
 
 def _joined(parts: Sequence[Activations]) -> Activations:

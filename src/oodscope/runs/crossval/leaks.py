@@ -17,7 +17,7 @@ def find_leaks(classifier: Classifier, pairs: Sequence[Pair]) -> list[str]:
     """Each way in which the network is known to have been trained on folded images or on their classes.
 
     ``classifier.trained_on`` is compared with both sides of every pair by name, by content and by class name; names
-    that are mere numbers tell nothing. ``classifier.pretrained_on`` is compared with the ID side: outliers of a
+    that are mere numbers say nothing. ``classifier.pretrained_on`` is compared with the ID side: outliers of a
     corpus are exposure (``find_pair_exposure``), not a leak.
     """
     folded = distinct_sets(pairs)
@@ -68,11 +68,11 @@ def _shared(given: ImageSet | str, images: ImageSet) -> str:
     seen = set(given.digests())
     if count := sum(digest in seen for digest in images.digests()):
         return f"{count} of the {len(images)} images of {images.name}"
-    common = _telling(given.class_names) & _telling(images.class_names)
+    common = _informative(given.class_names) & _informative(images.class_names)
     return f"{len(common)} classes of {images.name}, such as {min(common)!r}" if common else ""
 
 
-def _telling(names: Iterable[str]) -> set[str]:
+def _informative(names: Iterable[str]) -> set[str]:
     """Class names without case and separators; numbers are left out, as any set may count its classes."""
     plain = {"".join(character for character in name.lower() if character.isalnum()) for name in names}
     return {name for name in plain if name and not name.isdigit()}

@@ -28,7 +28,7 @@ class CrossValidationPlan(StrictModel):
     hold_outs : single draws of 1/K, each independent of the others; their mean is the *benchmark truth* that
         cross-validation is compared with. A hundred in the paper, 0 for none.
     variance_design : ``(a, b, c)`` adds ``a * b * c`` hold-outs that cross ``a`` draws of ID images, ``b`` draws of OOD
-        classes and ``c`` training seeds, so that each one's share of the variance can be told.
+        classes and ``c`` training seeds, so that each one's share of the variance can be estimated.
     detectors : names, or ``{name: {parameter: value}}``.
     outlier_exposure : whether every model is fine-tuned on the OOD training classes and judged again.
     val_share : share of the ID training images, of each class, that is held out: it stops the training, fits

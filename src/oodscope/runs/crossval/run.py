@@ -55,7 +55,7 @@ class CrossValidationTable:
     ----------
     frame : the columns
         ``kind``: ``"fold"`` of a cross-validation, ``"hold_out"`` of the repeated hold-out that stands for the
-        truth, or ``"crossed"``: one run of a crossed design that tells the sources of variance apart;
+        truth, or ``"crossed"``: one run of a crossed design that separates the sources of variance;
         ``repetition``, ``fold``: which one (``fold`` is 0 unless the kind is ``"fold"``);
         ``training``: ``"plain"`` or ``"outlier_exposure"``; ``pair``: ``"ID/OOD"``; ``detector``;
         ``metric``: a name of the catalogue; ``value``; ``n_id``, ``n_ood``: test images;
@@ -304,8 +304,8 @@ def _typed(frame: pd.DataFrame) -> pd.DataFrame:
     for name in (*TEXT, *NUMBERS, "value"):
         if name not in frame:
             raise DataError(f"the cross-validation table has no column {name!r}")
-    if strangers := [name for name in frame if name not in {*TEXT, *NUMBERS, *DRAWS, "value"}]:
-        raise DataError(f"column {strangers[0]!r} does not belong to a cross-validation table")
+    if unknown := [name for name in frame if name not in {*TEXT, *NUMBERS, *DRAWS, "value"}]:
+        raise DataError(f"column {unknown[0]!r} does not belong to a cross-validation table")
     typed: dict[str, Any] = {}
     for name in TEXT:
         if frame[name].isna().any():

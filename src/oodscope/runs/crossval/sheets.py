@@ -121,7 +121,7 @@ def against_truth(studies: Sequence[MetricStudy]) -> Table:
     """Table 9: which cross-validations differ from the truth, and for which detectors."""
     rows = []
     for study in studies:
-        told = []
+        entries = []
         for alpha in ALPHAS:
             found = study.against_truth <= alpha
             named = [
@@ -129,8 +129,8 @@ def against_truth(studies: Sequence[MetricStudy]) -> Table:
                 for number, flags in zip(study.numbers, found)
                 if flags.any()
             ]
-            told.append(Entry(", ".join(named) or "–"))
-        rows.append(Row((Entry(label(study.metric)), *told), ()))
+            entries.append(Entry(", ".join(named) or "–"))
+        rows.append(Row((Entry(label(study.metric)), *entries), ()))
     # sentences, which may be broken over lines: labels, not numbers
     labels = columns("metric", *(f"p ≤ {alpha:g}" for alpha in ALPHAS))
     tests = studies[0].against_truth.size

@@ -117,7 +117,7 @@ class MetricStudy:
         return directions(self.truth_tests, self.repetition_tests, alpha)
 
     def ranks(self, alpha: float = 0.05) -> CriticalDifference:
-        """Average ranks over the cells, and what tells them apart; at least 3 detectors and 8 cells."""
+        """Average ranks over the cells, and what separates them; at least 3 detectors and 8 cells."""
         return critical_difference(self.estimate, alpha=alpha)
 
     def friedman(self) -> float:
@@ -175,10 +175,10 @@ class MetricStudy:
             tests = [self.fold_test(*pair, number) for pair in pairs]
             corrected = holm([test.p for test in tests])
             for (first, second), test, p in zip(pairs, tests, corrected):
-                told: dict[str, str | float] = {"training": cell.training, "pair": cell.pair}
-                told |= {"first": first, "second": second}
+                place: dict[str, str | float] = {"training": cell.training, "pair": cell.pair}
+                place |= {"first": first, "second": second}
                 numbers = {"difference": test.difference, "low": test.low, "high": test.high, "t": test.statistic}
-                rows.append(told | numbers | {"p": test.p, "p_holm": float(p)})
+                rows.append(place | numbers | {"p": test.p, "p_holm": float(p)})
         return pd.DataFrame(rows)
 
     def wins(self, alpha: float = 0.05) -> NDArray[np.int64]:
@@ -234,7 +234,7 @@ def variance_shares(frame: pd.DataFrame) -> VarianceShares:
 
 
 def variance_table(table: CrossValidationTable, metric: str) -> pd.DataFrame:
-    """The variance components of every cell and detector with a crossed design that is large enough to tell them.
+    """The variance components of every cell and detector with a crossed design that is large enough to estimate them.
 
     A design of a single seed, split or draw of classes, or one that was interrupted early, gives no row.
     """
@@ -245,7 +245,7 @@ def variance_table(table: CrossValidationTable, metric: str) -> pd.DataFrame:
             found = variance_shares(part)
         except DataError:
             continue
-        told = {"training": training, "pair": pair, "detector": detector, "runs": found.runs}
+        place = {"training": training, "pair": pair, "detector": detector, "runs": found.runs}
         components = {
             "id_sample": found.id_sample,
             "ood_classes": found.ood_classes,
@@ -253,5 +253,5 @@ def variance_table(table: CrossValidationTable, metric: str) -> pd.DataFrame:
             "training_seed": found.training_seed,
         }
         shares = {f"{name}_share": share for name, share in found.shares().items()}
-        rows.append({**told, **components, **shares})
+        rows.append({**place, **components, **shares})
     return pd.DataFrame(rows)

@@ -55,8 +55,8 @@ class Result(Run):
     def __post_init__(self) -> None:
         if not self.record.protocols:
             raise DataError(f"the record of run {self.record.id!r} names no protocol that it was evaluated under")
-        if strangers := set(self.measurements.distinct("run")) - {self.record.id}:
-            raise DataError(f"the record is of run {self.record.id!r}, a measurement of {min(strangers)!r}")
+        if others := set(self.measurements.distinct("run")) - {self.record.id}:
+            raise DataError(f"the record is of run {self.record.id!r}, a measurement of {min(others)!r}")
 
     def table(self, name: str | None = None, metric: str | None = None) -> Table:
         """The table people publish.
@@ -71,9 +71,9 @@ class Result(Run):
     def _repr_html_(self) -> str:
         """For a notebook: what was run, and the first table of every protocol."""
         record = self.record
-        told = f"{record.model} on {record.benchmark} {record.benchmark_version}, run {record.id}"
+        caption = f"{record.model} on {record.benchmark} {record.benchmark_version}, run {record.id}"
         tables = [part for table in self.tables().values() for part in html.notebook_parts(table)]
-        return block(f"<p><b>{escape(told)}</b></p>", *tables)
+        return block(f"<p><b>{escape(caption)}</b></p>", *tables)
 
     def to_dataframe(self) -> "pd.DataFrame":
         """The measurements, one tidy row each."""

@@ -31,7 +31,7 @@ class GeneratedChecks:
 
     Parameters
     ----------
-    generated : names of the generated sets of the benchmark. Foreign ones carry the class that each image came from
+    generated : names of the generated sets of the benchmark. OOD ones carry the class that each image came from
         as their label, where they have one.
     judges : an ensemble that had no part in making the images: its mean prediction fills the confusion matrices, its
         mutual information the histograms.

@@ -92,8 +92,8 @@ def reliability_on_set(study: GeneratedStudy, name: str) -> Figure:
         for number, result in enumerate(study.results)
     ]
     errors = study.calibration()
-    told = sorted(100 * errors[network, name].value for network in study.networks)
-    span = f"{told[0]:.1f}" if len(told) == 1 else f"{told[0]:.1f} to {told[-1]:.1f}"
+    values = sorted(100 * errors[network, name].value for network in study.networks)
+    span = f"{values[0]:.1f}" if len(values) == 1 else f"{values[0]:.1f} to {values[-1]:.1f}"
     return _reliabilities(figure_name("reliability", "set", name), f"{name}\nECE {span} %", "", lines)
 
 

@@ -21,7 +21,7 @@ class RankAgreement:
 
     Parameters
     ----------
-    real : a set, or ``"mean"``: the mean AUROC over all real sets of foreign images.
+    real : a set, or ``"mean"``: the mean AUROC over all real sets of OOD images.
     scope : ``all networks``: every pair of rows (network, detector); ``within networks``: pairs of one network only,
         pooled; the name of a network: its detectors alone.
     rows : how many were ranked.
@@ -39,7 +39,7 @@ class RankAgreement:
 
 
 def rank_agreements(study: GeneratedStudy, seed: int = 0) -> list[RankAgreement]:
-    """Of each generated set of foreign images with each real one and with the mean of those: over all, and within."""
+    """Of each generated set of OOD images with each real one and with the mean of those: over all, and within."""
     others = [name for name in study.networks if name not in study.circular]
     scopes = {ALL: study.networks, WITHIN: study.networks} if len(study.networks) > 1 else {}
     if 1 < len(others) < len(study.networks):

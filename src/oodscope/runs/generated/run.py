@@ -113,7 +113,7 @@ class GeneratedStudy(Run):
 
     @property
     def real(self) -> list[str]:
-        """Sets of foreign images that were not generated, near ones first."""
+        """Sets of OOD images that were not generated, near ones first."""
         scores = self.results[0].scores
         return [name for role in ("near", "far") for name in scores.sets(role) if name not in self.sanity.generated]
 

@@ -91,7 +91,7 @@ class Sanity(StrictModel):
         raise UnknownNameError("set", name, [each.name for each in self.sets])
 
     def near(self) -> list[str]:
-        """Generated sets of foreign images."""
+        """Generated sets of OOD images."""
         return [each.name for each in self.sets if each.name in self.generated and each.role in ("near", "far")]
 
     def shifted(self) -> list[str]:

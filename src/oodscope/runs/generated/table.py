@@ -17,7 +17,7 @@ GENERATED, REAL = "generated", "real"
 
 
 def separation_table(study: GeneratedStudy, metric: str = "auroc") -> Table:
-    """A ranking metric of every detector, on generated and on real sets of foreign images."""
+    """A ranking metric of every detector, on generated and on real sets of OOD images."""
     found = study.separation(metric)
     sets = [*study.sanity.near(), *study.real]
     names = list(dict.fromkeys((network, detector) for network, detector, _ in found))

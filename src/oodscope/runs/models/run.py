@@ -86,7 +86,7 @@ class Study(Run):
         for member in self.members:
             plain = member.model.distilled_from
             if plain and plain not in names:
-                raise DataError(f"{member.model.name}: distilled_from {plain!r} is no model of the study")
+                raise DataError(f"{member.model.name}: distilled_from {plain!r} is not one of the study's models")
 
     @cached_property
     def record(self) -> RunRecord:
@@ -138,10 +138,10 @@ class Study(Run):
             found: dict[tuple[str, str, str], dict[str, float]] = {}
             for row in _detected(member):
                 found.setdefault((row.detector, row.group, row.set), {})[row.metric] = row.value
-            told = {"model": member.model.name, **member.model.model_dump(exclude={"name"})}
-            told["accuracy"] = self.accuracy(member.model.name)
+            columns = {"model": member.model.name, **member.model.model_dump(exclude={"name"})}
+            columns["accuracy"] = self.accuracy(member.model.name)
             rows += [
-                {**told, "detector": detector, "group": group, "set": name, **values}
+                {**columns, "detector": detector, "group": group, "set": name, **values}
                 for (detector, group, name), values in found.items()
             ]
         return pd.DataFrame(rows)

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from oodscope.base.errors import DataError
-from oodscope.report.paper.evg_search import search_figure
+from oodscope.report.paper.attack_search import search_figure
 from oodscope.report.paper.figure import PaperFigure
 from oodscope.report.paper.mosaic import Picture, mosaic, names_width, size_of
 from oodscope.report.paper.outliers import Outliers, only_set, outlier_sets
@@ -20,7 +20,7 @@ WEAK = 3
 """Detectors of figure 3: as many as the paper has, those with the lowest AUROC on the outliers as they are."""
 
 ACROSS = 14
-"""Pictures that a page has room for side by side."""
+"""Pictures that fit on a page side by side."""
 
 _TITLE = 0.22
 """Inches for a line of words above."""

@@ -1,0 +1,202 @@
+"""Digests of the files of a set: from its manifest, from the table of known files, or from their bytes.
+
+A set's **manifest** is one Parquet file in the cache, named by a hash of the set's root and paths: path, size,
+modification time and digest of every file, in order. Opening a set whose files are as they were costs one look at each
+file's status and no look into any.
+"""
+
+import hashlib
+import os
+import stat
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oodscope.base.errors import DataError, StorageError
+from oodscope.base.files import atomic_path, cache_root
+from oodscope.base.hashing import fingerprint
+from oodscope.data.images.filehashes import FileHashes
+from oodscope.execution.workers import session_workers
+
+MISSING = -1
+"""The size of what is no file."""
+
+DIGEST = 16
+"""Bytes of a digest."""
+
+BATCH = 1000
+"""Files hashed at once: what a kill can cost, and how rarely another process must wait for the table."""
+
+MANY = 20_000
+"""Files from which on it pays to start processes that hash them."""
+
+
+@dataclass(frozen=True)
+class Statuses:
+    """Sizes and modification times of files, in order; ``MISSING`` where there is no file."""
+
+    sizes: NDArray[np.int64]
+    times: NDArray[np.int64]
+
+    @classmethod
+    def read(cls, root: Path, paths: Sequence[str]) -> "Statuses":
+        """One question to the system per file, asked from inside the root: its path is looked up once."""
+        table = np.full((2, len(paths)), MISSING, dtype=np.int64)
+        try:
+            folder = os.open(root, os.O_RDONLY)
+        except OSError:
+            return cls(*table)
+        try:
+            sizes, times = [MISSING] * len(paths), [MISSING] * len(paths)
+            ask, regular = os.stat, stat.S_ISREG
+            for row, path in enumerate(paths):
+                try:
+                    status = ask(path, dir_fd=folder)
+                except OSError:
+                    continue
+                if regular(status.st_mode):
+                    sizes[row], times[row] = status.st_size, status.st_mtime_ns
+            table[0], table[1] = sizes, times
+        finally:
+            os.close(folder)
+        return cls(*table)
+
+    def missing(self) -> list[int]:
+        """The rows of which no file is there."""
+        return np.flatnonzero(self.sizes == MISSING).tolist()
+
+
+def file_digests(root: Path, paths: Sequence[str], statuses: Statuses) -> list[bytes]:
+    """The BLAKE2b digest of every file, all of which are there."""
+    kept = cache_root() / "manifests" / f"{_name(root, paths)}.parquet"
+    digests = _known(kept, statuses)
+    unknown = np.flatnonzero((digests == 0).all(axis=1))
+    if len(unknown):
+        _fill(root, paths, statuses, digests, unknown)
+        _keep(kept, paths, statuses, digests)
+    whole = digests.tobytes()
+    return [whole[start : start + DIGEST] for start in range(0, len(whole), DIGEST)]
+
+
+def hash_files(memory: object, root: str, paths: Sequence[str]) -> list[bytes]:
+    """The digests of some files; a process may be asked, which has no use for its memory here."""
+    return [hash_file(os.path.join(root, path)) for path in paths]  # noqa: PTH118  # a million times
+
+
+def hash_file(path: str) -> bytes:
+    """The BLAKE2b digest of a file's bytes."""
+    try:
+        with open(path, "rb", buffering=0) as stream:  # noqa: PTH123
+            size = os.fstat(stream.fileno()).st_size
+            if size < 2**24:
+                return hashlib.blake2b(stream.read(), digest_size=DIGEST).digest()
+            return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=DIGEST)).digest()
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _name(root: Path, paths: Sequence[str]) -> str:
+    return fingerprint("manifest", os.path.realpath(root), os.fsencode("\0".join(paths)))[:40]
+
+
+def _known(kept: Path, statuses: Statuses) -> NDArray[np.uint8]:
+    """Digests of files that have not changed since the manifest was written; zeros for the others."""
+    digests = np.zeros((len(statuses.sizes), DIGEST), dtype=np.uint8)
+    try:
+        import pyarrow.parquet as pq
+
+        table = pq.read_table(kept, columns=["size", "time", "digest"], page_checksum_verification=True)
+        sizes, times = (table[name].to_numpy() for name in ("size", "time"))
+        column = table["digest"].combine_chunks()
+        stored = np.frombuffer(column.buffers()[1], dtype=np.uint8)[column.offset * DIGEST :][: len(column) * DIGEST]
+        same = (sizes == statuses.sizes) & (times == statuses.times)
+        digests[same] = stored.reshape(-1, DIGEST)[same]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, NotImplementedError):
+        # not there, or not readable: the files themselves are
+        digests[:] = 0
+    return digests
+
+
+def _keep(kept: Path, paths: Sequence[str], statuses: Statuses, digests: NDArray[np.uint8]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns: dict[str, Any] = {
+        "path": pa.array([os.fsencode(path) for path in paths], pa.binary()),
+        "size": statuses.sizes,
+        "time": statuses.times,
+        "digest": pa.FixedSizeBinaryArray.from_buffers(
+            pa.binary(DIGEST), len(digests), [None, pa.py_buffer(digests.tobytes())]
+        ),
+    }
+    try:
+        with atomic_path(kept) as temporary:
+            pq.write_table(pa.table(columns), temporary, write_page_checksum=True, compression="zstd")
+    except (StorageError, OSError):
+        # a cache that cannot be written costs the next run some hashing, and this one nothing
+        return
+
+
+def _fill(
+    root: Path, paths: Sequence[str], statuses: Statuses, digests: NDArray[np.uint8], unknown: NDArray[np.int64]
+) -> None:
+    """Look the unknown files up folder by folder, and hash those that the table does not know either."""
+    folders: dict[str, list[int]] = defaultdict(list)
+    for row in unknown.tolist():
+        folders[paths[row].rpartition("/")[0]].append(row)
+    fresh: list[int] = []
+    with FileHashes() as hashes:
+        for folder, rows in folders.items():
+            known = hashes.known(str(root / folder))
+            for row in rows:
+                size, time, digest = known.get(paths[row].rpartition("/")[2], (MISSING, MISSING, b""))
+                if (size, time) == (statuses.sizes[row], statuses.times[row]):
+                    digests[row] = np.frombuffer(digest, dtype=np.uint8)
+                else:
+                    fresh.append(row)
+        _hash(root, paths, statuses, digests, fresh, hashes)
+
+
+def _hash(
+    root: Path,
+    paths: Sequence[str],
+    statuses: Statuses,
+    digests: NDArray[np.uint8],
+    rows: Sequence[int],
+    hashes: FileHashes,
+) -> None:
+    """Hash files, here until the processes of the session are there, if they are worth it; note them as they come."""
+    workers = session_workers(start=len(rows) >= MANY)
+    pieces = [rows[start : start + BATCH] for start in range(0, len(rows), BATCH)]
+    place, begun = str(root), []
+    for piece in pieces:
+        names = [paths[row] for row in piece]
+        if workers is not None and workers.ready:
+            begun.append((piece, workers.submit(hash_files, place, names).result))
+        else:
+            _note(piece, hash_files(None, place, names), root, paths, statuses, digests, hashes)
+    for piece, result in begun:
+        _note(piece, result(), root, paths, statuses, digests, hashes)
+
+
+def _note(
+    rows: Sequence[int],
+    found: Sequence[bytes],
+    root: Path,
+    paths: Sequence[str],
+    statuses: Statuses,
+    digests: NDArray[np.uint8],
+    hashes: FileHashes,
+) -> None:
+    folders: dict[str, list[tuple[str, int, int, bytes]]] = defaultdict(list)
+    for row, digest in zip(rows, found):
+        digests[row] = np.frombuffer(digest, dtype=np.uint8)
+        folder, _, name = paths[row].rpartition("/")
+        folders[folder].append((name, int(statuses.sizes[row]), int(statuses.times[row]), digest))
+    for folder, files in folders.items():
+        hashes.note(str(root / folder), files)
