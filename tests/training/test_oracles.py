@@ -47,8 +47,8 @@ def test_confidences():
 
 
 def test_the_score_of_conf_branch_is_minus_the_logit():
-    told = Activations(logits=Z.float(), columns={Output("confidence").column: torch.tensor([[0.4], [-0.2]])})
-    assert create_detector("conf_branch").fit(told).score(told).tolist() == near([-0.4, 0.2])
+    seen = Activations(logits=Z.float(), columns={Output("confidence").column: torch.tensor([[0.4], [-0.2]])})
+    assert create_detector("conf_branch").fit(seen).score(seen).tolist() == near([-0.4, 0.2])
 
 
 def test_the_score_of_rotpred_is_in_nats():

@@ -18,7 +18,8 @@ from oodscope.training.augment.resized_crop import ResizedCrop
 
 KINDS: dict[str, type[Augmentation]] = {
     # what cuts whole pictures comes first, as in any list
-    cls.kind: cls for cls in (ResizedCrop, Augment, Cutout, RandAugment, AugMix, PixMix, Unchanged)
+    cls.kind: cls
+    for cls in (ResizedCrop, Augment, Cutout, RandAugment, AugMix, PixMix, Unchanged)
 }
 
 
