@@ -19,6 +19,11 @@ def compare(
     """Test detectors against each other on the same images: all pairs of one run, or two runs detector by detector."""
     from rich.console import Console
 
+    from oodscope.jobs.checking import check_metric
+
+    if metric:
+        check_metric(metric)
+
     from oodscope.runs.comparison.compare import compare as compare_results
     from oodscope.runs.evaluation.run import Result
 
