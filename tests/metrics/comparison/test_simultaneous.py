@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from benchmarks.verdict_simulation import World
 
 from oodscope.base.errors import DataError
 from oodscope.metrics.comparison.components import Components, class_components, needed, typical
@@ -18,7 +19,6 @@ from oodscope.metrics.comparison.networks import (
 from oodscope.metrics.comparison.selection import cross_fitted, select
 from oodscope.metrics.comparison.simultaneous import compare_pairs, may_be_best, rank_intervals, rank_ranges
 from oodscope.metrics.ranking.placements import place
-from tests.metrics.comparison.simulated import World
 
 
 def estimates(world, rng, detectors, population="sampled", **options):

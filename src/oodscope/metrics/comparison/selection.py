@@ -42,16 +42,22 @@ class Selected:
 
 def select(estimates: Estimates, *, higher: bool = True, level: float = 0.95, seed: int = 0) -> Selected:
     """The leader of a table with its cross-fitted value, and the set that may be best."""
-    check_level(level)
-    sign = 1.0 if higher else -1.0
-    leader = int(np.argmax(sign * estimates.values))
-    value = cross_fitted(estimates, higher=higher, seed=seed)
-    noise = estimates.noise(leader)
-    reach = -float(stdtrit(noise.freedom, (1.0 - level) / 2.0)) * noise.error
+    leader = int(np.argmax(estimates.values if higher else -estimates.values))
+    value, low, high = leader_value(estimates, higher=higher, level=level, seed=seed)
     candidates = may_be_best(estimates, higher=higher, alpha=1.0 - level, seed=seed)
     candidates[leader] = True
-    apparent = float(estimates.values[leader])
-    return Selected(leader, apparent, value, value - reach, value + reach, level, candidates)
+    return Selected(leader, float(estimates.values[leader]), value, low, high, level, candidates)
+
+
+def leader_value(
+    estimates: Estimates, *, higher: bool = True, level: float = 0.95, seed: int = 0
+) -> tuple[float, float, float]:
+    """The cross-fitted value of the leader with Student's interval: its own noise around that value."""
+    check_level(level)
+    noise = estimates.noise(int(np.argmax(estimates.values if higher else -estimates.values)))
+    value = cross_fitted(estimates, higher=higher, seed=seed)
+    reach = -float(stdtrit(noise.freedom, (1.0 - level) / 2.0)) * noise.error
+    return value, value - reach, value + reach
 
 
 def cross_fitted(estimates: Estimates, *, higher: bool = True, seed: int = 0, splits: int = SPLITS) -> float:
