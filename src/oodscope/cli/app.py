@@ -17,6 +17,7 @@ from oodscope.cli.fit import fit
 from oodscope.cli.generate import generate
 from oodscope.cli.leaderboard import leaderboard
 from oodscope.cli.listing import listing
+from oodscope.cli.power import power
 from oodscope.cli.predict import predict
 from oodscope.cli.report import report
 from oodscope.cli.run import run
@@ -39,6 +40,7 @@ app.command()(table)
 app.command()(report)
 app.command()(figure)
 app.command()(compare)
+app.command()(power)
 app.command()(crossval)
 app.command()(attack)
 app.command()(train)

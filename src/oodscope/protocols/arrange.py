@@ -74,7 +74,7 @@ def _cells(chosen: Iterable[Measurement]) -> dict[tuple[str, str, Column], Numbe
                 f"two values of {row.metric} for {row.detector} on {key[2].words} ({row.protocol}); "
                 "choose one run, such as filter(run=...)"
             )
-        rank = None if row.rank_low is None or row.rank_high is None else (row.rank_low, row.rank_high)
+        rank, may_be_best, population = _rank(row)
         cells[key] = Number(
             row.value,
             row.low,
@@ -82,10 +82,23 @@ def _cells(chosen: Iterable[Measurement]) -> dict[tuple[str, str, Column], Numbe
             class_low=row.class_low,
             class_high=row.class_high,
             rank=rank,
+            may_be_best=may_be_best,
+            population=population,
             exposure=row.exposure,
             unit=unit_of(row.metric),
         )
     return cells
+
+
+def _rank(row: Measurement) -> tuple[tuple[int, int] | None, bool | None, str]:
+    """The ranks of the wider statement that was made: of other OOD classes, else of other images of these."""
+    low, high, best = row.class_rank_low, row.class_rank_high, row.class_may_be_best
+    population = "other OOD classes"
+    if low is None or high is None:
+        low, high, best, population = row.rank_low, row.rank_high, row.may_be_best, "other images of these classes"
+    if low is None or high is None:
+        return None, None, ""
+    return (low, high), None if best is None else bool(best), population
 
 
 def _class_note(chosen: Measurements) -> str:
@@ -125,7 +138,7 @@ def _notes(chosen: Measurements, columns: Sequence[Column], unranked: Sequence[s
     if any(row.rank_low is not None for row in chosen):
         notes.append(
             f"Rank: the places by {columns[0].words} that paired tests of all pairs{alike} allow, all at once "
-            "(step-down max-T, 95 %)."
+            f"(step-down max-T, 95 %), for {_rank(next(row for row in chosen if row.rank_low is not None))[2]}."
         )
     if wide := _class_note(chosen):
         notes.append(wide)
