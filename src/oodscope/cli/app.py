@@ -19,6 +19,7 @@ from oodscope.cli.fit import fit
 from oodscope.cli.generate import generate
 from oodscope.cli.leaderboard import leaderboard
 from oodscope.cli.listing import listing
+from oodscope.cli.power import power
 from oodscope.cli.predict import predict
 from oodscope.cli.report import report
 from oodscope.cli.run import run
@@ -42,7 +43,7 @@ app = typer.Typer(
 for panel, commands in {
     START: (demo, listing),
     EVALUATE: (evaluate, run, crossval, attack),
-    READ: (table, compare, report, figure),
+    READ: (table, compare, power, report, figure),
     MAKE: (train,),
     DEPLOY: (fit, predict, export),
 }.items():

@@ -52,6 +52,10 @@ EXAMPLES = {
     "export": """
         oodscope export knn.oodscope --onnx knn.onnx --images held_out
     """,
+    "power": """
+        oodscope power runs/mine
+        oodscope power runs/seed0 runs/seed1 runs/seed2 --points 0.5
+    """,
     "serve": """
         oodscope serve --board board --port 8000
     """,

@@ -43,5 +43,6 @@ def listing(board: _Board = Path("leaderboard")) -> None:
         typer.echo(f"{name}  added {each.added}{f'  revoked {each.revoked}' if each.revoked else ''}")
 
 
-for _name, _command in {"add": add, "revoke": revoke, "list": listing}.items():
-    add_command(token, _command, name=_name)
+add_command(token, add)
+add_command(token, revoke)
+add_command(token, listing, name="list")

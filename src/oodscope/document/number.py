@@ -18,6 +18,8 @@ class Number:
     best, close, worst : its place in the column; a column of one row has neither best nor worst.
     class_low, class_high : the interval over classes, where one was measured.
     rank : best and worst rank that paired tests allow; group means of AUROC have one.
+    may_be_best : whether it may be the best of its column; ``None`` where that was not tested.
+    population : what rank and ``may_be_best`` are about, such as ``other OOD classes``; empty where nobody said.
     sd : standard deviation over runs, where the value is a mean of several.
     standard_error : of the value, where that is what is known of its noise.
     exposure : which of the images the network had met before; empty if none is known.
@@ -39,6 +41,8 @@ class Number:
     standard_error: float | None = None
     worst: bool = False
     doubts: tuple[str, ...] = ()
+    may_be_best: bool | None = None
+    population: str = ""
 
     @property
     def number(self) -> str:

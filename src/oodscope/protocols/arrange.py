@@ -74,7 +74,7 @@ def _cells(chosen: Iterable[Measurement]) -> dict[tuple[str, str, Column], Numbe
                 f"two values of {row.metric} for {row.detector} on {key[2].words} ({row.protocol}); "
                 "choose one run, such as filter(run=...)"
             )
-        rank = None if row.rank_low is None or row.rank_high is None else (row.rank_low, row.rank_high)
+        rank, may_be_best, population = _rank(row)
         cells[key] = Number(
             row.value,
             row.low,
@@ -82,6 +82,8 @@ def _cells(chosen: Iterable[Measurement]) -> dict[tuple[str, str, Column], Numbe
             class_low=row.class_low,
             class_high=row.class_high,
             rank=rank,
+            may_be_best=may_be_best,
+            population=population,
             exposure=row.exposure,
             doubts=(row.unranked,) if row.unranked else (),
             unit=unit_of(row.metric),
@@ -93,6 +95,17 @@ def _marked(column: Sequence[Number | None], higher: bool) -> list[Number | None
     """A column with its best marked among those that are ranked."""
     ranked = iter(marked([number for number in column if number is None or not number.doubts], higher))
     return [number if number is not None and number.doubts else next(ranked) for number in column]
+
+
+def _rank(row: Measurement) -> tuple[tuple[int, int] | None, bool | None, str]:
+    """The ranks of the wider statement that was made: of other OOD classes, else of other images of these."""
+    low, high, best = row.class_rank_low, row.class_rank_high, row.class_may_be_best
+    population = "other OOD classes"
+    if low is None or high is None:
+        low, high, best, population = row.rank_low, row.rank_high, row.may_be_best, "other images of these classes"
+    if low is None or high is None:
+        return None, None, ""
+    return (low, high), None if best is None else bool(best), population
 
 
 def _class_note(chosen: Measurements) -> str:
@@ -138,7 +151,7 @@ def _notes(chosen: Measurements, columns: Sequence[Column], unranked: Sequence[s
     if any(row.rank_low is not None for row in chosen):
         notes.append(
             f"Rank: the places by {_lead(columns)} that paired tests of all pairs{alike} allow, all at once "
-            "(step-down max-T, 95 %)."
+            f"(step-down max-T, 95 %), for {_rank(next(row for row in chosen if row.rank_low is not None))[2]}."
         )
     if wide := _class_note(chosen):
         notes.append(wide)

@@ -12,7 +12,7 @@ What is drawn decides the statement: images for *these classes*, whole OOD class
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf, sqrt
 from typing import get_args
@@ -112,9 +112,11 @@ def _quadratic(covariance: FloatArray, weights: FloatArray) -> FloatArray:
     return np.where(variance > 1e-13 * (np.diagonal(covariance) @ weights**2), variance, 0.0)
 
 
-def pairs_of(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]:
-    """All pairs a < b of detectors, and their differences as contrasts ``[detector, pair]``."""
-    first, second = np.triu_indices(count, 1)
+def pairs_of(
+    count: int, pairs: Sequence[tuple[int, int]] | None = None
+) -> tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]:
+    """Pairs of detectors (all a < b by default), and their differences as contrasts ``[detector, pair]``."""
+    first, second = np.triu_indices(count, 1) if pairs is None else np.array(pairs, dtype=np.intp).reshape(-1, 2).T
     weights = np.zeros((count, first.size))
     weights[first, np.arange(first.size)] = 1.0
     weights[second, np.arange(first.size)] = -1.0
@@ -227,7 +229,9 @@ def placed_images(detectors: Sequence[Placements]) -> Estimates:
         )
         for name in names
     ]
-    return join_sets(sets, half_a_failure(detectors[0]))
+    found = join_sets(sets, half_a_failure(detectors[0]))
+    # DeLong takes the variance as known
+    return replace(found, parts=tuple(Part(part.what, part.rows, inf) for part in found.parts))
 
 
 def half_a_failure(placed: Placements) -> float:

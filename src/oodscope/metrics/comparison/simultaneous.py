@@ -42,7 +42,7 @@ Family = Literal["max-T", "holm"]
 
 @dataclass(frozen=True)
 class PairTable:
-    """Every pair of detectors, first < second.
+    """Pairs of detectors; every one, first < second, unless some were asked for.
 
     Parameters
     ----------
@@ -65,11 +65,19 @@ class PairTable:
 
 
 def compare_pairs(
-    estimates: Estimates, *, level: float = 0.95, seed: int = 0, replicates: int = REPLICATES
+    estimates: Estimates,
+    *,
+    pairs: Sequence[tuple[int, int]] | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+    replicates: int = REPLICATES,
 ) -> PairTable:
-    """Student's test of every pair, and its p adjusted for all of them by step-down max-T (Holm with few units)."""
+    """Student's test of some pairs (every one by default), p adjusted for all of them by step-down max-T.
+
+    With fewer than 10 units p is adjusted by Holm.
+    """
     check_level(level)
-    first, second, weights = pairs_of(len(estimates))
+    first, second, weights = pairs_of(len(estimates), pairs)
     difference, error, freedom = estimates.contrasts(weights)
     statistic = np.abs(_ratio(difference, error))
     p = 2.0 * stdtr(freedom, -statistic)
