@@ -61,7 +61,7 @@ class TestCounted:
         counter = self.run(store, ["knn", "react", "odin"], tune="ood_val")
         sizes = {images.name: len(images) for _, images in benchmark().members()}
         tested = sum(sizes[name] for name in ("id_test", "static", "snow", "rain", "dim"))
-        # odin: eight settings on validation images, which share the pass that records, the plain one; one on test images
+        # odin: eight settings on validation images, which share the recorded, plain pass; one on test images
         validation = (sizes["id_val"] + sizes["ood_val"]) * (1 + 8)
         assert counter.images == sizes["id_train"] + validation + tested * 2
 
