@@ -172,12 +172,20 @@ def warm(race: Race) -> dict[str, Any]:
     return evaluate(race, TWENTY, "ood_val", "twenty")
 
 
-def msp(race: Race) -> dict[str, Any]:
-    return evaluate(race, ["msp"], "default", "msp")
+def msp(race: Race, precision: str = "float32") -> dict[str, Any]:
+    return evaluate(race, ["msp"], "default", f"msp-{precision}", precision)
 
 
-def seven(race: Race) -> dict[str, Any]:
-    return evaluate(race, SEVEN, "default", "seven")
+def msp_tf32(race: Race) -> dict[str, Any]:
+    return msp(race, "tf32")
+
+
+def seven(race: Race, precision: str = "float32") -> dict[str, Any]:
+    return evaluate(race, SEVEN, "default", f"seven-{precision}", precision)
+
+
+def seven_tf32(race: Race) -> dict[str, Any]:
+    return seven(race, "tf32")
 
 
 def peer(race: Race) -> dict[str, Any]:
@@ -302,6 +310,8 @@ LINES: dict[str, tuple[Callable[[Race], dict[str, Any]], float]] = {
     "resnet50_bf16": (resnet50_bf16, 25.0),
     "resnet50_tf32": (resnet50_tf32, 30.0),
     "tf32": (tf32, 30.0),
+    "msp_tf32": (msp_tf32, 15.0),
+    "seven_tf32": (seven_tf32, 20.0),
 }
 """Each line, and the seconds that must be left for it to begin."""
 
@@ -350,7 +360,7 @@ def run(asked: argparse.Namespace, work: Path, started: float) -> None:
     facts = {
         "machine": machine(device),
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
-        "command": "python " + " ".join(sys.argv),
+        "command": f"python benchmarks/speed.py --output OUT --sample SAMPLE --lines {asked.lines}",
         "scale": asked.scale,
         "files_seconds": written,
         "ready_seconds": time.perf_counter() - started,
