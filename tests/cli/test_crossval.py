@@ -25,7 +25,7 @@ def places(tmp_path):
 
 
 FROZEN = ("--model", "small_cnn", "--weights", "net.safetensors", "--transform", TRANSFORM, "--device", "cpu")
-SMALL = ("--folds", "3", "--repetitions", "1", "--epochs", "2", "--detectors", "msp,knn")
+SMALL = ("--folds", "3", "--repetitions", "1", "--epochs", "2")
 
 
 def test_own_sets_with_frozen_embeddings(oodscope, places):
@@ -65,7 +65,7 @@ def test_a_leak_is_refused_or_printed_on_the_page(oodscope, places):
     assert allowed.status == 0, allowed
     assert "note: LEAK: small_cnn was trained on known" in allowed.out
     page = (places / "out" / "crossval.html").read_text()
-    assert "<strong>Leak.</strong> small_cnn was trained on known: these numbers are no evidence." in page
+    assert "<strong>Leak.</strong> small_cnn was trained on known: these numbers are not evidence." in page
 
 
 def test_glyphs_with_a_network_per_fold(oodscope, tmp_path):
@@ -98,6 +98,6 @@ def test_glyphs_with_a_network_per_fold(oodscope, tmp_path):
 )
 def test_mistakes_end_in_one_line(oodscope, places, options, words):
     done = oodscope("crossval", *FROZEN, "--repetitions", "1", *options)
-    assert done.status == 1
+    assert done.status in (1, 2)
     assert words in done.err
     assert len(done.err.strip().splitlines()) == 1

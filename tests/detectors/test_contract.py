@@ -178,7 +178,7 @@ def test_changed_k_is_used_after_refitting():
 
 
 def test_repr_is_honest():
-    assert repr(create_detector("knn", k=7)) == "KNN(bank_fraction=1.0, k=7, seed=0) [not fitted]"
+    assert repr(create_detector("knn", k=7)) == "KNN(bank_fraction=None, k=7, seed=0) [not fitted]"
     assert create_detector("knn").id == "knn"
     assert create_detector("knn", k=7).id == "knn(k=7)"
     assert create_detector("react+msp", percentile=95).id == "react(percentile=95)+msp"

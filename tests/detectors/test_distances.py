@@ -9,7 +9,7 @@ from sklearn.mixture import GaussianMixture
 
 from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
-from oodscope.detectors.math.bank import picked_rows
+from oodscope.detectors.math.bank import neighbours, picked_rows
 from oodscope.detectors.math.neighbors import largest
 from oodscope.detectors.methods.opengan import Adam, answer, folded, perceptron
 from oodscope.detectors.registry import create_detector
@@ -117,6 +117,12 @@ class TestBanks:
         assert first.equal(again)
         assert not first.equal(other)
 
+    def test_the_default_bank_is_all_rows_up_to_a_limit(self, monkeypatch):
+        train = self.train(np.arange(100) % 5)
+        assert picked_rows("x", train, None, 0).all()
+        monkeypatch.setattr("oodscope.detectors.math.bank.BANK_ROWS", 40)
+        assert int(picked_rows("x", train, None, 0).sum()) == 40
+
     def test_never_empty(self):
         assert int(picked_rows("x", self.train(np.zeros(5, dtype=int)), 0.01, 0).sum()) == 1
 
@@ -125,6 +131,43 @@ class TestBanks:
     def test_fractions_that_make_no_sense(self, name, fraction):
         with pytest.raises(DetectorError, match=rf"{name}: bank_fraction must lie in \(0, 1\], not {fraction}"):
             fitted_to(world()[0], name, bank_fraction=fraction)
+
+    @pytest.mark.parametrize(
+        ("labels", "k", "wanted"),
+        [
+            (np.arange(500) % 5, "auto", 20),
+            (np.arange(5000) % 5, "auto", 50),
+            (np.array([0] * 300 + [1] * 7), "auto", 1),
+            (np.array([0] * 300 + [2] * 300), "auto", 50),
+            (np.array([0] * 300 + [-1] * 300), "auto", 50),
+            (np.arange(500) % 5, "openood", 50),
+            (np.arange(500) % 5, 99, 99),
+        ],
+    )
+    def test_neighbours_follow_the_smallest_class(self, labels, k, wanted, caplog):
+        train = Activations(features=np.ones((len(labels), 2), dtype=np.float32), labels=labels)
+        everything = torch.ones(len(labels), dtype=torch.bool)
+        assert neighbours("knn", k, 50, train, everything) == wanted
+        assert not caplog.records
+
+    def test_too_many_neighbours_leave_a_warning(self, caplog):
+        """25 images of each class: the 50th neighbour lies in another class, and knn is upside down."""
+        train, _, test = world(n=125)
+        fitted_to(train, "knn", k="openood")
+        assert "k=50 is not below the 25 remembered images of the smallest class" in caplog.text
+        fitted_to(train, "knn")
+        assert len(caplog.records) == 1
+
+    def test_a_name_that_is_no_number_of_neighbours(self):
+        with pytest.raises(DetectorError, match="knn: k must be a number, 'auto' or 'openood', not 'some'"):
+            fitted_to(world()[0], "knn", k="some")
+
+    def test_a_grid_with_no_k_that_fits_takes_the_rule(self):
+        train, val, test = (activations(rows) for rows in world(n=40))
+        detector = create_detector("knn")
+        assert detector.search_space(train) == [{"k": "auto"}]
+        (scores,) = detector.score_grid([{"k": "auto"}], train, val, [test])
+        assert scores[0].equal(create_detector("knn").fit(train).score(test))
 
     def test_nnguide_averages_the_whole_bank_where_k_is_larger(self):
         train, _, test = world()

@@ -51,6 +51,7 @@ def members(logits):
         ("weiper", {"repeats": 0}, "weiper: repeats must be at least 1, not 0"),
         ("weiper", {"bins": 0}, "weiper: bins must be at least 1, not 0"),
         ("weiper", {"smoothing": 0}, "weiper: smoothing must be at least 1, not 0"),
+        ("weiper", {"smoothing_logits": 0}, "weiper: smoothing_logits must be at least 1, not 0"),
         ("dropout", {"drop": 1.0}, r"dropout: drop must lie in \[0, 1\), not 1.0"),
     ],
 )

@@ -29,7 +29,7 @@ def only(rows, detector, without=()):
     keep = {
         "logits": Needs.LOGITS in needs,
         "features": Needs.FEATURES in needs,
-        "labels": Needs.LABELS in needs,
+        "labels": Needs.LABELS in needs | detector.optional,
         "prediction": False,
     }
     columns = {name: full[name] for name in full if keep.get(name, True) and name not in without}

@@ -137,7 +137,19 @@ class TestVRA:
         train, val, test = world()
         assert not np.allclose(scores("vra", train, val, test), scores("vra", train, val, test, clip_low=True))
 
-    @pytest.mark.parametrize("params", [{"low": 90}, {"low": -1}, {"high": 101}])
+    def test_differs_from_react_on_rectified_features(self):
+        """A third of the values are zero: a low percentile among them silences nothing."""
+        train, val, test = ({**part, "features": np.maximum(part["features"] - 1, 0)} for part in world())
+        react = scores("react", train, val, test, percentile=95)
+        assert np.mean(val["features"] == 0) > 0.2
+        assert not np.allclose(scores("vra", train, val, test), react)
+        assert np.allclose(scores("vra", train, val, test, low=10), react)
+
+    def test_gamma_must_not_be_negative(self):
+        with pytest.raises(DetectorError, match="vra: gamma must not be negative, not -1"):
+            scores("vra", *world(), gamma=-1)
+
+    @pytest.mark.parametrize("params", [{"low": 95}, {"low": -1}, {"high": 101}])
     def test_percentiles_that_make_no_sense(self, params):
         with pytest.raises(DetectorError, match="vra: needs 0 <= low < high <= 100"):
             scores("vra", *world(), **params)

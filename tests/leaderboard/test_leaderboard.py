@@ -67,7 +67,7 @@ class TestSubmit:
         assert (prepared.size, prepared.mean, prepared.std) == (8, (0.5,) * 3, (0.5,) * 3)
         assert "bilinear" in prepared.resize_filter
         detector = entry.detector
-        assert detector.params == {"k": 50, "bank_fraction": 1.0, "seed": 0}
+        assert detector.params == {"k": "auto", "bank_fraction": None, "seed": 0}
         assert (detector.fit_split, detector.fit_rows) == ("id_train, id_val", 200)
         assert (detector.extra_forwards, detector.extra_backwards) == (0, 0)
         assert "k-th nearest" in detector.score_form

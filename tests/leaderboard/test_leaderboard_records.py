@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from oodscope.base.boundedjson import DEEPEST, read_bounded_json
 from oodscope.base.errors import DataError
 from oodscope.leaderboard.records.board import OVERLAP, Board
-from oodscope.leaderboard.records.boundedjson import DEEPEST, read_bounded_json
 from oodscope.leaderboard.records.entry import Entry
 from oodscope.leaderboard.records.folder import read_entry, write_entry
 from oodscope.leaderboard.records.records import Reported

@@ -80,7 +80,9 @@ def test_hf_without_network_is_one_line(monkeypatch):
         raise OSError("We couldn't connect to the hub\nand a long tale")
 
     monkeypatch.setattr(transformers.AutoImageProcessor, "from_pretrained", offline)
-    with pytest.raises(ModelError, match=r"hf:some/thing: the pretrained weights could not be had \(We couldn't"):
+    with pytest.raises(
+        ModelError, match=r"hf:some/thing: the pretrained weights could not be downloaded \(We couldn't"
+    ):
         create_model("hf:some/thing", weights="pretrained")
 
 
@@ -134,7 +136,7 @@ def test_published_clip_weights_get_their_own_activation_and_no_pickle(monkeypat
 
     monkeypatch.setattr(open_clip, "create_model", spy)
     for tag, quick in (("openai", True), ("laion2b_s34b_b79k", False)):
-        with pytest.raises(ModelError, match="could not be had"):
+        with pytest.raises(ModelError, match="could not be downloaded"):
             create_model(f"open_clip:ViT-B-32/{tag}", weights="pretrained", class_names=["cat", "dog"])
         assert (asked["pretrained"], asked["force_quick_gelu"], asked["weights_only"]) == (tag, quick, True)
 

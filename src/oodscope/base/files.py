@@ -1,4 +1,4 @@
-"""Files that are either whole or not there: atomic writes, checksums, and the place of the cache."""
+"""Files that are either whole or not there: atomic writes, checksums, names that may be paths, the cache's place."""
 
 import errno
 import hashlib
@@ -8,8 +8,12 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
-from oodscope.base.errors import StorageError
+from oodscope.base.errors import DataError, StorageError
+
+_MOST_NAME = 200
+"""Bytes of a name; file systems allow 255, and we add endings to it."""
 
 
 def cache_root() -> Path:
@@ -47,27 +51,41 @@ def atomic_path(target: Path | str) -> Iterator[Path]:
 
     A reader, or a process killed at any moment, sees the old file or the new one, never a part.
     """
-    target = Path(target)
-    with storage_errors(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+    with _beside(Path(target)) as (handle, temporary):
         os.close(handle)
-        temporary = Path(name)
-        try:
-            yield temporary
-            with temporary.open("rb") as stream:
-                os.fsync(stream.fileno())
-            # mkstemp makes the file private; what we write is as readable as any other file of the user
-            temporary.chmod(0o666 & ~_umask())
-            temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
+        yield temporary
+        # the library that wrote it has closed it; on Windows only a handle that may write can be flushed
+        with temporary.open("r+b") as stream:
+            os.fsync(stream.fileno())
+
+
+@contextmanager
+def atomic_file(target: Path | str) -> Iterator[IO[bytes]]:
+    """The same as an open file, flushed through the handle that wrote it: errors of writing are reported there."""
+    with _beside(Path(target)) as (handle, _), os.fdopen(handle, "wb") as stream:
+        yield stream
+        stream.flush()
+        os.fsync(stream.fileno())
 
 
 def write_text(target: Path | str, text: str) -> None:
     """Write ``text`` to ``target`` atomically, as UTF-8."""
-    with atomic_path(target) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    with atomic_file(target) as stream:
+        stream.write(text.encode("utf-8"))
+
+
+def plain_name(name: str, what: str) -> str:
+    """A name that is also a file or folder: no separator, nothing hidden, no control characters, not too long.
+
+    Parameters
+    ----------
+    what : what messages call it, such as ``the benchmark's name``.
+    """
+    if name in ("", ".", "..") or name[0] == "." or any(char in "/\\:" for char in name) or not name.isprintable():
+        raise DataError(f"{what} {name!r} cannot be a file name: leave out separators, colons and a leading dot")
+    if len(name.encode("utf-8", "surrogateescape")) > _MOST_NAME:
+        raise DataError(f"{what} {name[:40]!r}... is longer than {_MOST_NAME} bytes")
+    return name
 
 
 def file_sha256(path: Path) -> str:
@@ -81,7 +99,28 @@ def checksum(data: bytes | memoryview) -> int:
     return zlib.crc32(data)
 
 
-def _umask() -> int:
+@contextmanager
+def _beside(target: Path) -> Iterator[tuple[int, Path]]:
+    """An open temporary file beside ``target``, which it replaces if the block ends well."""
+    with storage_errors(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+        temporary = Path(name)
+        try:
+            yield handle, temporary
+            # mkstemp makes the file private; what we write is as readable as any other file of the user
+            temporary.chmod(0o666 & ~_UMASK)
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def _read_umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+_UMASK = _read_umask()
+"""Read once, when the module is imported: reading sets it for a moment, and a file that another thread makes in that
+moment would be writable by everybody."""

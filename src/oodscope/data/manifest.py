@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, WrapValidator
+from pydantic import AfterValidator, Field, WrapValidator
 from pydantic_core import PydanticCustomError
 
 from oodscope.base.config import StrictModel, parse, read_yaml
 from oodscope.base.errors import DataError, OodscopeError, UnknownNameError
+from oodscope.base.files import plain_name
 from oodscope.data.corruptions.sets import CorruptedSpec
 from oodscope.data.generated.files import GeneratedSpec
 from oodscope.data.glyphs.split import open_glyphs
@@ -157,6 +158,14 @@ class SetsSpec(StrictModel):
                 yield role, role, spec
 
 
+def _file_name(name: str) -> str:
+    """A benchmark's name begins the folder of every run on it."""
+    try:
+        return plain_name(name, "the benchmark's name")
+    except DataError as error:
+        raise ValueError(str(error)) from error
+
+
 class Manifest(StrictModel):
     """A benchmark's declaration.
 
@@ -168,7 +177,7 @@ class Manifest(StrictModel):
         line; for in-distribution sets that hold some of its classes only. By default the classes of ``id_train``.
     """
 
-    name: str
+    name: Annotated[str, AfterValidator(_file_name)]
     version: str
     description: str = ""
     paper: str = ""

@@ -25,6 +25,10 @@ _FILTERS = {
 }
 
 
+LARGEST = 8192
+"""Side in pixels; one image of more would fill the memory of a machine."""
+
+
 class Preprocess(StrictModel):
     """Resize the short side, crop the centre, scale to [0, 1], normalise.
 
@@ -44,8 +48,8 @@ class Preprocess(StrictModel):
     torch.Size([1, 3, 8, 8])
     """
 
-    size: int = Field(gt=0)
-    resize: int | None = Field(default=None, gt=0)
+    size: int = Field(gt=0, le=LARGEST)
+    resize: int | None = Field(default=None, gt=0, le=LARGEST)
     mean: tuple[float, ...] = (0.5, 0.5, 0.5)
     std: tuple[float, ...] = (0.5, 0.5, 0.5)
     interpolation: Literal["nearest", "bilinear", "bicubic"] = "bilinear"

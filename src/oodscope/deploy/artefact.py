@@ -1,6 +1,7 @@
 """A scorer in one file: safetensors for the numbers, JSON for the rest; never a pickle."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from oodscope.base.config import StrictModel, parse
-from oodscope.base.errors import DetectorError
+from oodscope.base.errors import DetectorError, ModelError
 from oodscope.data.preprocess import Preprocess
 from oodscope.deploy.scorer import Scorer
 from oodscope.detectors.saving import pack, unpack
@@ -18,9 +19,11 @@ from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.classifier.discovery import deviation, uninformative
 from oodscope.models.classifier.fingerprint import weights_fingerprint
 from oodscope.models.classifier.head import Head
+from oodscope.models.classifier.network import first_line
 from oodscope.models.classifier.noise import noise_images
 from oodscope.models.classifier.sealed import SealedFile
 from oodscope.models.classifier.storable import as_preprocess
+from oodscope.models.zoo.offline import FETCHING, NoDownloadError, no_downloads
 from oodscope.models.zoo.origin import ModelOrigin
 from oodscope.training.network import TrainedOrigin
 
@@ -117,14 +120,18 @@ def load(
     model: nn.Module | Classifier | None = None,
     weights: str | Path | Sequence[str | Path] = (),
     device: str = "auto",
+    allow_download: bool = False,
 ) -> Scorer:
     """The scorer that ``Scorer.save`` wrote, ready to predict.
+
+    A file may come from anybody: it is parsed like one, and nothing is fetched because it says so.
 
     Parameters
     ----------
     model : the network (or a ``Classifier``), where it is one of your own.
     weights : the checkpoint it was fitted with, where the file does not hold the weights. Another one is refused.
     device : ``"auto"`` is CUDA if there is one, else MPS, else the CPU.
+    allow_download : whether published weights that the file names may be fetched, where they are not in the cache.
 
     Examples
     --------
@@ -133,7 +140,32 @@ def load(
     'msp'
     """
     record, tensors = _read(Path(path))
-    classifier = _classifier(record.classifier, tensors, Path(path), model, weights, device)
+    try:
+        with nullcontext() if allow_download else no_downloads():
+            return _assembled(record, tensors, Path(path), model, weights, device)
+    except (NoDownloadError, ModelError) as error:
+        if allow_download or not isinstance(error.__cause__ if isinstance(error, ModelError) else error, FETCHING):
+            raise
+        raise DetectorError(
+            f"{path}: needs files that are not here ({first_line(error)}); allow a download with --allow-download "
+            "(allow_download= in Python), or give --weights"
+        ) from error
+    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        raise DetectorError(
+            f"{path}: its parts do not fit together ({type(error).__name__}: {first_line(error)}); damaged, or not "
+            "written by `oodscope fit`"
+        ) from error
+
+
+def _assembled(
+    record: ScorerRecord,
+    tensors: dict[str, Tensor],
+    path: Path,
+    model: nn.Module | Classifier | None,
+    weights: str | Path | Sequence[str | Path],
+    device: str,
+) -> Scorer:
+    classifier = _classifier(record.classifier, tensors, path, model, weights, device)
     packed = record.detector.model_dump(exclude={"version"})
     detector = unpack(packed, _section(tensors, "detector."))
     if detector.version != record.detector.version:

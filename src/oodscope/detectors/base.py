@@ -112,6 +112,7 @@ class Detector(Estimator, ABC):
     ----------------
     name : the registry name.
     needs : what must be there.
+    optional : what it reads where it is there, and can do without.
     cost : what its price depends on.
     signed_features_ok : whether its idea survives features below zero; if not, they are refused.
     grid : values worth searching, by parameter.
@@ -132,6 +133,7 @@ class Detector(Estimator, ABC):
     name: ClassVar[str]
     paper: ClassVar[Paper]
     needs: ClassVar[Needs]
+    optional: ClassVar[Needs] = Needs(0)
     cost: ClassVar[Cost]
     signed_features_ok: ClassVar[bool] = True
     grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {}

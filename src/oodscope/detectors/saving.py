@@ -50,6 +50,8 @@ def unpack(record: dict[str, Any], tensors: dict[str, Tensor]) -> Detector:
     """The detector that ``pack`` took apart."""
     detector = restored(record["detector"], record["params"])
     for key, value in {**tensors, **record["values"]}.items():
+        if not (key.endswith("_") and not key.startswith("_") and key.isidentifier()):
+            raise DetectorError(f"{detector.name}: {key!r} is not the name of something fitted")
         setattr(detector, key, value)
     return detector
 

@@ -3,12 +3,13 @@
 from pathlib import Path
 from typing import Any, Self
 
-from oodscope.base.config import StrictModel, parse
+from oodscope.base.config import Seed, StrictModel, parse
 from oodscope.base.errors import OodscopeError
 from oodscope.data.images.labels import read_class_names
 from oodscope.execution.progress import Progress
 from oodscope.jobs.storing import reporting_to_store, save_result
 from oodscope.jobs.task import Detectors, make_detectors
+from oodscope.metrics.interval import Intervals
 from oodscope.metrics.metric import Tuning
 from oodscope.protocols.registry import read_protocols
 from oodscope.runs.evaluation.activations import evaluate_activations
@@ -46,7 +47,8 @@ class ArrayTask(StrictModel):
     detectors: Detectors = "all"
     protocols: list[str | dict[str, dict[str, Any] | None]] = ["standard"]
     tune: Tuning = "default"
-    seed: int = 0
+    seed: Seed = 0
+    intervals: Intervals = "full"
     recipe: str = ""
     output: str = "runs"
 
@@ -79,6 +81,7 @@ class ActivationsJob(ArrayTask):
                 classes=() if self.classes is None else read_class_names(self.classes),
                 tune=self.tune,
                 seed=self.seed,
+                intervals=self.intervals,
                 recipe=self.recipe,
                 device=self.device,
                 progress=sink,
@@ -111,6 +114,7 @@ class ScoresJob(ArrayTask):
             model=self.model,
             tune=self.tune,
             seed=self.seed,
+            intervals=self.intervals,
             recipe=self.recipe,
         )
         return result, save_result(result, self.output)

@@ -133,7 +133,7 @@ def _run(job: FitJob, scorer: Scorer, path: Path, sets: Mapping[str, ImageSet | 
     return Fit(record, detector, scorer.calibration, scorer)
 
 
-def load_fitted(path: Path, model: str, weights: Sequence[str], device: str) -> Scorer:
+def load_fitted(path: Path, model: str, weights: Sequence[str], device: str, *, allow_download: bool = False) -> Scorer:
     """The scorer in a file.
 
     Parameters
@@ -141,9 +141,10 @@ def load_fitted(path: Path, model: str, weights: Sequence[str], device: str) -> 
     model : the function that makes its network, where that is the user's own (``python:MODULE:FUNCTION``); any other
         network the file names itself. Code is never run because a file says so.
     weights : of its network, where the file does not hold them.
+    allow_download : whether the file may have published weights fetched.
     """
     if not model:
-        return load(path, weights=weights, device=device)
+        return load(path, weights=weights, device=device, allow_download=allow_download)
     spec = ModelSpec(architecture=model)
     if not spec.own_code:
         raise OodscopeError(f"{path} names its network itself; --model is for your own: python:MODULE:FUNCTION")

@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field
 
-from oodscope.base.config import StrictModel, parse
+from oodscope.base.config import Seed, StrictModel, parse
 from oodscope.base.errors import OodscopeError
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.images.labels import read_class_names
@@ -32,7 +32,7 @@ class DataTask(StrictModel):
     skip_unreadable: bool = False
     batch_size: int = Field(default=256, gt=0)
     device: str = "auto"
-    seed: int = 0
+    seed: Seed = 0
     output: str = "runs"
 
     @classmethod

@@ -1,14 +1,23 @@
 """A confidence interval that says how it was made."""
 
 from dataclasses import dataclass
-from math import sqrt
+from math import nan, sqrt
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri, stdtrit
 
-from oodscope.base.errors import DataError
+from oodscope.base.errors import DataError, UnknownNameError
 from oodscope.metrics.scores import check_scores
+
+Intervals = Literal["full", "fast", "none"]
+"""How intervals are made. ``full``: analytic where the theory is exact for what is estimated (DeLong for AUROC, Wilson
+for accuracy), else from 1,000 bootstrap replicates; ``fast``: the same with 200; ``none``: values alone."""
+
+REPLICATES: dict[Intervals, int] = {"full": 1000, "fast": 200, "none": 0}
+"""Bootstrap replicates of each choice. The ends of a 95 % interval have a standard error of about 2 % of its width with
+1,000, and of about 5 % with 200."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +37,15 @@ class Interval:
     high: float
     level: float
     method: str
+
+
+NO_INTERVAL = Interval(nan, nan, nan, "none")
+
+
+def check_intervals(intervals: str) -> None:
+    """Refuse a choice of intervals that does not exist."""
+    if intervals not in REPLICATES:
+        raise UnknownNameError("choice of intervals", str(intervals), REPLICATES, f"Known: {', '.join(REPLICATES)}")
 
 
 def check_level(level: float) -> None:

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from oodscope.base.errors import DataError
 from oodscope.metrics.catalog import RANKING
 from oodscope.metrics.comparison.influence import placed_images
-from oodscope.metrics.interval import Interval, wilson_interval
+from oodscope.metrics.interval import NO_INTERVAL, REPLICATES, Interval, Intervals, wilson_interval
 from oodscope.metrics.metric import MEAN, Metric
 from oodscope.metrics.ranking.clusters import logit_interval, sampling_noise
-from oodscope.metrics.ranking.delong import auroc_interval, mean_auroc_interval
+from oodscope.metrics.ranking.delong import mean_auroc_interval
 from oodscope.metrics.ranking.ranking import Ranking
 from oodscope.metrics.ranking.walk import Walk
 from oodscope.metrics.resampling.bootstrap import Bootstrap
@@ -131,15 +131,21 @@ def measure_separation(
         wanted = " or ".join(roles)
         raise DataError(f"{protocol} needs at least one {wanted} set to separate from the in-distribution images")
     separations = separate(scores, negatives, groups)
-    draws = resample(separations, metrics, seed=scores.context.seed or 0)
-    statements = Statements(separations)
-    ranks = group_ranks(statements, {name: scores.context.detectors[name].tuning for name in separations})
-    wider = _class_columns(statements)
+    intervals = scores.context.intervals
+    # the interval of an AUROC needs no replicates
+    resampled = [metric for metric in metrics if metric.name != "auroc"]
+    draws = resample(separations, resampled, seed=scores.context.seed or 0, replicates=REPLICATES[intervals])
+    ranks: dict[str, dict[str, Ranks]] = {}
+    wider: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    if intervals != "none":
+        statements = Statements(separations)
+        ranks = group_ranks(statements, {name: scores.context.detectors[name].tuning for name in separations})
+        wider = _class_columns(statements)
     rows: list[Measurement] = []
     for number, (detector, separation) in enumerate(separations.items()):
         shared = {**scores.context.row(detector), "protocol": protocol}
         own = {column: fields[number] for column, fields in wider.items()}
-        rows += _detector_rows(separation, draws[detector], shared, ranks[detector], own, metrics)
+        rows += _detector_rows(separation, draws[detector], shared, ranks.get(detector, {}), own, metrics, intervals)
     return Measurements(rows)
 
 
@@ -157,17 +163,22 @@ def rank_metrics(scores: ScoreTable, protocol: Protocol) -> Measurements:
     )
 
 
-def resample(separations: Mapping[str, Separation], metrics: Sequence[Metric], *, seed: int) -> dict[str, Bootstrap]:
-    """Bootstrap replicates of every metric for every detector, from draws that all of them share."""
+def resample(
+    separations: Mapping[str, Separation], metrics: Sequence[Metric], *, seed: int, replicates: int = REPLICATES["full"]
+) -> dict[str, Bootstrap]:
+    """Bootstrap replicates of every metric for every detector, from draws that all of them share.
+
+    Without replicates the bootstraps hold the values of the samples alone.
+    """
     walked = [metric.name for metric in metrics if metric.sample is Walk]
     weighed = [metric for metric in metrics if metric.sample is not Walk]
     found = {detector: Bootstrap({}, {}) for detector in separations}
     if walked:
         samples = {detector: (each.negative, each.ood) for detector, each in separations.items()}
-        found = bootstrap_each(samples, seed=seed, metrics=walked)
+        found = bootstrap_each(samples, seed=seed, metrics=walked, replicates=replicates)
     if weighed:
         columns = {detector: each.columns() for detector, each in separations.items()}
-        more = bootstrap_values(columns, weighed, seed=seed)
+        more = bootstrap_values(columns, weighed, seed=seed, replicates=replicates)
         found = {
             detector: Bootstrap({**found[detector].values, **each.values}, {**found[detector].points, **each.points})
             for detector, each in more.items()
@@ -209,23 +220,27 @@ def _detector_rows(
     ranks: Mapping[str, Ranks],
     wider: Mapping[tuple[str, ...], Mapping[str, Any]],
     metrics: Sequence[Metric],
+    intervals: Intervals,
 ) -> Iterator[Measurement]:
     rankings = {name: Ranking(separation.negative, values) for name, values in separation.ood.items()}
     for group, names in separation.groups.items():
-        chosen = [rankings[name] for name in names]
-        shown = {**shared, "group": group, "n_id": chosen[0].n_id}
+        shown = {**shared, "group": group, "n_id": separation.negative.size}
         for metric in (each.name for each in metrics):
-            for name, ranking in zip(names, chosen):
-                extra = wider[(name,)] if metric == "auroc" else {}
-                interval = auroc_interval(ranking, LEVEL) if metric == "auroc" else draws.interval(metric, name, LEVEL)
-                row = {**shown, "set": name, "metric": metric, "n_ood": ranking.n_ood}
-                yield Measurement(**row, **_ends(draws.point(metric, [name]), interval), **extra)
-            extra = {**wider[tuple(names)], **ranks[group]} if metric == "auroc" else {}
-            interval = (
-                mean_auroc_interval(chosen, LEVEL) if metric == "auroc" else draws.mean_interval(metric, names, LEVEL)
-            )
-            row = {**shown, "set": MEAN, "metric": metric, "n_ood": sum(ranking.n_ood for ranking in chosen)}
-            yield Measurement(**row, **_ends(draws.point(metric, names), interval), **extra)
+            for shown_as, members in (*((name, [name]) for name in names), (MEAN, names)):
+                selected = [rankings[name] for name in members]
+                row = {**shown, "set": shown_as, "metric": metric, "n_ood": sum(each.n_ood for each in selected)}
+                if metric != "auroc":
+                    value = draws.point(metric, members)
+                    interval = NO_INTERVAL if intervals == "none" else draws.mean_interval(metric, members, LEVEL)
+                    yield Measurement(**row, **_ends(value, interval))
+                    continue
+                value = float(np.mean([each.auroc for each in selected]))
+                extra: dict[str, Any] = {} if shown_as != MEAN else dict(ranks.get(group, {}))
+                interval = NO_INTERVAL
+                if intervals != "none":
+                    extra |= wider[tuple(members)]
+                    interval = mean_auroc_interval(selected, LEVEL)
+                yield Measurement(**row, **_ends(value, interval), **extra)
 
 
 def _ends(value: float, interval: Interval) -> dict[str, Any]:

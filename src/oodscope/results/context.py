@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from oodscope.base.config import StrictModel, parse
+from oodscope.metrics.interval import Intervals
 from oodscope.metrics.metric import Population, Tuning
 
 
@@ -45,6 +46,7 @@ class ScoreContext(StrictModel):
     Parameters
     ----------
     run, benchmark, benchmark_version, model, recipe, seed : what every measurement of the table carries.
+    intervals : how intervals of its measurements are made: ``full``, ``fast`` or ``none``.
     fingerprint : of the network's weights and structure; empty where it is not known.
     detectors : each column of scores by its id.
     classes : the class names of each set.
@@ -63,6 +65,7 @@ class ScoreContext(StrictModel):
     model: str = ""
     recipe: str = ""
     seed: int | None = None
+    intervals: Intervals = "full"
     fingerprint: str = ""
     detectors: dict[str, DetectorContext] = Field(default_factory=dict)
     classes: dict[str, list[str]] = Field(default_factory=dict)

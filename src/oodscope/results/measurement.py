@@ -47,6 +47,9 @@ class Measurement:
     fit_seconds, microseconds_per_image, peak_mib : what the detector cost: its fit, each image that it scored,
         and the memory that either took at its worst.
     exposure : which of the images the network has met before, set by set; empty if none is known.
+    rejected_correct : the share of the correct images of ``id_test`` that the threshold of the row rejects, where a
+        threshold decides: detectors are comparable where they reject the same share.
+    unranked : why the value is shown and not ranked, such as a threshold on images that the detector was fitted on.
     """
 
     run: str
@@ -82,6 +85,8 @@ class Measurement:
     microseconds_per_image: float | None = None
     peak_mib: float | None = None
     exposure: str = ""
+    rejected_correct: float | None = None
+    unranked: str = ""
 
     def __post_init__(self) -> None:
         if self.tuning not in get_args(Tuning):
@@ -89,6 +94,7 @@ class Measurement:
         clean: dict[str, Any] = {name: _number(getattr(self, name)) for name in FLOATS}
         clean |= {name: _count(getattr(self, name)) for name in COUNTS}
         clean["params"] = self._plain_params()
+        clean["unranked"] = self.unranked or ""
         for name, value in clean.items():
             object.__setattr__(self, name, value)
         if self.value is None or math.isinf(self.value):
@@ -108,11 +114,11 @@ FILE = "measurements.parquet"
 COLUMNS = tuple(f.name for f in fields(Measurement))
 FLOATS = (
     *("value", "low", "high", "level", "class_value", "class_low", "class_high"),
-    *("fit_seconds", "microseconds_per_image", "peak_mib"),
+    *("fit_seconds", "microseconds_per_image", "peak_mib", "rejected_correct"),
 )
 RANKS = ("rank_low", "rank_high", "may_be_best", "class_rank_low", "class_rank_high", "class_may_be_best")
 COUNTS = (*RANKS, "n_id", "n_ood", "seed")
-LATER = ("class_value", "class_low", "class_high", *RANKS, "peak_mib")
+LATER = ("class_value", "class_low", "class_high", *RANKS, "peak_mib", "rejected_correct", "unranked")
 """Fields that older results lack; there they are missing, like any number that was not measured."""
 
 

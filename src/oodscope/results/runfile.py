@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from oodscope.base.boundedjson import bounded_json
 from oodscope.base.config import parse
 from oodscope.base.errors import DataError, StorageError
-from oodscope.base.files import file_sha256, write_text
+from oodscope.base.files import file_sha256, plain_name, write_text
 from oodscope.results.record import RunRecord
 
 RECORD = "run.json"
@@ -63,17 +64,18 @@ def read_runfile(folder: Path) -> RunFile:
     """Read ``run.json`` and compare the files of the run with their checksums."""
     path = folder / RECORD
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = bounded_json(path.read_text(encoding="utf-8"), str(path))
     except (FileNotFoundError, NotADirectoryError) as error:
         raise DataError(f"{folder}: no finished result here ({RECORD} is missing)") from error
-    except ValueError as error:
+    except UnicodeDecodeError as error:
         raise DataError(f"{path}: not valid JSON: {error}") from error
-    if not isinstance(content, dict) or set(content) != _KEYS:
+    if set(content) != _KEYS or not isinstance(content["sha256"], dict) or not isinstance(content["about"], dict):
         raise DataError(f"{path}: not the record of a result, or one of an older version; run it again")
     if content["schema"] != SCHEMA:
         raise DataError(f"{path}: schema {content['schema']}, this version reads {SCHEMA}; run it again")
     record = parse(RunRecord, content["record"], str(path))
     for name, digest in content["sha256"].items():
+        plain_name(name, f"{path}: the file")
         if not (folder / name).is_file():
             raise DataError(f"{folder}: {name} is missing")
         if file_sha256(folder / name) != digest:

@@ -225,7 +225,7 @@ class TestFoldObject:
             ({"id_train": [0, 0, 1]}, "ID row 0 is used 2 times"),
             ({"ood_test": [1, 2]}, "OOD row 1 is used 2 times"),
             ({"ood_classes": [5, 0, 0, 2]}, "OOD class 0 is both trained on and tested"),
-            ({"id_train": [-1, 1]}, "ID row -1 is no row"),
+            ({"id_train": [-1, 1]}, "ID row -1 is not a row"),
             ({"id_train": []}, "id_train is empty"),
             ({"id_test": []}, "id_test is empty"),
             ({"ood_test": []}, "ood_test is empty"),

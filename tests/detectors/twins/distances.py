@@ -4,14 +4,19 @@ import numpy as np
 import torch
 
 from tests.detectors.twins.arithmetic import energy, softmax, unit
-from tests.detectors.twins.first import mds
+from tests.detectors.twins.first import mds, neighbours
 
 CASES = {
     "rmds": [{}],
     "mahalanobis_pp": [{}],
     "rmds_pp": [{}],
     "relation": [{}, {"pow": 4}, {"bank_fraction": 0.3, "seed": 3}],
-    "nnguide": [{}, {"k": 10, "bank_fraction": 1.0}, {"bank_fraction": 0.4, "seed": 3}],
+    "nnguide": [
+        {},
+        {"k": 10, "bank_fraction": 1.0},
+        {"bank_fraction": 0.4, "seed": 3},
+        {"k": "openood", "bank_fraction": 0.5},
+    ],
     "residual": [{}, {"dim": 1}, {"dim": 11}],
     "maxcosine": [{}],
     "neco": [{}, {"dim": 3}, {"dim": 5, "times_logit": True}],
@@ -64,7 +69,7 @@ def relation(train, test, pow=1, bank_fraction=1.0, seed=0):
     return np.array([related(h, z) for h, z in zip(test["features"], test["logits"])])
 
 
-def nnguide(train, test, k=100, bank_fraction=0.01, seed=0):
+def nnguide(train, test, k="auto", bank_fraction=0.01, seed=0):
     order = shuffled_rows(len(train["features"]), seed)
     piles = {c: [i for i in order if train["labels"][i] == c] for c in set(train["labels"].tolist())}
     chosen, wanted = [], round(bank_fraction * len(order))
@@ -73,6 +78,7 @@ def nnguide(train, test, k=100, bank_fraction=0.01, seed=0):
         heads = sorted((pile.pop(0) for pile in piles.values() if pile), key=order.index)
         chosen += heads[: wanted - len(chosen)]
     bank = [unit(train["features"][i]) * -energy(train["logits"][i]) for i in chosen]
+    k = neighbours(k, 100, train["labels"][chosen])
 
     def guided(h, z):
         products = sorted((unit(h) @ b for b in bank), reverse=True)[:k]

@@ -8,7 +8,7 @@ CASES = {
     "msp": [{}],
     "mls": [{}],
     "ebo": [{}, {"temperature": 0.5}],
-    "knn": [{}, {"k": 1}, {"k": 100}],
+    "knn": [{}, {"k": 1}, {"k": 100}, {"k": "openood"}],
     "mds": [{}],
     "vim": [{"dim": 6}, {"dim": 11}],
     "react": [{}, {"percentile": 70}],
@@ -29,7 +29,14 @@ def ebo(train, test, temperature=1.0):
     return np.array([energy(z, temperature) for z in test["logits"]])
 
 
-def knn(train, test, k=50):
+def neighbours(k, openood, labels):
+    """A fifth of the smallest class, at most what OpenOOD takes."""
+    smallest = min(list(labels).count(c) for c in set(labels.tolist()))
+    return {"auto": min(openood, max(1, smallest // 5)), "openood": openood}.get(k, k)
+
+
+def knn(train, test, k="auto"):
+    k = neighbours(k, 50, train["labels"])
     bank = [unit(h) for h in train["features"]]
     return np.array([sorted(np.linalg.norm(unit(h) - b) for b in bank)[k - 1] for h in test["features"]])
 

@@ -20,7 +20,10 @@ CASES = {
     "ensemble_entropy": [{}],
     "mutual_information": [{}],
     "sirc": [{}],
-    "weiper": [{"repeats": 3}, {"repeats": 1, "bins": 11, "smoothing": 4, "kl_weight": 2.0, "msp_weight": 0.5}],
+    "weiper": [
+        {"repeats": 3},
+        {"repeats": 1, "bins": 11, "smoothing": 4, "smoothing_logits": 3, "kl_weight": 2.0, "msp_weight": 0.5},
+    ],
 }
 
 
@@ -176,7 +179,18 @@ def sirc(train, test):
     return np.array([one(z, h) for z, h in zip(test["logits"], test["features"])])
 
 
-def weiper(train, test, repeats, distance=2.1, bins=100, smoothing=20, kl_weight=1.0, msp_weight=1.0, seed=0):
+def weiper(
+    train,
+    test,
+    repeats,
+    distance=1.8,
+    bins=100,
+    smoothing=4,
+    smoothing_logits=15,
+    kl_weight=2.5,
+    msp_weight=0.1,
+    seed=0,
+):
     weight, bias = train["weight"], train["bias"]
     noise = torch.randn(repeats, *weight.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     heads = [
@@ -196,9 +210,9 @@ def weiper(train, test, repeats, distance=2.1, bins=100, smoothing=20, kl_weight
                 counts[place] += 1
         return counts / len(values)
 
-    def smoothed(shares):
-        left = (smoothing - 1) // 2
-        around = [[min(max(i - left + j, 0), bins - 1) for j in range(smoothing)] for i in range(bins)]
+    def smoothed(shares, width):
+        left = (width - 1) // 2
+        around = [[min(max(i - left + j, 0), bins - 1) for j in range(width)] for i in range(bins)]
         return np.array([np.mean([shares[k] for k in places]) for places in around])
 
     def divergence(p, q, floor):
@@ -212,8 +226,10 @@ def weiper(train, test, repeats, distance=2.1, bins=100, smoothing=20, kl_weight
     def one(h):
         parts = [h, perturbed(h)]
         kl = [
-            divergence(mean, smoothed(histogram(part, *span)), floor)
-            for part, span, mean, floor in zip(parts, ranges, means, (0.01, 0.025))
+            divergence(mean, smoothed(histogram(part, *span), width), floor)
+            for part, span, mean, floor, width in zip(
+                parts, ranges, means, (0.01, 0.025), (smoothing, smoothing_logits)
+            )
         ]
         confidence = np.mean([1 - doubt(head @ h + bias) for head in heads])
         return kl[0] + kl_weight * kl[1] - msp_weight * confidence

@@ -11,7 +11,7 @@ CASES = {
     "ash_s": [{}, {"percentile": 65}],
     "ash_p": [{}, {"percentile": 65}],
     "scale": [{}, {"percentile": 65}, {"percentile": 99}],
-    "vra": [{}, {"high": 99, "low": 1}, {"clip_low": True}],
+    "vra": [{}, {"high": 99, "low": 1}, {"gamma": 0.4}, {"high": 90, "low": 10, "clip_low": True}],
     "dice": [{}, {"percentile": 10}, {"percentile": 50}],
     "she": [{}, {"metric": "euclidean"}, {"metric": "cosine"}],
     "fdbd": [{}, {"distance_as_normalizer": False}],
@@ -80,11 +80,13 @@ def scale(train, test, percentile=85):
     return rectified(train, test, change)
 
 
-def vra(train, test, high=90, low=10, clip_low=False):
+def vra(train, test, high=95, low=60, gamma=0.0, clip_low=False):
     lower, upper = np.percentile(train["val_features"], [low, high])
 
     def change(h):
-        return np.array([(lower if clip_low else 0.0) if v < lower else min(v, upper) for v in h])
+        if clip_low:
+            return np.array([min(max(v, lower), upper) for v in h])
+        return np.array([0.0 if v < lower else upper if v > upper else v + gamma for v in h])
 
     return rectified(train, test, change)
 

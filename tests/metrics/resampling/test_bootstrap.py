@@ -180,8 +180,8 @@ def test_misuse_is_named():
         result.mean_interval("auroc", [])
     with pytest.raises(OodscopeError, match="it is 95"):
         result.interval("auroc", "svhn", level=95)
-    with pytest.raises(OodscopeError, match="it has 0 and 1"):
-        bootstrap([0.0], {"svhn": [1.0]}, seed=0, replicates=0)
+    with pytest.raises(OodscopeError, match="it has -1 and 1"):
+        bootstrap([0.0], {"svhn": [1.0]}, seed=0, replicates=-1)
     with pytest.raises(OodscopeError, match="b: detectors share their draws, so all must score the same images"):
         bootstrap_each({"a": ([0.0, 1.0], {"s": [1.0]}), "b": ([0.0], {"s": [1.0]})}, seed=0)
     with pytest.raises(UnknownNameError, match="Did you mean 'auroc'"):

@@ -101,7 +101,7 @@ def _once(what: str, parts: tuple[Rows, ...]) -> None:
     if len(rows) == 0:
         return
     if rows.min() < 0:
-        raise DataError(f"{what} {rows.min()} is no row")
+        raise DataError(f"{what} {rows.min()} is not a row")
     counts = np.bincount(rows)
     if counts.max() > 1:
         raise DataError(f"{what} {counts.argmax()} is used {counts.max()} times")

@@ -1,5 +1,7 @@
 """From an image file of any kind to a Pillow image of eight bits, in grey or colour."""
 
+import warnings
+from os import SEEK_END
 from pathlib import Path
 from typing import BinaryIO
 
@@ -29,6 +31,14 @@ EXTENSIONS = {".jpg", ".jpeg", ".png", ".bmp", ".ppm", ".pgm", ".tif", ".tiff", 
 """Of the files that count as images, in lower case; the upper case counts too."""
 
 
+FORMATS = ("JPEG", "PNG", "BMP", "PPM", "TIFF", "WEBP", "GIF")
+"""Pillow's decoders for these files, and no other: some of the rest start programs (EPS is Ghostscript's) or are rarely
+read by anybody, and a file's ending does not say what is in it."""
+
+MOST_BYTES, MOST_PIXELS = 512 * 2**20, 100_000_000
+"""Of one encoded image; both are known before a pixel is decoded."""
+
+
 class UnreadableImageError(DataError):
     """An image that cannot be decoded."""
 
@@ -48,12 +58,31 @@ def decode(file: Path | BinaryIO, where: str) -> Image.Image:
     where : what messages call it.
     """
     try:
-        with Image.open(file) as picture:
+        with open_picture(file) as picture:
             picture.load()
             return eight_bits(picture)
     except Exception as error:  # on damaged files Pillow's decoders raise whatever they stumble over
         reason = "no such file" if isinstance(error, FileNotFoundError) else " ".join(str(error).split())
         raise UnreadableImageError(f"unreadable image {where}: {reason or type(error).__name__}") from error
+
+
+def open_picture(file: Path | BinaryIO) -> Image.Image:
+    """The head of an image file, its format and size known and in bounds; pixels are decoded by its ``load``."""
+    if isinstance(file, Path):
+        size = file.stat().st_size
+    else:
+        here = file.tell()
+        size = file.seek(0, SEEK_END) - here
+        file.seek(here)
+    if size > MOST_BYTES:
+        raise ValueError(f"{size:,} bytes; at most {MOST_BYTES:,} are read")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # the bound below is ours
+        picture = Image.open(file, formats=FORMATS)
+    if picture.width * picture.height > MOST_PIXELS:
+        picture.close()
+        raise ValueError(f"{picture.width} x {picture.height} pixels; at most {MOST_PIXELS:,} are read")
+    return picture
 
 
 def eight_bits(picture: Image.Image) -> Image.Image:

@@ -2,6 +2,7 @@
 
 import os
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -155,7 +156,11 @@ def open_list(name: str, path: Path | str, root: Path | str | None = None) -> Im
 def open_npz(name: str, path: Path | str, images: str = "images", labels: str = "labels") -> ImageSet:
     """Images from an npz file: uint8 ``images``, and where present integer ``labels`` and ``class_names``."""
     try:
-        with np.load(path, allow_pickle=False) as content:
+        # mapped, because a single array is refused and need not be read for that
+        opened = np.load(path, mmap_mode="r", allow_pickle=False)
+        if isinstance(opened, np.ndarray):
+            raise DataError(f"set {name!r}: {path} is one array, not an npz file with {images!r} and {labels!r}")
+        with opened as content:
             if images not in content:
                 raise DataError(
                     f"set {name!r}: {path} has no array {images!r}.{did_you_mean(images, content.files)} "
@@ -164,6 +169,8 @@ def open_npz(name: str, path: Path | str, images: str = "images", labels: str = 
             pixels: NDArray[np.uint8] = content[images]
             own = content[labels] if labels in content else None
             names = [str(cls) for cls in content["class_names"]] if "class_names" in content else []
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
         raise DataError(f"set {name!r}: cannot read {path}: {error}") from error
+    except MemoryError as error:
+        raise DataError(f"set {name!r}: {path} claims more pixels than fit into memory") from error
     return ImageSet.from_arrays(name, pixels, own, names)

@@ -36,7 +36,7 @@ def locate(text: str) -> SourceSpec:
         return NpzSpec(source="npz", path=text)
     if suffix == ".tar":
         return WebDatasetSpec(source="webdataset", path=text)
-    what = "is no image source" if Path(text).exists() else "is not there"
+    what = "is not an image source" if Path(text).exists() else "is not there"
     more = "".join(f", {name}:PLACE" for name in SOURCES.others())
     meant = did_you_mean(source, ["hf", "torchvision", *SOURCES.others()]) if colon else ""
     raise DataError(f"{text} {what}; images come from {FORMS}{more}{meant and '.' + meant}")

@@ -237,7 +237,7 @@ def open_webdataset(name: str, pattern: Path | str, progress: Progress = SILENT)
 
 def expand(name: str, pattern: str) -> list[Path]:
     """The shards that a pattern names, in order; each must exist."""
-    braced = [pattern] if Path(pattern).exists() else _unbraced(pattern)
+    braced = [pattern] if Path(pattern).exists() else _unbraced(pattern, _MOST_SHARDS)
     found: list[str] = []
     for each in braced:
         found += sorted(glob(each)) if has_magic(each) and not Path(each).exists() else [each]  # noqa: PTH207  # as typed, absolute or not
@@ -253,23 +253,30 @@ def expand(name: str, pattern: str) -> list[Path]:
     return shards
 
 
-def _unbraced(pattern: str) -> list[str]:
-    """``a{08..10}`` is ``a08, a09, a10``; ``{x,y}`` is ``x, y``; several braces are combined."""
+def _unbraced(pattern: str, most: int) -> list[str]:
+    """``a{08..10}`` is ``a08, a09, a10``; ``{x,y}`` is ``x, y``; several braces are combined, to ``most`` at most."""
     braces = _BRACES.search(pattern)
     if braces is None:
         return [pattern]
     inside = braces[1]
     bounds = re.fullmatch(r"(\d+)\.\.(\d+)", inside)
     if bounds:
+        if max(map(len, bounds.groups())) > 9:
+            raise DataError(f"{pattern}: {{{inside[:40]}}} does not count upwards, or too far")
         first, last = int(bounds[1]), int(bounds[2])
-        if not 0 <= last - first < _MOST_SHARDS:
+        if not 0 <= last - first < most:
             raise DataError(f"{pattern}: {{{inside}}} does not count upwards, or too far")
         # a leading zero means: all numbers as wide as this one
         choices = [str(number).zfill(len(bounds[1])) for number in range(first, last + 1)]
     else:
         choices = inside.split(",")
     head, tail = pattern[: braces.start()], pattern[braces.end() :]
-    return [head + choice + rest for choice in choices for rest in _unbraced(tail)]
+    if len(choices) > most:
+        raise DataError(f"{pattern}: stands for more than {_MOST_SHARDS:,} shards")
+    rests = _unbraced(tail, most // len(choices))
+    if len(choices) * len(rests) > most:
+        raise DataError(f"{pattern}: stands for more than {_MOST_SHARDS:,} shards")
+    return [head + choice + rest for choice in choices for rest in rests]
 
 
 def _labels(name: str, samples: list[Sample]) -> tuple[list[int] | None, list[str]]:

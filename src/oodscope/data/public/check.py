@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from PIL import Image
-
 from oodscope.base.errors import DataError, OodscopeError
 from oodscope.base.hashing import fingerprint
+from oodscope.data.images.decoding import open_picture
 from oodscope.data.public.cards import Card
 from oodscope.data.public.download import md5_of
 from oodscope.data.public.layouts import AnyLayout
@@ -144,7 +143,7 @@ def _look_into(path: Path, name: str, known: dict[str, str | None]) -> str | Pro
 
 
 def _decode(data: bytes) -> str:
-    with Image.open(io.BytesIO(data)) as picture:
+    with open_picture(io.BytesIO(data)) as picture:
         picture.load()
     return hashlib.md5(data, usedforsecurity=False).hexdigest()
 

@@ -1,4 +1,4 @@
-"""Get what can be got, unpack it, verify it, and say what must be fetched by hand."""
+"""Download what has an address, unpack it, verify it, and say what must be fetched by hand."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field

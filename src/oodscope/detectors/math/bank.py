@@ -1,6 +1,8 @@
-"""Banks: the training rows that a detector remembers, and mean features of groups of them."""
+"""Banks: the training rows that a detector remembers, which of them are neighbours, and means of groups of them."""
 
+import logging
 from collections.abc import Callable
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -8,6 +10,14 @@ from torch import Tensor
 from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.math.numbers import precise
+
+_LOG = logging.getLogger(__name__)
+
+BANK_ROWS = 128_000
+"""Training images that a bank holds by default: all of CIFAR, a tenth of ImageNet (1 GB of 2,048 features)."""
+
+Neighbours = int | Literal["auto", "openood"]
+"""A number of neighbours; ``auto`` and ``openood`` as :func:`neighbours` has them."""
 
 
 def group_sums(
@@ -31,11 +41,44 @@ def means(sums: Tensor, counts: Tensor, otherwise: Tensor) -> Tensor:
     return torch.where(counts > 0, sums / counts.clamp(min=1), otherwise)
 
 
-def picked_rows(detector: str, train: Activations, fraction: float, seed: int, *, balanced: bool = False) -> Tensor:
+def neighbours(detector: str, k: Neighbours, openood: int, train: Activations, chosen: Tensor) -> int:
+    r"""How many neighbours to take from the ``chosen`` training rows.
+
+    .. math:: k = \min\bigl(k_{\mathrm{OpenOOD}}, \max(1, \lfloor n_c/5\rfloor)\bigr)
+
+    with :math:`n_c` the rows of the smallest class that has any (all rows, where there are no labels): an image of a
+    class with fewer rows than ``k`` has its k-th neighbour in another class and looks less like the training images
+    than an outlier does. ``openood`` stands for OpenOOD's value; a number stands for itself. Of the last two, one that
+    reaches :math:`n_c` leaves a warning.
+    """
+    if isinstance(k, str) and k not in ("auto", "openood"):
+        raise DetectorError(f"{detector}: k must be a number, 'auto' or 'openood', not {k!r}")
+    smallest = int(chosen.sum())
+    if "labels" in train:
+        counts = torch.bincount(train.labels.cpu().long()[chosen].clamp(min=-1) + 1)[1:]
+        smallest = int(counts[counts > 0].min()) if (counts > 0).any() else smallest
+    if k == "auto":
+        return min(openood, max(1, smallest // 5))
+    number = openood if k == "openood" else int(k)
+    if number >= smallest:
+        _LOG.warning(
+            "%s: k=%d is not below the %d remembered images of the smallest class: its images will look "
+            "out-of-distribution. Use k='auto', or k < %d",
+            detector, number, smallest, smallest,
+        )  # fmt: skip
+    return number
+
+
+def picked_rows(
+    detector: str, train: Activations, fraction: float | None, seed: int, *, balanced: bool = False
+) -> Tensor:
     """Which training rows a bank of this ``fraction`` holds, as a mask; at least one.
 
     The seed alone decides. ``balanced``: as many rows of one class as of any other, as far as there are enough.
+    ``None``: all rows, or ``BANK_ROWS`` of them where there are more.
     """
+    if fraction is None:
+        fraction = min(1.0, BANK_ROWS / len(train))
     if not 0 < fraction <= 1:
         raise DetectorError(f"{detector}: bank_fraction must lie in (0, 1], not {fraction}")
     if fraction == 1:

@@ -26,6 +26,10 @@ class Gram(Detector):
     expectation is over held-out images. The paper watches every convolution and activation; here it is the
     last map of each resolution, which a column can hold. A class never predicted has the bounds of all images.
 
+    The p-th root is taken of every entry of the Gram matrix, as in the paper, before the entries of a row are added;
+    OpenOOD takes it of the sums. The two orders of images differ little (Spearman correlation 0.995 on the CIFAR-10
+    ResNet-18), the scores themselves are not comparable.
+
     Parameters
     ----------
     powers : the highest order :math:`p`; the paper uses 10, OpenOOD 5.

@@ -32,7 +32,8 @@ class NAC(Detector):
     bins : into how many bins a state between 0 and 1 may fall.
     enough : :math:`O`, how many images cover a bin fully.
     rows : how many training images are looked at. The three defaults above, and this one, are those of the
-        authors' configuration for CIFAR-10; for ImageNet they take ``alpha=3000, enough=10``.
+        authors' configuration for CIFAR-10; for CIFAR-100 they take ``alpha=50``, for ImageNet ``alpha=3000,
+        enough=10``.
     seed : which images those are.
     """
 
@@ -44,7 +45,7 @@ class NAC(Detector):
     )
     needs = Needs.LOGITS | Needs.FEATURES | Needs.HEAD | Needs.TRAIN
     cost = Cost.HEAD
-    grid = {"alpha": (100.0, 3000.0), "bins": (50, 500), "enough": (10, 50, 500)}
+    grid = {"alpha": (50.0, 100.0, 3000.0), "bins": (50, 500), "enough": (10, 50, 500)}
 
     def __init__(self, alpha: float = 100.0, bins: int = 50, enough: int = 50, rows: int = 1000, seed: int = 0) -> None:
         self.alpha = alpha

@@ -11,9 +11,11 @@ from oodscope.base.errors import DetectorError
 from oodscope.base.paper import Paper
 from oodscope.detectors.base import Cost, Detector, Needs
 from oodscope.detectors.estimator import clone
-from oodscope.detectors.math.bank import picked_rows, remembered
+from oodscope.detectors.math.bank import Neighbours, neighbours, picked_rows, remembered
 from oodscope.detectors.math.neighbors import top_products, unit
 from oodscope.detectors.math.numbers import column_by_column, precise
+
+OPENOOD_K = 100
 
 
 class NNGuide(Detector):
@@ -26,8 +28,8 @@ class NNGuide(Detector):
 
     Parameters
     ----------
-    k : how many products are averaged: 100 in OpenOOD, 10 in the authors' own code. Where the bank is smaller
-        than that, all of it is averaged.
+    k : how many products are averaged: 100 in OpenOOD (``openood``), 10 in the authors' own code. ``auto`` is a
+        fifth of the smallest class in the bank, at most 100. Where the bank is smaller, all of it is averaged.
     bank_fraction : share of the training images in the bank; 1 % suffices in the paper. The same number of each
         class is drawn, as far as there are enough, where OpenOOD takes the first images of a list that is often
         sorted by class.
@@ -40,20 +42,22 @@ class NNGuide(Detector):
     cost = Cost.BANK
     grid = {"k": (10, 100)}
 
-    def __init__(self, k: int = 100, bank_fraction: float = 0.01, seed: int = 0) -> None:
+    def __init__(self, k: Neighbours = "auto", bank_fraction: float = 0.01, seed: int = 0) -> None:
         self.k = k
         self.bank_fraction = bank_fraction
         self.seed = seed
 
     def _fit(self, train: Activations, val: Activations, ood_val: Activations | None) -> None:
-        if self.k < 1:
-            raise DetectorError(f"nnguide: k must be at least 1, not {self.k}")
         chosen = picked_rows(self.name, train, self.bank_fraction, self.seed, balanced=True)
+        k = neighbours(self.name, self.k, OPENOOD_K, train, chosen)
+        if k < 1:
+            raise DetectorError(f"nnguide: k must be at least 1, not {k}")
+        self.k_ = k
         bank = remembered(train, "features", chosen, self.device, unit)
         self.bank_ = bank.mul_(remembered(train, "logits", chosen, self.device, _energy).unsqueeze(1))
 
     def _score(self, batch: Activations) -> Tensor:
-        return self._guided(batch, [self.k])[:, 0]
+        return self._guided(batch, [self.k_])[:, 0]
 
     def _guided(self, batch: Activations, ks: list[int]) -> Tensor:
         top = precise(top_products(unit(batch.features), self.bank_, min(max(ks), len(self.bank_))))
@@ -69,8 +73,8 @@ class NNGuide(Detector):
     ) -> Iterator[list[Tensor]]:
         """All k from one search for the largest."""
         ks = [int(candidate["k"]) for candidate in candidates]
-        largest = clone(self).set_params(k=max(ks)).to(self.device).fit(train, val)
-        yield from column_by_column(judged, lambda chunk: largest._guided(chunk, ks), self.device)
+        fitted = clone(self).set_params(k="auto").to(self.device).fit(train, val)
+        yield from column_by_column(judged, lambda chunk: fitted._guided(chunk, ks), self.device)
 
 
 def _energy(logits: Tensor) -> Tensor:

@@ -37,16 +37,17 @@ class WeiPer(Detector):
 
     with Gaussian :math:`\epsilon`; :math:`\pi_h` is the histogram of the image's features, :math:`\pi_z` that of its
     perturbed logits under all heads, between the least and the greatest value of the training images. Histograms of an
-    image are smoothed by a moving average, :math:`\bar\pi` is the mean of the unsmoothed ones over (at most 10,000)
+    image are smoothed by moving averages, :math:`\bar\pi` is the mean of the unsmoothed ones over (at most 10,000)
     training images, and :math:`D(p,q) = \sum (p-q)\log(p/q)` after 0.01 (features) or 0.025 (logits) was added to each
-    bin and both were normalised. Follows the authors' code; its defaults are theirs, the grid is ours.
+    bin and both were normalised. Follows the authors' code; the defaults are their CIFAR-10 setting, the grid is ours.
 
     Parameters
     ----------
     repeats : perturbed heads :math:`r`. ``None`` is the paper's 100, or fewer where these would exceed 10,000 classes.
     distance : :math:`\delta`, length of a perturbation relative to its weight.
     bins : of the histograms.
-    smoothing : width of the moving average, in bins.
+    smoothing, smoothing_logits : widths of the two moving averages, in bins: of the features' histograms, and of the
+        perturbed logits'.
     kl_weight, msp_weight : :math:`\lambda_1, \lambda_2`.
     seed : of the perturbations, and of the choice of training images.
     """
@@ -59,29 +60,32 @@ class WeiPer(Detector):
     )
     needs = Needs.FEATURES | Needs.HEAD | Needs.TRAIN
     cost = Cost.HEAD
+    version = 2
     grid = {"kl_weight": (0.1, 1.0, 2.5), "msp_weight": (0.1, 1.0, 2.5)}
 
     def __init__(
         self,
         repeats: int | None = None,
-        distance: float = 2.1,
+        distance: float = 1.8,
         bins: int = 100,
-        smoothing: int = 20,
-        kl_weight: float = 1.0,
-        msp_weight: float = 1.0,
+        smoothing: int = 4,
+        smoothing_logits: int = 15,
+        kl_weight: float = 2.5,
+        msp_weight: float = 0.1,
         seed: int = 0,
     ) -> None:
         self.repeats = repeats
         self.distance = distance
         self.bins = bins
         self.smoothing = smoothing
+        self.smoothing_logits = smoothing_logits
         self.kl_weight = kl_weight
         self.msp_weight = msp_weight
         self.seed = seed
 
     def _fit(self, train: Activations, val: Activations, ood_val: Activations | None) -> None:
         assert train.head is not None, "checked before fitting"
-        for what in ("bins", "smoothing") + (() if self.repeats is None else ("repeats",)):
+        for what in ("bins", "smoothing", "smoothing_logits") + (() if self.repeats is None else ("repeats",)):
             if getattr(self, what) < 1:
                 raise DetectorError(f"weiper: {what} must be at least 1, not {getattr(self, what)}")
         generator = torch.Generator().manual_seed(self.seed)
@@ -119,7 +123,8 @@ class WeiPer(Detector):
 
     def _divergence(self, values: Tensor, kind: int) -> Tensor:
         mean = self.means_[kind] + FLOORS[kind]
-        own = self._histogram(values, kind) @ _moving_average(self.bins, self.smoothing).to(values) + FLOORS[kind]
+        average = _moving_average(self.bins, (self.smoothing, self.smoothing_logits)[kind]).to(values)
+        own = self._histogram(values, kind) @ average + FLOORS[kind]
         mean, own = mean / mean.sum(), own / own.sum(dim=1, keepdim=True)
         terms: Tensor = (mean - own) * (mean / own).log()
         return terms.sum(dim=1)

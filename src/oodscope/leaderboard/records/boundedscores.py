@@ -11,8 +11,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from oodscope.base.boundedjson import plain_size
 from oodscope.base.errors import DataError
-from oodscope.leaderboard.records.boundedjson import plain_size
 from oodscope.leaderboard.records.text import LINE, one_line
 from oodscope.results.scoretable import COLUMNS, NUMBERS, TEXT
 

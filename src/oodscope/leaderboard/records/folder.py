@@ -6,11 +6,11 @@ from typing import Any
 
 import pandas as pd
 
+from oodscope.base.boundedjson import plain_size, read_bounded_json
 from oodscope.base.config import parse
 from oodscope.base.errors import DataError, OodscopeError, StorageError
 from oodscope.base.files import file_sha256, write_text
 from oodscope.base.hashing import fingerprint
-from oodscope.leaderboard.records.boundedjson import plain_size, read_bounded_json
 from oodscope.leaderboard.records.boundedscores import MOST_BYTES, read_bounded_scores
 from oodscope.leaderboard.records.entry import SCHEMA, Entry
 from oodscope.leaderboard.records.text import NOT_KNOWN

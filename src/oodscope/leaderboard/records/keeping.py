@@ -24,12 +24,12 @@ from typing import Literal, TypeVar
 
 from pydantic import Field
 
+from oodscope.base.boundedjson import read_bounded_json
 from oodscope.base.config import parse
 from oodscope.base.errors import DataError, OodscopeError, StorageError
 from oodscope.base.files import write_text
 from oodscope.base.hashing import fingerprint
 from oodscope.leaderboard.records.board import Erratum
-from oodscope.leaderboard.records.boundedjson import read_bounded_json
 from oodscope.leaderboard.records.folder import ENTRY
 from oodscope.leaderboard.records.records import Count, Part
 from oodscope.leaderboard.records.standing import Covered

@@ -57,7 +57,8 @@ def bootstrap_each(
         do not depend on which others stand beside it.
     seed : of all draws; see :func:`resamples`.
     metrics : metrics of a walk down the ranking; those of ``RANKING`` by default.
-    replicates : with 1,000 the standard error of an end of a 95 % interval is about 2 % of its width.
+    replicates : with 1,000 the standard error of an end of a 95 % interval is about 2 % of its width. With 0 there
+        are the values of the samples alone.
     device : where torch counts, such as ``"cuda"``; ``"cpu"`` is the processor without torch. By default an
         accelerator takes what would keep the processor busy for long. Values agree to rounding (1e-12).
     """
@@ -228,9 +229,9 @@ def _check(detectors: Mapping[str, Sample], replicates: int) -> tuple[int, dict[
         (np.size(id_scores), {name: np.size(scores) for name, scores in ood.items()})
         for id_scores, ood in detectors.values()
     ]
-    if replicates < 1 or not sizes or not sizes[0][1]:
+    if replicates < 0 or not sizes or not sizes[0][1]:
         has = f"{replicates} and {len(sizes[0][1]) if sizes else 0}"
-        raise DataError(f"a bootstrap needs at least one replicate and one OOD set; it has {has}")
+        raise DataError(f"a bootstrap needs no negative number of replicates, and at least one OOD set; it has {has}")
     for name, each in zip(detectors, sizes):
         if each != sizes[0]:
             raise DataError(f"{name}: detectors share their draws, so all must score the same images; sizes differ")

@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from oodscope.base.errors import ModelError
+from oodscope.models.classifier.network import first_line
 
 Weights = dict[str, Tensor]
 
@@ -77,8 +78,8 @@ def _read_torch(path: Path) -> Weights:
             f"{path} holds more than tensors and would have to be unpickled, which can run any code. Save "
             "the weights alone, where it was made: safetensors.torch.save_file(model.state_dict(), ...)"
         ) from error
-    except (RuntimeError, EOFError, OSError) as error:
-        raise ModelError(f"{path}: not a readable torch file ({str(error).splitlines()[0]})") from error
+    except Exception as error:  # on damaged files the unpickler raises whatever it stumbles over
+        raise ModelError(f"{path}: not a readable torch file ({type(error).__name__}: {first_line(error)})") from error
     for wrapper in ("state_dict", "model"):
         if isinstance(content, Mapping) and isinstance(content.get(wrapper), Mapping):
             content = content[wrapper]

@@ -40,7 +40,7 @@ def describe(classifier: "Classifier") -> str:
     count = sum(parameter.numel() for parameter in classifier.model.parameters())
     lines = [f"{classifier.name}: {type(classifier.model).__name__}, {count:,} parameters"]
     if classifier.transform is None:
-        lines += ["head: not sought, for want of a transform", "transform: none; a benchmark brings its own"]
+        lines += ["head: not sought, because there is no transform", "transform: none; a benchmark brings its own"]
     else:
         lines[0] += f", {classifier.num_classes} classes"
         lines += [f"head: {_head(classifier)}", f"transform: {_transform(classifier)}"]

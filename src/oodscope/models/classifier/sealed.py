@@ -1,6 +1,5 @@
 """SealedFile: tensors and a JSON record in one safetensors file, with a checksum over both; never a pickle."""
 
-import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,6 +9,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from oodscope.base.boundedjson import bounded_json
 from oodscope.base.errors import StorageError
 from oodscope.base.files import atomic_path
 from oodscope.base.hashing import fingerprint
@@ -48,12 +48,12 @@ class SealedFile(NamedTuple):
             with safe_open(path, framework="pt") as content:
                 metadata = content.metadata() or {}
                 tensors = {key: content.get_tensor(key) for key in content.keys()}  # noqa: SIM118  # not a dict
-            text = metadata.get(self.key, "null")
-            declared = json.loads(text)
         except (OSError, SafetensorError, ValueError) as error:
             raise StorageError(f"{path}: not {self.kind}: damaged, cut off, or another kind of file") from error
-        if not isinstance(declared, dict):
+        if self.key not in metadata:
             raise StorageError(f"{path}: a safetensors file, but not one that {self.writer} wrote")
+        text = metadata[self.key]
+        declared = bounded_json(text, f"{path}: its record")
         if isinstance(declared.get("format"), int) and declared["format"] > self.format:
             raise StorageError(
                 f"{path}: written by a newer oodscope (format {declared['format']}, this one reads {self.format})"

@@ -88,7 +88,7 @@ def published_weights(spec: str) -> Iterator[None]:
         raise
     except Exception as error:  # the libraries raise their own, their HTTP client's and urllib's errors
         raise ModelError(
-            f"{spec}: the pretrained weights could not be had ({first_line(error)}). Without access to the "
+            f"{spec}: the pretrained weights could not be downloaded ({first_line(error)}). Without access to the "
             "internet, fetch them elsewhere and pass the file as weights=PATH"
         ) from error
     finally:

@@ -1,47 +1,35 @@
 """A classifier from the user's own code, named as ``python:PACKAGE.MODULE:FUNCTION``."""
 
-import sys
 from collections.abc import Callable
-from importlib import import_module
-from pathlib import Path
 from typing import Any, cast
 
 from torch import nn
 
-from oodscope.base.errors import ModelError, did_you_mean
+from oodscope.base.errors import ModelError, OodscopeError
+from oodscope.base.own_code import PREFIX, find_own, raised
 from oodscope.models.classifier.classifier import Classifier
-from oodscope.models.classifier.network import first_line
 
-PREFIX = "python:"
+__all__ = ["PREFIX", "call_python", "find_python"]
 
 
 def find_python(spec: str) -> Callable[[], Any]:
-    """The function that ``spec`` names, not called yet.
-
-    Its module is imported from where Python looks and from the current folder. This runs the user's code, and says so
-    by its name; nothing else in the zoo does.
-    """
-    module, _, name = spec.removeprefix(PREFIX).partition(":")
-    if not (module and name):
-        raise ModelError(f"{spec}: say python:PACKAGE.MODULE:FUNCTION")
-    here = str(Path.cwd())
-    sys.path.insert(0, here)
+    """The function that ``spec`` names, not called yet."""
     try:
-        home = import_module(module)
-    except ImportError as error:
-        raise ModelError(f"{spec}: cannot import {module!r}: {first_line(error)}") from error
-    finally:
-        sys.path.remove(here)
-    function = getattr(home, name, None)
-    if not callable(function):
-        known = [each for each, value in vars(home).items() if callable(value)]
-        raise ModelError(f"{spec}: {module!r} has no function {name!r}.{did_you_mean(name, known)}")
-    return cast(Callable[[], Any], function)
+        return cast(Callable[[], Any], find_own(spec))
+    except OodscopeError as error:
+        raise ModelError(str(error)) from error.__cause__
 
 
 def call_python(spec: str) -> nn.Module | Classifier:
     """What the function that ``spec`` names returns: a network, or a ``Classifier`` with its own transform."""
-    made = find_python(spec)()
+    function = find_python(spec)
+    try:
+        made = function()
+    except (Exception, SystemExit) as error:
+        raise ModelError(f"{spec}: {raised(error, __file__)}") from error
     if not isinstance(made, (nn.Module, Classifier)):
-        raise ModelError(f"{spec} returns a {type(made).__name__}; needed: a torch.nn.Module or an oodscope.Classifier")
+        raise ModelError(
+            f"--model {spec}: the function returned a {type(made).__name__}; it must return a torch.nn.Module, or an "
+            "oodscope.Classifier that brings its transform"
+        )
     return made

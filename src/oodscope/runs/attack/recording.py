@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from oodscope.base.files import plain_name
 from oodscope.base.hashing import fingerprint
 from oodscope.data.imageset import ImageSet
 from oodscope.deploy.function_scorer import TensorScorer
@@ -54,7 +55,7 @@ def score_table(
     stamp = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
     context = {
         "detectors": {trace.attacked.name: _described(trace) for trace in traces},
-        "run": f"{outliers.name}-attack-{stamp}",
+        "run": f"{plain_name(outliers.name, 'the name of the OOD set')}-attack-{stamp}",
         "benchmark": name,
         "benchmark_version": content,
         "model": _model(traces[0].attacked.scorer)[0],

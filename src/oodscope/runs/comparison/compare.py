@@ -27,7 +27,7 @@ def compare(
     *,
     detectors: Sequence[str] | None = None,
     protocol: str | None = None,
-    metric: str = "auroc",
+    metric: str | None = None,
     level: float = 0.95,
     seeds: Sequence[Result] = (),
 ) -> Comparisons:
@@ -43,7 +43,8 @@ def compare(
     ----------
     detectors : which; all (or all that both have) by default.
     protocol : whose negatives and groups count; the first one of the run that measures the metric, by default.
-    metric : any metric that is measured there: of a ranking, of rejection (DER, AUGRC, ...), or with a weighted form.
+    metric : any metric that is measured there: of a ranking, of rejection (DER, AUGRC, ...), or with a weighted form;
+        the first headline metric of the protocol by default.
     seeds : runs of the same detectors and images with other networks of the recipe, for post-hoc detectors.
 
     Examples
@@ -52,7 +53,7 @@ def compare(
     >>> (row.first, row.second, row.set, row.statement)
     ('msp', 'knn', 'mean', 'images')
     """
-    name = protocol or _default_protocol(first, metric)
+    name, metric = _protocol_and_metric(first, protocol, metric)
     if second is not None and seeds:
         raise DataError("give a second run or seeds, not both: two trainings are compared over seeds of each")
     if second is None:
@@ -80,13 +81,13 @@ def compare(
     return Comparisons(rows, notes)
 
 
-def _default_protocol(result: Result, metric: str) -> str:
-    known = METRICS[metric]
-    decides = known.sample in (Decisions, Acceptance)
-    for name in result.record.protocols:
-        if bool(PROTOCOLS.get(name).negatives) != decides:
-            return name
-    return "human_centric" if decides else "standard"
+def _protocol_and_metric(result: Result, protocol: str | None, metric: str | None) -> tuple[str, str]:
+    """What is compared: by default the headline of the run's first protocol that ranks images."""
+    if protocol is None:
+        decides = metric is not None and METRICS[metric].sample in (Decisions, Acceptance)
+        candidates = [*result.record.protocols, *PROTOCOLS.names()]
+        protocol = next(name for name in candidates if bool(PROTOCOLS.get(name).negatives) != decides)
+    return protocol, metric or stored_protocol(result.scores, protocol).headline[0]
 
 
 def _source(scored: Sequence[Scored], name: str, metric: str, seed: int) -> Source:

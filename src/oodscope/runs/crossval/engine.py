@@ -132,7 +132,7 @@ def _identity(
 
 
 def _notes(divisions: Divisions, leaks: Sequence[str], left: int) -> list[str]:
-    notes = [f"LEAK: {leak}; these numbers are no evidence" for leak in leaks]
+    notes = [f"LEAK: {leak}; these numbers are not evidence" for leak in leaks]
     notes += divisions.notes()
     if left:
         notes.append(f"stopped before {left} draws of ID sets; call again to go on")

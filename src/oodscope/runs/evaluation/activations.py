@@ -18,6 +18,7 @@ from oodscope.data.images.base import ImageSource
 from oodscope.data.imageset import UNLABELLED, ImageSet
 from oodscope.detectors.base import Capabilities, Detector
 from oodscope.execution.progress import SILENT, Progress
+from oodscope.metrics.interval import Intervals, check_intervals
 from oodscope.metrics.metric import Tuning
 from oodscope.models.classifier.head import Head
 from oodscope.models.classifier.network import choose_device
@@ -47,6 +48,7 @@ def evaluate_activations(
     classes: Sequence[str] = (),
     tune: Tuning = "default",
     seed: int = 0,
+    intervals: Intervals = "full",
     recipe: str = "",
     device: str = "cpu",
     progress: Progress = SILENT,
@@ -71,7 +73,7 @@ def evaluate_activations(
     near, far, csid : test sets by name; see ``Benchmark``.
     detectors : names, objects, or ``"all"``: those that the arrays allow, the others listed with the reason. One that
         needs images (probes, feature maps, gradients) is an error if it is named.
-    protocols, tune, seed, recipe, progress : see ``evaluate``. ``tune="id_only"`` needs images.
+    protocols, tune, seed, intervals, recipe, progress : see ``evaluate``. ``tune="id_only"`` needs images.
     name, model : how tables call the data and the network.
     head : weight [C, D] and bias [C] (or ``None``) of the last linear layer, for detectors that need it.
     classes : names of the ID classes in the order of the logits; numbers unless given.
@@ -87,6 +89,7 @@ def evaluate_activations(
     """
     asked = read_protocols(protocols)
     check_tuning(tune)
+    check_intervals(intervals)
     if tune == "id_only":
         raise OodscopeError("tune='id_only' makes outliers from images, and there are only arrays: use tune='ood_val'")
     given: dict[Role, ArraySource | None] = {"id_train": id_train, "id_val": id_val, "id_test": id_test}
@@ -98,7 +101,15 @@ def evaluate_activations(
     benchmark = _benchmark(name, filled, class_names)
     extraction = FromArrays(model, [each for _, each in filled], last_layer, choose_device(device))
     return evaluate_extraction(
-        extraction, benchmark, detectors, asked, tune=tune, seed=seed, recipe=recipe, progress=progress
+        extraction,
+        benchmark,
+        detectors,
+        asked,
+        tune=tune,
+        seed=seed,
+        recipe=recipe,
+        intervals=intervals,
+        progress=progress,
     )
 
 

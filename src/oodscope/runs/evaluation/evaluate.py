@@ -8,6 +8,7 @@ from oodscope.activations.store.store import ActivationStore
 from oodscope.base.errors import OodscopeError
 from oodscope.data.benchmark import Benchmark
 from oodscope.execution.progress import SILENT, Progress
+from oodscope.metrics.interval import Intervals, check_intervals
 from oodscope.metrics.metric import Tuning
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.protocols.registry import Asked, read_protocols
@@ -26,6 +27,7 @@ def evaluate(
     store: ActivationStore | None = None,
     batch_size: int = 256,
     seed: int = 0,
+    intervals: Intervals = "full",
     recipe: str = "",
     progress: Progress = SILENT,
 ) -> Result:
@@ -47,8 +49,10 @@ def evaluate(
     store : where activations are kept; by default in the cache.
     batch_size : images per forward pass; the numbers do not depend on it beyond rounding.
     seed : of the bootstrap.
+    intervals : ``"full"``: analytic where they exist, else from 1,000 bootstrap replicates; ``"fast"``: 200 of them;
+        ``"none"``: values alone, without ranks.
     recipe : how the model was trained, for the record.
-    progress : receives how far the work has come; ``oodscope.ConsoleProgress()`` shows bars.
+    progress : receives how far the work has come; ``ConsoleProgress()`` of ``oodscope.execution.console`` shows bars.
 
     Examples
     --------
@@ -58,6 +62,7 @@ def evaluate(
     """
     asked = read_protocols(protocols)
     check_tuning(tune)
+    check_intervals(intervals)
     if not isinstance(classifier, Classifier):
         classifier = Classifier(classifier)
     if benchmark.transform is not None:
@@ -65,7 +70,15 @@ def evaluate(
     _check_classes(classifier, benchmark)
     extraction = FromNetwork(classifier, store, batch_size, progress)
     return evaluate_extraction(
-        extraction, benchmark, detectors, asked, tune=tune, seed=seed, recipe=recipe, progress=progress
+        extraction,
+        benchmark,
+        detectors,
+        asked,
+        tune=tune,
+        seed=seed,
+        recipe=recipe,
+        intervals=intervals,
+        progress=progress,
     )
 
 

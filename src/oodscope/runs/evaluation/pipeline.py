@@ -8,11 +8,13 @@ from time import perf_counter
 from typing import Any, get_args
 
 from oodscope.base.errors import DetectorError, UnknownNameError
+from oodscope.base.files import plain_name
 from oodscope.data.benchmark import Benchmark
 from oodscope.detectors.base import Detector, Needs
 from oodscope.detectors.registry import DETECTORS, create_detector
 from oodscope.execution.progress import SILENT, Progress
 from oodscope.execution.workers import worker_session
+from oodscope.metrics.interval import Intervals, check_intervals
 from oodscope.metrics.metric import Tuning
 from oodscope.protocols.base import Protocol
 from oodscope.results.measurement import Measurements
@@ -44,11 +46,13 @@ def evaluate_extraction(
     tune: Tuning,
     seed: int,
     recipe: str,
+    intervals: Intervals = "full",
     progress: Progress = SILENT,
 ) -> Result:
     """The result of detectors on a benchmark, wherever its activations come from; see ``evaluate``."""
     started = perf_counter()
     check_tuning(tune)
+    check_intervals(intervals)
     prepared = benchmark
     for protocol in protocols:
         protocol.check(benchmark)
@@ -64,6 +68,7 @@ def evaluate_extraction(
         roles=[role for protocol in protocols for role in protocol.roles],
         context={
             **run_context(benchmark.name, benchmark.version, extraction.name, protocols, seed, recipe),
+            "intervals": intervals,
             "fingerprint": extraction.fingerprint,
             "exposure": exposure,
         },
@@ -122,8 +127,9 @@ def run_context(
     benchmark: str, benchmark_version: str, model: str, protocols: Sequence[Protocol], seed: int, recipe: str
 ) -> dict[str, Any]:
     """What every row of the run shares; it travels with the scores, so that they suffice to measure again."""
+    name = plain_name(benchmark, "the benchmark's name")  # it begins the folder of the run
     return {
-        "run": f"{benchmark}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}",
+        "run": f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}",
         "benchmark": benchmark,
         "benchmark_version": benchmark_version,
         "model": model,

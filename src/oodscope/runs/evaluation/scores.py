@@ -13,6 +13,7 @@ from pyarrow import csv
 from oodscope.base.errors import DataError, OodscopeError, UnknownNameError
 from oodscope.base.hashing import fingerprint
 from oodscope.data.imageset import UNLABELLED
+from oodscope.metrics.interval import Intervals, check_intervals
 from oodscope.metrics.metric import Tuning
 from oodscope.protocols.registry import Asked, read_protocols
 from oodscope.results.record import SetRecord
@@ -33,6 +34,7 @@ def evaluate_scores(
     model: str = "scores",
     tune: Tuning = "default",
     seed: int = 0,
+    intervals: Intervals = "full",
     recipe: str = "",
 ) -> Result:
     """Tables with intervals, report and comparisons from scores alone.
@@ -49,7 +51,7 @@ def evaluate_scores(
         ``prediction`` in the ID classes, ``own_class`` in those of the set, ``sample_id`` (the number in its set unless
         given). Every other column holds the scores of a detector, larger = more OOD.
     detectors : which of them; all by default.
-    protocols, seed, recipe : see ``evaluate``.
+    protocols, seed, intervals, recipe : see ``evaluate``.
     name, model : how tables call the data and the network.
     tune : how the parameters of the detectors were chosen, for the record; see ``evaluate``.
 
@@ -63,6 +65,7 @@ def evaluate_scores(
     """
     asked = read_protocols(protocols)
     check_tuning(tune)
+    check_intervals(intervals)
     where = "the scores" if isinstance(scores, pd.DataFrame) else str(scores)
     frame = scores if isinstance(scores, pd.DataFrame) else _read(Path(scores))
     try:
@@ -70,6 +73,7 @@ def evaluate_scores(
         names = [column for column in whole.columns if column not in COLUMNS]
         held = whole[["role", "set", "sample_id", "label", "own_class"]].astype(str).to_numpy().tolist()
         context = run_context(name, fingerprint(held)[:12], model, asked, seed, recipe)
+        context["intervals"] = intervals
         context["detectors"] = {each: {"name": each, "tuning": tune} for each in names}
         table = ScoreTable(whole, context)
         _check_sets(table)

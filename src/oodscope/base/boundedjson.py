@@ -1,4 +1,4 @@
-"""JSON that strangers wrote: small, shallow, without repeated keys and without NaN."""
+"""JSON from outside: small, shallow, without repeated keys and without NaN."""
 
 import json
 from pathlib import Path
@@ -17,13 +17,21 @@ def read_bounded_json(path: Path, most: int = MOST_BYTES) -> dict[str, Any]:
         raise DataError(f"{path}: {size:,} bytes; at most {most:,} are read")
     try:
         text = path.read_text(encoding="utf-8")
-        if _depth(text) > DEEPEST:
-            raise DataError(f"{path}: nested more than {DEEPEST} levels deep")
-        content = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
     except ValueError as error:
         raise DataError(f"{path}: not valid JSON: {error}") from error
+    return bounded_json(text, str(path))
+
+
+def bounded_json(text: str, where: str, deepest: int = DEEPEST) -> dict[str, Any]:
+    """The object that a text is; messages begin with ``where``."""
+    if _depth(text) > deepest:
+        raise DataError(f"{where}: nested more than {deepest} levels deep")
+    try:
+        content = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
+    except ValueError as error:
+        raise DataError(f"{where}: not valid JSON: {error}") from error
     if not isinstance(content, dict):
-        raise DataError(f"{path}: not a JSON object")
+        raise DataError(f"{where}: not a JSON object")
     return content
 
 
