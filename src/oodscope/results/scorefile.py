@@ -49,11 +49,14 @@ def read(path: Path, kind: str = SCORES) -> "tuple[pd.DataFrame, dict[str, Any]]
             table = file.read()
     except FileNotFoundError as error:
         raise DataError(f"{path}: no such file") from error
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last: a damaged name
         raise DataError(f"{path}: not a readable Parquet file ({str(error).splitlines()[0]})") from error
     if _key(kind) not in (table.schema.metadata or {}):
         raise DataError(f"{path}: a Parquet file, but not a {kind}: it carries no descriptions of one")
-    return table.to_pandas(), json.loads(table.schema.metadata[_key(kind)])
+    try:
+        return table.to_pandas(), json.loads(table.schema.metadata[_key(kind)])
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}: damaged: the descriptions of its columns are not JSON ({error})") from error
 
 
 def _key(kind: str) -> bytes:

@@ -63,7 +63,7 @@ class Limits:
 
     def deadline(self, stated: str) -> float:
         """Seconds for an upload of the length that its head states."""
-        size = min(int(stated), self.size) if stated.isdigit() and len(stated) < 20 else self.size
+        size = min(int(stated), self.size) if _is_length(stated) else self.size
         return self.upload_seconds + size / self.slowest
 
 
@@ -90,10 +90,15 @@ async def receive(request: Request, folder: Path, limits: Limits) -> None:
         raise RefusedError(400, "the upload ended before it was whole") from error
 
 
+def _is_length(stated: str) -> bool:
+    """Whether it is a number as HTTP writes them; digits of other scripts and superscripts are none."""
+    return stated.isascii() and stated.isdigit() and len(stated) < 20
+
+
 async def _bounded(request: Request, limits: Limits) -> AsyncIterator[bytes]:
     too_much = RefusedError(413, f"a submission may have {limits.size >> 20} MiB at most")
     stated = request.headers.get("content-length", "")
-    if stated.isdigit() and int(stated) > limits.size:
+    if _is_length(stated) and int(stated) > limits.size:
         raise too_much
     left = limits.size
     pieces = request.stream()

@@ -118,6 +118,8 @@ def _zip_entries(archive: Path, raw: IO[bytes]) -> Iterator[tuple[str, Stream]]:
             mode = entry.external_attr >> 16
             if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR):
                 raise DataError(f"{archive}: {entry.filename!r} is a link or device; the archive is refused")
+            if entry.header_offset < 0:
+                raise zipfile.BadZipFile(f"{entry.filename!r} begins before the file does")
             if not entry.is_dir():
                 with opened.open(entry) as stream:
                     yield entry.filename, stream

@@ -138,14 +138,14 @@ class SearchResult:
                 tensors = {key: content.get_tensor(key) for key in content.keys()}  # noqa: SIM118  # not a dict
             intact = record["format"] == FORMAT and record["checksum"] == _checksum(tensors)
             values = {name: record[name] for name in _RECORD}
-        except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
+            lists = {name: tuple(values[name]) for name in ("blocks", "notes")}
+            # a tensor under a damaged name is one too many here, and another is missing
+            result = cls(**{"clean": None, **tensors}, **{**values, **lists})
+        except (OSError, SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise StorageError(f"{path}: not the result of a search ({error})") from error
         if not intact:
             raise StorageError(f"{path}: damaged, or written by another version of oodscope; delete it")
-        return cls(
-            **{"clean": None, **tensors},
-            **{**values, "blocks": tuple(values["blocks"]), "notes": tuple(values["notes"])},
-        )
+        return result
 
 
 def images_of(

@@ -63,7 +63,7 @@ class BlockFolder:
             differs = sorted(
                 key for key in {*theirs, *self.description} if theirs.get(key) != self.description.get(key)
             )
-        except (ValueError, TypeError, AttributeError) as error:
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise StorageError(f"{path}: not the description of a search; choose another folder") from error
         if differs:
             raise StorageError(

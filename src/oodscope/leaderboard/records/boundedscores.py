@@ -34,7 +34,7 @@ def read_bounded_scores(path: Path, detector: str) -> pd.DataFrame:
         # opened again, because only now is it sure that these columns are there and are strings
         with pq.ParquetFile(path, read_dictionary=list(TEXT), **limits) as file:
             return _spread(path, file.read(columns=[*COLUMNS, detector]))
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last: a damaged name of a column
         raise DataError(f"{path}: not a readable Parquet file ({str(error).splitlines()[0]})") from error
 
 
@@ -42,8 +42,8 @@ def _check_footer(path: Path, file: pq.ParquetFile, detector: str) -> None:
     footer = file.metadata
     if footer.num_rows > MOST_ROWS:
         raise DataError(f"{path}: {footer.num_rows:,} rows; at most {MOST_ROWS:,} are read")
-    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
-    unpacked = sum(group.column(c).total_uncompressed_size for group in groups for c in range(group.num_columns))
+    # of groups, not of their columns: looking at a column whose statistics are damaged ends the process, in C++
+    unpacked = sum(footer.row_group(number).total_byte_size for number in range(footer.num_row_groups))
     if unpacked > MOST_UNPACKED:
         raise DataError(f"{path}: {unpacked:,} bytes once unpacked; at most {MOST_UNPACKED:,} are read")
     names = file.schema_arrow.names

@@ -54,12 +54,14 @@ class Journal:
             return None
         if stamp != f"{checksum(content.encode()):08x}":
             return None
-        record = json.loads(content)
-        cells: Cells = record["cells"]
-        path = self._scores_path(name)
-        if record["plan"] != self.key or not path.is_file() or file_sha256(path) != record.get("scores"):
+        try:
+            record = json.loads(content)
+            cells: Cells = record["cells"]
+            theirs, scores = record["plan"], record["scores"]
+        except (ValueError, TypeError, KeyError, RecursionError):  # a checksum that fits, of something else
             return None
-        return cells
+        path = self._scores_path(name)
+        return cells if theirs == self.key and path.is_file() and file_sha256(path) == scores else None
 
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}.json"
@@ -71,7 +73,7 @@ class Journal:
         try:
             theirs = json.loads(path.read_text(encoding="utf-8"))
             differing = [key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key)]
-        except (ValueError, TypeError, AttributeError) as error:
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise StorageError(f"{path}: not the plan of a cross-validation; choose another folder") from error
         if differing:
             key = differing[0]
