@@ -88,6 +88,7 @@ def test_loopback_is_free_and_the_default_is_generous(tmp_path):
     assert {ask_from(app, "192.0.2.1").status for _ in range(300)} == {200}
 
 
+@pytest.mark.slow  # the first page compiles the templates
 def test_pages_of_runs_say_where_they_are_and_name_protocols_by_their_titles(tmp_path):
     app, store = application(tmp_path)
     result = make_result()
