@@ -259,9 +259,9 @@ def refuse_untrained(model: str, weights: Sequence[str] | None) -> None:
 
 
 def declared_detectors(given: Sequence[str] | None) -> Any:
-    """``all``, or the names in a list."""
+    """``all``, also beside other names, or the names in a list."""
     names = separated(given)
-    return "all" if names in ([], ["all"]) else names
+    return "all" if not names or "all" in names else names
 
 
 def declared_sets(

@@ -77,6 +77,8 @@ def evaluate_scores(
         context["detectors"] = {each: {"name": each, "tuning": tune} for each in names}
         table = ScoreTable(whole, context)
         _check_sets(table)
+    except UnknownNameError:
+        raise
     except OodscopeError as error:
         raise DataError(f"{where}: {error}") from error
     record = record_of(
