@@ -143,8 +143,8 @@ def _notes(chosen: Measurements, columns: Sequence[Column], unranked: Sequence[s
     if methods:
         said = "; ".join(f"{100 * (level or 0):g} % ({method})" for level, method in sorted(methods, key=str))
         notes.append(
-            f"Bold: best of its column{alike}. {CLOSE}: its interval overlaps that of the best; this table "
-            f"alone does not tell them apart, a paired test may. Intervals: {said}."
+            f"Bold: best of its column{alike}. {CLOSE}: its interval overlaps that of the best; by this "
+            f"table alone they are statistically indistinguishable; a paired test may separate them. Intervals: {said}."
         )
     else:
         notes.append(f"Bold: best of its column{alike}. No intervals were measured.")
