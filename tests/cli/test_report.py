@@ -43,7 +43,7 @@ def test_several_folders_are_named_one_by_one(oodscope, home, tmp_path):
     [
         (["nowhere"], "nowhere: no such folder", 1),
         (["."], ".: no finished run here, nor in any folder below", 1),
-        (["{home}", "{home}/dcv"], "dcv: the same run is named twice", 2),
+        (["{home}", "{home}/dcv"], "dcv: the same run is named twice", 1),
         (["{home}", "--output", "report.pdf"], "report.pdf: the report is an HTML file", 2),
     ],
 )

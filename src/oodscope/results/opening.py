@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from oodscope.base.errors import DataError, OodscopeError, UsageError
+from oodscope.base.errors import DataError, OodscopeError
 from oodscope.results.run import RUNS, Run
 from oodscope.results.runfile import RECORD, read_runfile
 
@@ -37,7 +37,7 @@ def open_runs(places: Path | str | Iterable[Path | str]) -> list[Run]:
             raise DataError(f"{place}: no finished run here, nor in any folder below")
         for folder in below:
             if folder.resolve() in folders:
-                raise UsageError(f"{folder}: the same run is named twice")
+                raise DataError(f"{folder}: the same run is named twice")
             folders[folder.resolve()] = None
     if not folders:
         raise DataError("no run to read; name the folders of some")
