@@ -161,6 +161,6 @@ def _common_options() -> list[Any]:
 
 
 def epilog(examples: str) -> str | None:
-    # a blank line between two lines keeps them apart in the help; "\[" is a bracket that is no markup
+    # a blank line between two lines keeps them apart in the help; "\[" is a bracket, not markup
     lines = [line.strip().replace("[", "\\[") for line in examples.strip().splitlines()]
     return "\n\n".join(["Examples:", *(f"  {line}" for line in lines)]) if lines else None

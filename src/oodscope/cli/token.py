@@ -45,5 +45,6 @@ def listing(board: _Board = Path("leaderboard")) -> None:
         typer.echo(f"{name}  added {each.added}{f'  revoked {each.revoked}' if each.revoked else ''}")
 
 
-for name, command in {"add": add, "revoke": revoke, "list": listing}.items():
-    add_command(token, command, name=name, examples=EXAMPLES[f"serve token {name}"])
+add_command(token, add, examples=EXAMPLES["serve token add"])
+add_command(token, revoke, examples=EXAMPLES["serve token revoke"])
+add_command(token, listing, name="list", examples=EXAMPLES["serve token list"])

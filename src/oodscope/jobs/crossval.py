@@ -98,7 +98,7 @@ class CrossvalJob(StrictModel):
 
 
 def execute_crossval(job: CrossvalJob, progress: Progress) -> tuple[CrossValidation, list[Path]]:
-    """Run a job, or go on with it; the result and the files that tell of it."""
+    """Run a job, or go on with it; the result and the files that describe it."""
     job.check()
     with reporting_to_store(job.output, f"crossval {job.model.architecture}", progress) as sink:
         pairs, transform = _pairs(job, sink)

@@ -158,7 +158,7 @@ def _notes(chosen: Measurements, columns: Sequence[Column], unranked: Sequence[s
     if shown := list(dict.fromkeys(c.group for c in columns if c.group in unranked)):
         notes.append(f"Columns of {', '.join(shown)} are shown for information and not ranked.")
     if "csid" in shown and metric == "auroc":
-        notes.append("csid: ID against covariate-shifted ID; 50 is no reaction to the shift.")
+        notes.append("csid: ID against covariate-shifted ID; 50 means no reaction to the shift.")
     if doubted := dict.fromkeys(f"{row.detector}: {row.unranked}" for row in chosen if row.unranked):
         notes.append(f"{DOUBTED}: not ranked ({'; '.join(doubted)}).")
     if exposed := dict.fromkeys(said for row in chosen for said in row.exposure.split("; ") if said):

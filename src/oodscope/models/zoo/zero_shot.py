@@ -58,7 +58,7 @@ def mine_negatives(words: Tensor, classes: Tensor, count: int, share: float) -> 
 
 
 def unrelated_words(words: Sequence[str], class_names: Sequence[str]) -> list[str]:
-    """The words that are no class's name."""
+    """The words that are not the name of a class."""
     known = {plain(name).lower() for name in class_names}
     return [word for word in words if word.lower() not in known]
 
