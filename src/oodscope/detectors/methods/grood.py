@@ -84,7 +84,8 @@ class GROOD(Detector):
         # the root has no slope at zero
         others = squared.clamp(min=torch.finfo(squared.dtype).tiny).sqrt()
         share = torch.softmax(-torch.cat([distance, others], dim=1), dim=1)[:, :1]
-        return share * away / distance.clamp(min=torch.finfo(distance.dtype).tiny)
+        gradient: Tensor = share * away / distance.clamp(min=torch.finfo(distance.dtype).tiny)
+        return gradient
 
     def _score(self, batch: Activations) -> Tensor:
         gradient = self._gradient(batch) / self.scale_
