@@ -25,6 +25,7 @@ from detectors_cifar import PUBLISHED
 from oodscope.data.packaged import row_list
 from oodscope.detectors.registry import DETECTORS, create_detector
 from oodscope.metrics.ranking.ranking import Ranking
+from oodscope.results.scoretable import ScoreTable
 from oodscope.runs.evaluation.extraction import FromNetwork
 from oodscope.runs.evaluation.scoring import applicable, score_benchmark
 from openood_cifar import open_benchmark, open_classifier
@@ -92,7 +93,7 @@ def judge(folder: Path, name: str, only: list[str], device: str) -> dict[str, An
     return found
 
 
-def measure(scores: oods.ScoreTable, detector: str, bench: oods.Benchmark) -> dict[str, float]:
+def measure(scores: ScoreTable, detector: str, bench: oods.Benchmark) -> dict[str, float]:
     """AUROC per set, and the unweighted means of near and far."""
     known = scores.scores(detector, set="id_test")
     row = {}

@@ -20,6 +20,7 @@ import torch
 from scipy.stats import betabinom
 
 import oodscope as oods
+from oodscope.deploy.scorer import Scorer
 from oodscope.metrics.rejection.conformal import calibrate, most_above
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -59,7 +60,7 @@ def stored(folder: Path, clf: oods.Classifier, *sets: str) -> oods.Activations:
     )
 
 
-def latency(scorer: oods.Scorer, images: list[np.ndarray], repeats: int = 100) -> tuple[float, float]:
+def latency(scorer: Scorer, images: list[np.ndarray], repeats: int = 100) -> tuple[float, float]:
     """Milliseconds for one image, from pixels to verdict: the median and the fastest."""
     for image in images[:5]:
         scorer.predict(image)
@@ -100,7 +101,7 @@ def main() -> None:
     )
     pictures = pack(folder, "cifar10_test").images(range(20))
     for name, detector in fitted.items():
-        scorer = oods.Scorer(clf, detector)
+        scorer = Scorer(clf, detector)
         median, fastest = latency(scorer, pictures)
         with tempfile.TemporaryDirectory() as home_of_file:
             scorer.save(Path(home_of_file) / "a.oodscope")

@@ -34,7 +34,9 @@ from scipy.stats import spearmanr
 import oodscope as oods
 from density_models import Autoencoder, autoencoder_scorer, flow_scorer, load_density
 from oodscope.deploy.function_scorer import TensorScorer
+from oodscope.deploy.scorer import Scorer
 from oodscope.detectors.saving import load_detector
+from oodscope.execution.console import ConsoleProgress
 from oodscope.generation.variations.base import Variation
 from oodscope.generation.variations.gan import GanVariation
 from oodscope.generation.variations.registry import create_variation
@@ -199,9 +201,9 @@ def fitted(
         saved = work / "detectors" / f"{name}.safetensors"
         try:
             if not saved.exists():
-                made = fit_scorers(classifier, bench, [name], store=store, progress=oods.ConsoleProgress())
+                made = fit_scorers(classifier, bench, [name], store=store, progress=ConsoleProgress())
                 made[name].detector.save(saved)
-            scorers[name] = oods.Scorer(classifier, load_detector(saved))
+            scorers[name] = Scorer(classifier, load_detector(saved))
         except oods.OodscopeError as error:
             failed[name] = str(error)
             print(f"FAILED to fit {name}: {error}", flush=True)

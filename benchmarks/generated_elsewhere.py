@@ -16,6 +16,7 @@ from pathlib import Path
 import oodscope as oods
 from generated_study import DETECTORS, NAMES, open_sets
 from oodscope.data.generated.files import open_generated
+from oodscope.execution.console import ConsoleProgress
 from oodscope.runs.generated.calibrating import calibrate
 from oodscope.runs.generated.opinion import ask
 
@@ -46,7 +47,7 @@ def main() -> None:
         csid=(shifted,),
     )
     store = oods.ActivationStore(options.store)
-    result = oods.evaluate(network, bench, DETECTORS, store=store, progress=oods.ConsoleProgress())
+    result = oods.evaluate(network, bench, DETECTORS, store=store, progress=ConsoleProgress())
     print(f"\n{result.table(metric='auroc').render('markdown')}")
     found = {(row.detector, row.set): row.value for row in result.measurements if row.metric == "auroc"}
     for other in (*sets.near, *sets.far):

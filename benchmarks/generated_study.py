@@ -41,6 +41,7 @@ import oodscope as oods
 from oodscope.data.corruptions.catalog import members
 from oodscope.data.generated.files import is_generated, open_generated, write_generated
 from oodscope.data.generated.record import read_generated
+from oodscope.execution.console import ConsoleProgress
 from oodscope.execution.memory import PeakMemory
 from oodscope.generation.distances.perceptual import open_perceptual
 from oodscope.generation.distances.semantic import EnsembleInformation
@@ -96,7 +97,7 @@ class Study:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options, self.began = options, time.time()
-        self.progress = oods.ConsoleProgress()
+        self.progress = ConsoleProgress()
         self.work: Path = options.work / options.dataset
         self.sets = open_sets(options)
         self.frame = frame_of(self.sets.train)

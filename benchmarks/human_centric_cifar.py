@@ -21,10 +21,12 @@ from oodscope.metrics.rejection.rejection import Rejection
 from oodscope.metrics.rejection.threshold import ThresholdSample
 from oodscope.metrics.resampling.bootstrap import percentile_interval
 from oodscope.metrics.resampling.draws import resamples
+from oodscope.protocols.human_centric.protocol import HumanCentric
 from oodscope.protocols.human_centric.rows import selective_estimates
 from oodscope.protocols.human_centric.sets import labelled_sets, rows_of
 from oodscope.report.paper.human import conventional_twice
 from oodscope.report.paper.style import save_figure
+from oodscope.results.scoretable import ScoreTable
 from openood_cifar import open_classifier
 from shifted_cifar import open_shifted
 
@@ -37,7 +39,7 @@ def judge(folder: Path, network: str, split: bool, device: str) -> oods.Result:
     bench, clf = open_shifted(folder, network), open_classifier(folder, network, device)
     if split:  # only the rejection of id_test is shown
         bench = replace(bench, near=(), far=(), csid=())
-    options = oods.HumanCentric(threshold_split=split)
+    options = HumanCentric(threshold_split=split)
     return oods.evaluate(clf, bench, DETECTORS, options)
 
 
@@ -124,7 +126,7 @@ def show_against_msp(result: oods.Result) -> None:
         print(f"| {detector} | {' | '.join(cells)} | {difference(float(point), drawn)} |")
 
 
-def der_replicates(scores: oods.ScoreTable, keep: float, source: str) -> tuple[dict[str, float], dict[str, Any]]:
+def der_replicates(scores: ScoreTable, keep: float, source: str) -> tuple[dict[str, float], dict[str, Any]]:
     """The mean DER over all sets, and the same from resamples that all detectors share."""
     part = rows_of(scores, f"id_{source.split('_')[0]}")
     part = part[scores.correct()[part]]

@@ -71,12 +71,14 @@ class Artefact:
         for names the parts of an artefact of several files, where it differs between them.
     kind : how it is kept: ``table``, ``arrays`` or ``leaves``.
     metadata : take the JSON values in the schema of a Parquet file and not its columns.
+    within : the keys before the leaves that count, and what stands for them; where a file has none such, all count.
     """
 
     name: str
     patterns: tuple[str, ...]
     kind: str
     metadata: bool = False
+    within: tuple[str, str] = ("", "")
 
 
 NETWORK = "--model small_cnn --weights {weights} --device cpu"
@@ -162,6 +164,10 @@ RENAMED = {f"tpr5_{side}_positive": f"tpr5_{side}_positive_interpolated" for sid
 """Metrics of cross-validation that 0.1 called as those of evaluations, which are others."""
 
 
+_RECORD = ("record/", "record/")
+"""``run.json`` of later versions holds more than the record."""
+
+
 def _run_of(name: str, *folders: str) -> tuple[Artefact, ...]:
     """The files of one result: scores of every image, and every number measured."""
     scores = tuple(f"{each}/scores.parquet" for each in folders)
@@ -169,7 +175,7 @@ def _run_of(name: str, *folders: str) -> tuple[Artefact, ...]:
         Artefact(f"{name}/scores", scores, TABLE),
         Artefact(f"{name}/scores-metadata", scores, LEAVES, metadata=True),
         Artefact(f"{name}/measurements", tuple(f"{each}/measurements.parquet" for each in folders), TABLE),
-        Artefact(f"{name}/record", tuple(f"{each}/run.json" for each in folders), LEAVES),
+        Artefact(f"{name}/record", tuple(f"{each}/run.json" for each in folders), LEAVES, within=_RECORD),
     )
 
 
@@ -202,7 +208,12 @@ ARTEFACTS = (
     Artefact("demo/attack/landscape", ("demo/attacks/*/attack/landscape.safetensors",), ARRAYS),
     Artefact("demo/generated/pixels", ("demo/generated/recombined-*/images/*.png",), ARRAYS),
     Artefact("demo/generated/recipe", ("demo/generated/recombined-*/recipe.json",), LEAVES),
-    Artefact("demo/generated/sanity", ("demo/generated/judged-*/generated.json",), LEAVES),
+    Artefact(
+        "demo/generated/sanity",
+        ("demo/generated/judged-*/generated.json", "demo/generated/judged-*/run.json"),
+        LEAVES,
+        within=("about/", ""),
+    ),
     Artefact("demo/generated/samples", ("demo/generated/judged-*/samples.safetensors",), ARRAYS),
     *_run_of("demo/generated", "demo/generated/judged-*/glyphs*"),
     *_run_of("judged", "judged/glyphs-*"),
@@ -364,17 +375,22 @@ def read_arrays(path: Path) -> Values:
 def read_artefact(artefact: Artefact, room: Path) -> Values:
     """What an artefact holds, normalised; of several files, names begin with what tells the files apart."""
     pattern, found = find(room, artefact.patterns)
-    if not found:
-        raise SystemExit(f"artefact {artefact.name}: no file matches {' or '.join(artefact.patterns)}")
     values: Values = {}
     for path, prefix in zip(found, _prefixes(pattern, [each.relative_to(room).as_posix() for each in found])):
         content: Mapping[str, Any]
         if artefact.kind == LEAVES:
-            content = {k: np.asarray(v) for k, v in read_leaves(path, artefact.metadata).items()}
+            found_leaves = _part(read_leaves(path, artefact.metadata), *artefact.within)
+            content = {k: np.asarray(v) for k, v in found_leaves.items()}
         else:
             content = read_table(path) if artefact.kind == TABLE else read_arrays(path)
         values |= {f"{prefix}{name}": _without(array, room) for name, array in content.items() if kept(name)}
     return values
+
+
+def _part(content: dict[str, Any], before: str, instead: str) -> dict[str, Any]:
+    """The leaves whose keys begin with ``before``, which becomes ``instead``; all where there are none such."""
+    part = {f"{instead}{key.removeprefix(before)}": value for key, value in content.items() if key.startswith(before)}
+    return part or content
 
 
 def _prefixes(pattern: str, paths: list[str]) -> list[str]:
@@ -448,6 +464,10 @@ def record(checkout: Path, out: Path) -> None:
             taken[step.name] = execute(step, room, environment, protocols)
             print(f"{step.name:20} {taken[step.name]:6.1f} s", flush=True)
         for artefact in ARTEFACTS:
+            if not find(room, artefact.patterns)[1]:
+                # the comparison says that only one record has it; the rest of a long run is not lost
+                print(f"artefact {artefact.name}: no file matches {' or '.join(artefact.patterns)}")
+                continue
             values = read_artefact(artefact, room)
             write_values(values, artefact.kind, out / f"{artefact.name}{SUFFIXES[artefact.kind]}")
             size = sum(array.size for array in values.values())

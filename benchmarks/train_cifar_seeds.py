@@ -1,4 +1,4 @@
-"""Train more CIFAR ResNet-18s by OpenOOD's recipe, to tell what the seed does to a detector.
+"""Train more CIFAR ResNet-18s by OpenOOD's recipe, to see what the seed does to a detector.
 
     OODSCOPE_DATA=path/to/packs python benchmarks/train_cifar_seeds.py cifar10 SEED [SEED ...] --output FOLDER
 

@@ -1,6 +1,7 @@
 """How many images a second the trainer takes: plain, recorded, compiled, several seeds at once; each recipe's share.
 
     python benchmarks/train_speed.py [--quick] [--epochs 100] [--seeds 3] [--data FOLDER] [--output FOLDER]
+    python benchmarks/train_speed.py --page docs/results/train-speed.md --output FOLDER   # from what was measured
 
 ResNet-18 for 32 px with OpenOOD's recipe: batches of 128, crops and mirrors on the device. Images are random bytes
 unless ``--data`` names a folder with ``cifar10_train.npz``: the speed is the same, the accuracy is not. ``--quick``
@@ -15,6 +16,7 @@ import argparse
 import json
 import tempfile
 import time
+from datetime import date
 from itertools import count
 from pathlib import Path
 
@@ -203,6 +205,56 @@ def measure_training(report: Report, sets: Sets, options: argparse.Namespace) ->
     report.add(f"training of {len(seeds)} seeds", "cross_entropy", "bf16-mixed", images / inside, remark)
 
 
+BAR, SHARE, COMPILED, JOINT = 46_000, 75, "compiled and recorded", "seeds, compiled and recorded"
+
+
+def page(folder: Path, measured: str) -> str:
+    """The page of what was measured; each sentence is a function of the numbers."""
+    rows = json.loads((folder / "speed.json").read_text())
+    table = (folder / "speed.md").read_text().splitlines()
+    lines = [
+        "# How fast the trainer is",
+        "",
+        "**Question.** How many images a second does the training loop take: step by step, with the step recorded as a",
+        "CUDA graph, compiled, and with the steps of several seeds as branches of one graph? Do other recipes reach",
+        "what their cost factors promise?",
+        "",
+        "**Command.** `python benchmarks/train_speed.py --quick --output FOLDER`, then `--page` with the same folder",
+        "(ResNet-18 for 32 px, batches of 128, random crops and mirrors on the device, channels last).",
+        "",
+        f"**Machine.** {table[0]}.",
+        "",
+        f"**Date.** {measured}",
+        "",
+        *table[2:],
+        "",
+    ]
+    single = [row for row in rows if row["step"] == COMPILED and row["rate"] and "not compiled" not in row["remark"]]
+    joint = [row for row in rows if row["step"].endswith(JOINT) and row["rate"]]
+    for row in single:
+        relation = "reaches" if row["rate"] >= BAR else "does not reach"
+        lines.append(f"- One training, compiled: {row['rate']:,.0f} images/s {relation} the bar of {BAR:,}.")
+    for row in joint:
+        epochs = 100 * 50_000 / row["rate"]
+        lines.append(
+            f"- {row['step']}: {row['rate']:,.0f} images/s, {epochs:.0f} s for 100 epochs of CIFAR-10 a network."
+        )
+    shares = {
+        row["recipe"]: int(row["remark"].split(" %")[0])
+        for row in rows
+        if row["rate"] and "of its share" in str(row["remark"])
+    }
+    low = [f"{name} ({value} %)" for name, value in shares.items() if value < SHARE]
+    if shares:
+        lines.append(
+            f"- {len(shares) - len(low)} of {len(shares)} recipes and augmentations that were measured reach {SHARE} % "
+            f"of their share; below it: {', '.join(low) or 'none'}."
+        )
+    out = [f"{row['step']} {row['recipe']}" for row in rows if not row["rate"]]
+    lines.append(f"- Not measured: {', '.join(out) or 'nothing'}.")
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
@@ -217,7 +269,12 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--data", type=Path)
     parser.add_argument("--output", type=Path)
+    parser.add_argument("--page", type=Path, help="write the page of what --output holds; measures nothing")
+    parser.add_argument("--measured", default=str(date.today()), help="date of the measurements")
     options = parser.parse_args()
+    if options.page:
+        write_text(options.page, page(options.output, options.measured))
+        return
     quick = options.quick
     NETWORK[0] = options.network
     options.precisions = options.precisions or ("bf16-mixed" if quick else "32-true,tf32,bf16-mixed")

@@ -28,24 +28,19 @@ if TYPE_CHECKING:
     from oodscope.deploy.artefact import load as load
     from oodscope.deploy.fit import fit_scorer as fit_scorer
     from oodscope.deploy.onnx import export_onnx as export_onnx
-    from oodscope.deploy.scorer import Scorer as Scorer
     from oodscope.detectors.base import Detector as Detector
     from oodscope.detectors.base import Needs as Needs
     from oodscope.detectors.logitscore import LogitScore as LogitScore
     from oodscope.detectors.rectifier import Rectifier as Rectifier
     from oodscope.detectors.registry import create_detector as create_detector
-    from oodscope.execution.console import ConsoleProgress as ConsoleProgress
     from oodscope.jobs.run import run as run
     from oodscope.metrics.metric import Metric as Metric
     from oodscope.models.classifier.classifier import Classifier as Classifier
     from oodscope.models.zoo.zoo import create_model as create_model
     from oodscope.protocols.base import Protocol as Protocol
-    from oodscope.protocols.human_centric.protocol import HumanCentric as HumanCentric
     from oodscope.report.page.page import write_report as write_report
     from oodscope.results.opening import open_runs as open_runs
     from oodscope.results.run import Run as Run
-    from oodscope.results.scoretable import ScoreTable as ScoreTable
-    from oodscope.results.store.store import ResultStore as ResultStore
     from oodscope.runs.attack.attack import attack as attack
     from oodscope.runs.audit.audit import audit as audit
     from oodscope.runs.comparison.compare import compare as compare
@@ -63,9 +58,7 @@ _HOMES = {
     "Activations": "activations.activations",
     "Benchmark": "data.benchmark",
     "Classifier": "models.classifier.classifier",
-    "ConsoleProgress": "execution.console",
     "Detector": "detectors.base",
-    "HumanCentric": "protocols.human_centric.protocol",
     "ImageSet": "data.imageset",
     "LogitScore": "detectors.logitscore",
     "Metric": "metrics.metric",
@@ -76,10 +69,7 @@ _HOMES = {
     "Recipe": "training.recipe",
     "Rectifier": "detectors.rectifier",
     "Result": "runs.evaluation.run",
-    "ResultStore": "results.store.store",
     "Run": "results.run",
-    "ScoreTable": "results.scoretable",
-    "Scorer": "deploy.scorer",
     "attack": "runs.attack.attack",
     "audit": "runs.audit.audit",
     "compare": "runs.comparison.compare",

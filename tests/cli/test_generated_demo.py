@@ -22,7 +22,8 @@ def test_the_demo_judges_a_set_that_its_report_links(oodscope, tmp_path, monkeyp
     def demo(**changes):
         plan = judging_generated.PLAN.model_copy(update={"pool": 200, "count": 40, **changes})
         monkeypatch.setattr(judging_generated, "PLAN", plan)
-        options = ("--images-per-class", 5, "--epochs", 1, "--no-attack", "--output", tmp_path / "out", "--json")
+        few = ("--images-per-class", 5, "--epochs", 1, "--no-attack", "--no-training")
+        options = (*few, "--output", tmp_path / "out", "--json")
         outcome = oodscope("demo", *options)
         assert outcome.status == 0, outcome
         return Path(json.loads(outcome.out)["report"]), outcome.err

@@ -11,7 +11,8 @@ import pytest
 
 import oodscope as oods
 
-COMMAND = [sys.executable, "-m", "oodscope", "demo", "--no-attack", "--images-per-class", "20", "--epochs", "4"]
+FEW = ["--no-attack", "--no-training", "--images-per-class", "20", "--epochs", "4"]
+COMMAND = [sys.executable, "-m", "oodscope", "demo", *FEW]
 
 
 def start(folder):

@@ -192,10 +192,13 @@ def test_a_python_function(bench, own_module):
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ({"architecture": "python:my_networks"}, "say python:PACKAGE.MODULE:FUNCTION"),
+        ({"architecture": "python:my_networks"}, "write python:MODULE:FUNCTION"),
         ({"architecture": "python:my_netwroks:network"}, "cannot import 'my_netwroks'"),
         ({"architecture": "python:my_networks:netwrok"}, "no function 'netwrok'. Did you mean 'network'"),
-        ({"architecture": "python:my_networks:number"}, "returns a int; needed: a torch.nn.Module"),
+        (
+            {"architecture": "python:my_networks:number"},
+            "the function returned a int; it must return a torch.nn.Module",
+        ),
         ({"architecture": "python:my_networks:network", "weights": "x.pt"}, "brings its own; leave out weights"),
         ({"architecture": "timm:test_vit", "weights": "pretrained", "text_head": {}}, "text_head is for networks"),
         ({"architecture": "timm:test_vit", "weights": "pretrained", "probe": {}, "head": "h"}, "not both"),
@@ -234,7 +237,7 @@ def test_from_the_command_line(oodscope, tmp_path):
     assert outcome.status == 0, outcome
     assert '"model": "mine"' in outcome.out
     stopped = oodscope(*arguments, "--model", "timm:test_vit")
-    assert "a model needs weights" in stopped.err
+    assert "needs weights: pass --weights FILE" in stopped.err
     stopped = oodscope(*arguments, "--model", "timm:test_vit", "--weights", "gone.pt", "--negatives", "wordnet")
     assert "text_head is for networks that classify by words" in stopped.err
 

@@ -111,7 +111,7 @@ def test_it_is_printed_in_every_format(oodscope, tmp_path):
     for format in ("rich", "markdown", "csv", "latex", "html"):
         assert "knn" in oodscope("table", tmp_path / "camera", "--format", format).out
     wrong = oodscope("table", tmp_path / "camera", "--sheet", "dayz")
-    assert wrong.status == 1 and "unknown sheet 'dayz'. Did you mean 'days'" in wrong.err
+    assert wrong.status == 2 and "unknown sheet 'dayz'. Did you mean 'days'" in wrong.err
     wrong = oodscope("table", tmp_path / "camera", "--metric", "auroc")
     assert wrong.status == 1 and "the tables of a run of kind drift have no metric to choose" in wrong.err
 

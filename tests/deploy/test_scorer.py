@@ -15,6 +15,7 @@ import oodscope as oods
 from oodscope.activations.store.store import ActivationStore
 from oodscope.base.errors import DataError, DetectorError, ModelError, StorageError
 from oodscope.deploy.function_scorer import FunctionScorer
+from oodscope.deploy.scorer import Scorer
 from oodscope.detectors.base import Needs
 from oodscope.detectors.registry import DETECTORS
 from oodscope.models.classifier.ensemble import Ensemble
@@ -216,18 +217,18 @@ class TestPredictions:
         clf = classifier()
         with torch.no_grad():
             clf.model.head.bias[2] += 100
-        scorer = oods.Scorer(clf, oods.create_detector("msp"), class_names=("ant", "bee", "cat", "dog"))
+        scorer = Scorer(clf, oods.create_detector("msp"), class_names=("ant", "bee", "cat", "dog"))
         assert {(each.class_name, each.class_index) for each in scorer.predict(images(3, 0)[0])} == {("cat", 2)}
 
     def test_without_calibration_there_is_no_verdict(self):
-        (only,) = oods.Scorer(classifier(), oods.create_detector("msp")).predict(images(1, 0)[0])
+        (only,) = Scorer(classifier(), oods.create_detector("msp")).predict(images(1, 0)[0])
         assert only.p_value is None
         assert only.accepted is None
         assert only.class_name in "0123"
 
     def test_nan_is_named(self):
         clf = classifier()
-        scorer = oods.Scorer(clf, oods.create_detector("mls"))
+        scorer = Scorer(clf, oods.create_detector("mls"))
         with torch.no_grad():
             clf.model.head.bias.fill_(float("nan"))
         with pytest.raises(DetectorError, match="mls: the score of image 0 is NaN or infinite"):
@@ -287,7 +288,7 @@ class TestFitting:
         with pytest.raises(DetectorError, match="needs several networks that vote"):
             tiny_scorer("mutual_information")
         with pytest.raises(DetectorError, match="knn: not fitted"):
-            oods.Scorer(classifier(), oods.create_detector("knn"))
+            Scorer(classifier(), oods.create_detector("knn"))
         with pytest.raises(DetectorError, match="needs in-distribution training activations"):
             oods.fit_scorer(classifier(), "knn", held_out(), target=0.1)
 

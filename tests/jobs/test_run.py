@@ -94,7 +94,7 @@ def test_paths_are_relative_to_the_file(project, monkeypatch):
 def test_packaged_jobs_have_names(oodscope):  # noqa: F811
     assert find_job("demo") == PACKAGED / "demo.yaml"
     outcome = oodscope("run", "dmeo")
-    assert outcome.status == 1
+    assert outcome.status == 2
     assert "unknown job 'dmeo'. Did you mean 'demo'?  Packaged: demo, train-cifar10, " in outcome.err
 
 

@@ -8,6 +8,7 @@ import oodscope as oods
 from oodscope.base.errors import UnknownNameError
 from oodscope.metrics.catalog import RANKING
 from oodscope.metrics.interval import wilson_interval
+from oodscope.results.scoretable import ScoreTable
 from tests.metrics.resampling.reference import reference_bootstrap
 
 
@@ -73,7 +74,7 @@ def test_fast_and_none_change_intervals_and_no_value(protocol):
 def test_the_choice_travels_with_the_scores_and_a_typo_is_named(tmp_path):
     result = oods.evaluate_scores(frame(), intervals="none")
     result.scores.save(tmp_path / "scores.parquet")
-    again = oods.ScoreTable.load(tmp_path / "scores.parquet")
+    again = ScoreTable.load(tmp_path / "scores.parquet")
     assert again.context.intervals == "none"
     assert result.table().rows
     with pytest.raises(UnknownNameError, match="Did you mean 'fast'"):

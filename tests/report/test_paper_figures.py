@@ -183,7 +183,7 @@ class TestHumanCentric:
             assert lines.keys() == expected.keys()
             for family, models in expected.items():
                 points = [
-                    (100 * study.accuracy(m), 100 * study.value(m, panel.get_title(), "der99_val_correct"))
+                    (100 * study.accuracy(m), 100 * study.value(m, panel.get_title(), "der99_train_correct"))
                     for m in models
                 ]
                 np.testing.assert_allclose(lines[family], sorted(points))
@@ -195,7 +195,7 @@ class TestHumanCentric:
         order = ["eps 0", "eps 0.01", "eps 0.5"]
         *detectors, accuracy = panel.get_lines()
         for line in detectors:
-            stored = [100 * study.value(name, line.get_label(), "der99_val_correct") for name in order]
+            stored = [100 * study.value(name, line.get_label(), "der99_train_correct") for name in order]
             np.testing.assert_allclose(line.get_ydata(), stored)
         np.testing.assert_allclose(accuracy.get_ydata(), [100 * study.accuracy(name) for name in order])
 
@@ -204,7 +204,7 @@ class TestHumanCentric:
         panel = drawn("human-6").axes[0]
         for row, models in enumerate((("net 0", "net 2"), ("net 1",))):
             for column, detector in enumerate(study.detectors):
-                mean = np.mean([100 * study.value(m, detector, "der99_val_correct") for m in models])
+                mean = np.mean([100 * study.value(m, detector, "der99_train_correct") for m in models])
                 assert panel.images[0].get_array()[row, column] == pytest.approx(mean)
                 (text,) = [t.get_text() for t in panel.texts if t.get_position() == (column, row)]
                 assert text == f"{mean:.1f}"
@@ -214,7 +214,7 @@ class TestHumanCentric:
         (panel,) = drawn("human-7").axes
         _, plain, distilled = panel.collections
         for points, model in ((plain, "net"), (distilled, "net taught")):
-            stored = [100 * study.value(model, name, "der99_val_correct") for name in names_on(panel)]
+            stored = [100 * study.value(model, name, "der99_train_correct") for name in names_on(panel)]
             np.testing.assert_allclose(points.get_offsets()[:, 0], stored)
 
 

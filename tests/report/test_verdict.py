@@ -1,5 +1,7 @@
 """The verdict says who leads, how sure that is and what speaks against it, and claims nothing that was not measured."""
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -45,27 +47,40 @@ def said(*rows):
 
 def test_a_clear_lead_is_called_clear():
     assert said(near("a", 0.9, 0.88, 0.92), near("b", 0.8, 0.78, 0.82)) == [
-        "a: 10.00 points ahead of b; statistically distinguishable from the other one."
+        "a: 10.00 points ahead of b; none of 1 other may be best."
     ]
     (text,) = said(near("a", 0.9, 0.88, 0.92), near("b", 0.8, 0.78, 0.82), near("c", 0.7, 0.6, 0.8))
-    assert text.endswith("statistically distinguishable from all 2 others.")
+    assert text.endswith("none of 2 others may be best.")
 
 
 def test_a_lead_within_noise_is_called_so():
     (text,) = said(near("a", 0.9, 0.85, 0.92), near("b", 0.89, 0.84, 0.91))
-    assert text == "a: 1.00 points ahead of b; statistically indistinguishable from 1 of 1 others: b."
+    assert text == "a: 1.00 points ahead of b; 1 of 1 others may be best too: b."
     (text,) = said(*(near(name, 0.9 - i / 1000, 0.8, 0.95) for i, name in enumerate("abcdef")))
-    assert text == "a: 0.10 points ahead of b; statistically indistinguishable from 5 of 5 others: b, c, d and 2 more."
+    assert text == "a: 0.10 points ahead of b; 5 of 5 others may be best too: b, c, d and 2 more."
     # the second lies clear, a third with a wide interval does not
     (text,) = said(near("a", 0.9, 0.88, 0.92), near("b", 0.87, 0.865, 0.875), near("c", 0.86, 0.8, 0.89))
-    assert text == "a: 3.00 points ahead of b; statistically indistinguishable from 1 of 2 others: c."
+    assert text == "a: 3.00 points ahead of b; 1 of 2 others may be best too: c."
 
 
 def test_paired_tests_go_before_intervals():
     rows = [near("a", 0.9, 0.8, 0.95, rank=(1, 1)), near("b", 0.89, 0.8, 0.95, rank=(2, 2))]
     (verdict,) = told(*rows)
     assert verdict.trial.ranked_by == PAIRED and verdict.leader.rank == "1"
-    assert verdict.sureness.endswith("statistically distinguishable from the other one.")
+    assert verdict.sureness.endswith("none of 1 other may be best for other images of these classes.")
+
+
+def test_the_sentence_and_the_marks_speak_of_the_same_detectors():
+    """Who may be best is what the sentence counts; a rank that starts at 1 does not make it so, nor the other way."""
+    rows = [near("a", 0.9, 0.8, 0.95, rank=(1, 3)), near("b", 0.89, 0.8, 0.95, rank=(1, 3))]
+    rows.append(near("c", 0.88, 0.8, 0.95, rank=(1, 3)))
+    best = [replace(row, may_be_best=int(row.detector != "c")) for row in rows]
+    (text,) = said(*best)
+    wanted = "a: 1.00 points ahead of b; 1 of 2 others may be best too for other images of these classes: b."
+    assert text == wanted
+    wider = [replace(row, class_rank_low=1, class_rank_high=3, class_may_be_best=1) for row in best]
+    (text,) = said(*wider)
+    assert text.endswith("2 of 2 others may be best too for other OOD classes: b and c.")
 
 
 def test_what_is_not_known_is_not_claimed():

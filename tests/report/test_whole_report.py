@@ -46,7 +46,14 @@ def known_numbers():
     """Every number that a run stored, or that its own study computes."""
     runs, numbers = every_kind(), set()
     for row in all_rows():
-        numbers |= {row.value, row.rank_low, row.fit_seconds, row.microseconds_per_image, row.peak_mib}
+        numbers |= {
+            row.value,
+            row.rank_low,
+            row.class_rank_low,
+            row.fit_seconds,
+            row.microseconds_per_image,
+            row.peak_mib,
+        }
     for record in records():
         numbers |= {each.n for each in record.sets.values()}
     for each in judged().scores.context.detectors.values():
@@ -127,8 +134,9 @@ def test_the_scorecard_holds_the_measurements_and_all_of_them(page):
             assert float(cell.attributes["data-low"]) == row.low and float(cell.attributes["data-high"]) == row.high
             assert f"{100 * row.value:.2f}" in cell.text
             (rank,) = cell.all("span", **{"class": "rank"})
-            if row.rank_low is not None:
-                assert rank.text in (f"{row.rank_low}–{row.rank_high}", f"{row.rank_low}")
+            low, high = row.class_rank_low or row.rank_low, row.class_rank_high or row.rank_high
+            if low is not None:
+                assert rank.text in (f"{low}–{high}", f"{low}")
             assert re.fullmatch(r"\d+(–\d+)?", rank.text)
         assert what.endswith("↓" if protocol == "human_centric" else "↑")
 

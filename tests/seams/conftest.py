@@ -22,10 +22,13 @@ from oodscope.metrics.catalog import METRICS
 from oodscope.models.zoo.zoo import LIBRARIES
 from oodscope.protocols.registry import PROTOCOLS
 from oodscope.report.paper.figure import FIGURES
+from oodscope.results.run import RUNS
+from oodscope.training.registry import RECIPES
 from tests.cli.conftest import oodscope  # noqa: F401  (the command line)
 
 REGISTRIES = (
     DETECTORS, PROTOCOLS, METRICS, BENCHMARKS, SOURCES, CORRUPTIONS, LIBRARIES, VARIATIONS, SAMPLERS, FIGURES, FORMATS,
+    RECIPES, RUNS,
 )  # fmt: skip
 PLUGIN = Path(__file__).parent / "plugin"
 _INFO = "oodscope_plugin-1.0.dist-info"

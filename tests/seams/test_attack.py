@@ -51,7 +51,7 @@ class TestVariation:
         folder = attack_by_command(oodscope, tmp_path, detectors="msp,logit_range", variations="fade")
         assert Attack.load(folder).variations == ["fade"]
         outcome = oodscope(*command("attack", variations="fdae", **SETTINGS))
-        assert outcome.status == 1 and "Did you mean 'fade'" in outcome.err
+        assert outcome.status == 2 and "Did you mean 'fade'" in outcome.err
 
     def test_by_registration(self):
         VARIATIONS.register("fade_again", type(create_variation("fade")))
@@ -72,7 +72,7 @@ class TestSampler:
         )
         assert "corners" in (folder / "attack.json").read_text(encoding="utf-8")
         outcome = oodscope(*command("attack", variations="color", sampler="cornres", **SETTINGS))
-        assert outcome.status == 1 and "Did you mean 'corners'" in outcome.err
+        assert outcome.status == 2 and "Did you mean 'corners'" in outcome.err
 
     def test_by_registration(self):
         SAMPLERS.register("random_again", RandomSearch)

@@ -38,7 +38,7 @@ class TestDetector:
         assert "range: recomputed" in done(oodscope("leaderboard", "verify", "b"))
         done(oodscope("leaderboard", "build", "b", "--output", "site"))
         outcome = oodscope(*command(detectors="logit_rnge"))
-        assert outcome.status == 1 and "Did you mean 'logit_range'" in outcome.err
+        assert outcome.status == 2 and "Did you mean 'logit_range'" in outcome.err
 
     def test_by_registration(self):
         class Halved(type(oods.create_detector("logit_range"))):

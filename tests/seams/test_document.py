@@ -51,4 +51,4 @@ class TestPaperFigure:
         done(oodscope("figure", "plugin-1", run_folder(tmp_path), "--output", "f.svg"))
         assert (tmp_path / "f.svg").read_text(encoding="utf-8").startswith("<?xml")
         outcome = oodscope("figure", "plugn-1", run_folder(tmp_path), "--output", "f.svg")
-        assert outcome.status == 1 and "Did you mean 'plugin-1'" in outcome.err
+        assert outcome.status == 2 and "Did you mean 'plugin-1'" in outcome.err

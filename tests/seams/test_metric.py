@@ -41,7 +41,7 @@ class TestMetric:
         done(oodscope(*command()))
         assert "Median gap" in done(oodscope("compare", run_folder(tmp_path), "--metric", "median_gap"))
         outcome = oodscope("compare", run_folder(tmp_path), "--metric", "median_gpa")
-        assert outcome.status == 1 and "Did you mean 'median_gap'" in outcome.err
+        assert outcome.status == 2 and "Did you mean 'median_gap'" in outcome.err
 
     def test_by_registration(self):
         METRICS.register("median_gap_again", replace(METRICS["median_gap"], name="median_gap_again"))

@@ -33,7 +33,7 @@ class TestModelLibrary:
         done(oodscope("leaderboard", "build", "b", "--output", "site"))
         assert any("tinylib" in path.name for path in (tmp_path / "site" / "models").iterdir())
         outcome = oodscope(*command(model="tinylb:flat"))
-        assert outcome.status == 1 and "Did you mean 'tinylib:flat'" in outcome.err
+        assert outcome.status == 2 and "Did you mean 'tinylib:flat'" in outcome.err
 
     def test_by_registration(self):
         LIBRARIES.register("mine", lambda name, num_classes, *, pretrained=False: (nn.Linear(2, num_classes), None))

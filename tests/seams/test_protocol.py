@@ -118,4 +118,4 @@ class TestProtocol:
         with pytest.raises(oods.OodscopeError, match="protocol open_set: no option 'fra'. Did you mean 'far'"):
             evaluated(protocols=[{"open_set": {"fra": True}}])
         outcome = oodscope(*command(protocols="open_ste"))
-        assert outcome.status == 1 and "Did you mean 'open_set'" in outcome.err
+        assert outcome.status == 2 and "Did you mean 'open_set'" in outcome.err

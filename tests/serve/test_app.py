@@ -93,9 +93,12 @@ def test_every_answer_is_safe_and_only_what_is_offered_is_done(app, path, method
 
 
 def test_nothing_is_redirected_to_a_host_that_the_request_names(app):
-    for path in ("/methods", "/runs", "/api", "//evil.example/", "/running"):
+    for path in ("/methods", "/api", "//evil.example/", "//evil.example/runs"):
         answer = ask(app, "GET", path, {"Host": "evil.example"})
         assert answer.status == 404 and "location" not in answer.headers
+    for path in ("/runs", "/running"):  # to the folder itself, by its path alone
+        answer = ask(app, "GET", path, {"Host": "evil.example"})
+        assert answer.status == 308 and answer.headers["location"] == f"{path}/"
 
 
 def test_read_only_says_why(app):

@@ -202,12 +202,12 @@ def test_damaged_or_half_written_result_is_trained_anew(tmp_path, undisturbed, c
 
 def test_description_tells_the_whole_story(tmp_path):
     result = run(tmp_path)
-    told = json.loads((tmp_path / "training.json").read_text())
-    recipe = told["identity"]["recipe"]
+    described = json.loads((tmp_path / "training.json").read_text())
+    recipe = described["identity"]["recipe"]
     assert recipe.pop("method") == "CrossEntropy"
     assert type(RECIPE).model_validate(recipe) == RECIPE
-    assert [epoch.model_dump() for epoch in result.history] == told["history"]
-    assert {"torch", "python", "oodscope", "lightning-fabric"} <= told["versions"].keys()
+    assert [epoch.model_dump() for epoch in result.history] == described["history"]
+    assert {"torch", "python", "oodscope", "lightning-fabric"} <= described["versions"].keys()
 
 
 def test_foreign_description_is_one_line(tmp_path):

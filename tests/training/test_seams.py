@@ -18,7 +18,7 @@ from oodscope.training.augment.base import Placement, Unchanged
 from oodscope.training.augment.pixmix import PixMix
 from oodscope.training.augment.reading import read_augment
 from oodscope.training.augment.resized_crop import ResizedCrop
-from oodscope.training.loop.sets import Sets
+from oodscope.training.loop.sets import Sets, check_apart
 from oodscope.training.loop.streams import Streams
 from oodscope.training.methods.cross_entropy import CrossEntropy
 from oodscope.training.methods.outlier_exposure import OutlierExposure
@@ -318,3 +318,25 @@ def test_outputs_beside_logits_are_columns_at_no_extra_pass(tmp_path):
         expected = trained.model(scale(bench.id_test.images(range(30))))["reject"].flatten()
     found = result.scores.scores("reject_of_a_test", set="test")
     np.testing.assert_allclose(found, expected.numpy(), rtol=1e-4, atol=1e-5)
+
+
+def named(name, classes, seed):
+    plain = colours(12, seed=seed, name=name)
+    return ImageSet(name, plain.source, plain.labels, classes)
+
+
+@pytest.mark.parametrize(
+    ("tested", "message"),
+    [
+        (named("birds", ("owl", "wren", "Kite"), 5), "class 'kite' of near set 'birds' is also one of the training"),
+        (named("copies", ("a", "b", "c"), 4), "12 of 12 images of near set 'copies' are among the training outliers"),
+    ],
+)
+def test_outliers_that_meet_a_test_set_are_refused(tested, message):
+    with pytest.raises(DataError, match=message):
+        check_apart(named("outliers", ("kite", "ball", "car"), 4), [("id_test", colours(9)), ("near", tested)])
+
+
+def test_numbered_classes_and_id_classes_are_no_meeting():
+    check_apart(colours(12, seed=4), [("near", colours(12, seed=5))])
+    check_apart(named("outliers", ("owl", "b", "c"), 4), [("id_test", named("birds", ("owl", "y", "z"), 5))])

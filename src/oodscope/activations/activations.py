@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol, cast
 
 import numpy as np
 import torch
@@ -14,7 +14,48 @@ from oodscope.activations.moments import Moments, gather_moments
 from oodscope.base.errors import ActivationError, did_you_mean
 from oodscope.models.classifier.head import Head
 
-Column = Tensor | np.ndarray[Any, np.dtype[Any]]
+
+class ColumnLike(Protocol):
+    """A column that is read piece by piece from wherever it lies."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, rows: Any) -> Any: ...
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any: ...
+
+
+class HeadLogits:
+    """The logits of stored features, computed from the proved head when they are read, in float32.
+
+    Parameters
+    ----------
+    features : ``[N, D]``.
+    head : whose logits they are.
+    """
+
+    def __init__(self, features: ColumnLike, head: Head) -> None:
+        self.features, self.head = features, head
+        self.shape, self.ndim, self.dtype = (len(features), head.num_classes), 2, np.dtype(np.float32)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> np.ndarray[Any, np.dtype[Any]]:
+        features = torch.from_numpy(np.asarray(self.features[rows], dtype=np.float32).copy())
+        return self.head.logits(features).numpy()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, np.dtype[Any]]:
+        step = max(1, CHUNK_NUMBERS // max(self.shape[1], self.features.shape[1]))
+        whole = np.concatenate([self[start : start + step] for start in range(0, len(self), step)])
+        return whole if dtype is None else whole.astype(dtype)
+
+
+Column = Tensor | np.ndarray[Any, np.dtype[Any]] | ColumnLike
 CHUNK_NUMBERS = 2**20
 """Numbers in the widest column of a chunk: 8 MiB in float64, large enough for fast products."""
 
@@ -44,14 +85,14 @@ class Activations(Mapping[str, Tensor]):
     def __init__(
         self,
         *,
-        logits: ArrayLike | Tensor | None = None,
-        features: ArrayLike | Tensor | None = None,
+        logits: ArrayLike | Tensor | ColumnLike | None = None,
+        features: ArrayLike | Tensor | ColumnLike | None = None,
         labels: ArrayLike | Tensor | None = None,
         prediction: ArrayLike | Tensor | None = None,
         weight: ArrayLike | Tensor | None = None,
         bias: ArrayLike | Tensor | None = None,
         head: Head | None = None,
-        columns: Mapping[str, ArrayLike | Tensor] | None = None,
+        columns: Mapping[str, ArrayLike | Tensor | ColumnLike] | None = None,
     ) -> None:
         given = {"logits": logits, "features": features, "labels": labels, "prediction": prediction}
         self._columns = {
@@ -172,13 +213,12 @@ class Activations(Mapping[str, Tensor]):
 
     def mean_feature(self, device: torch.device | str = "cpu") -> Tensor:
         """The mean of the features in float64 on the CPU, at a fraction of the cost of ``moments``."""
-        if False in self._moments:
-            return self._moments[False].mean
         if self._mean is None:
             total = torch.zeros((), dtype=torch.float64)
             for chunk in self.chunks(device=device, only=("features",)):
-                # a float32 sum over few rows, then float64: as exact as all float64 to seven digits, and faster
-                total = total + chunk.features.sum(dim=0).cpu().double()
+                # one way, whether or not somebody asked for moments before: numbers depend on nobody's order
+                features = chunk.features.cpu() if chunk.features.device.type == "mps" else chunk.features
+                total = total + features.double().sum(dim=0).cpu()
             self._mean = total / len(self)
         return self._mean
 
@@ -248,9 +288,12 @@ class Activations(Mapping[str, Tensor]):
                 )
 
 
-def _as_column(name: str, values: ArrayLike | Tensor) -> Column:
+def _as_column(name: str, values: ArrayLike | Tensor | ColumnLike) -> Column:
     if isinstance(values, Tensor):
         return values.detach()
+    if hasattr(values, "shape") and hasattr(values, "dtype") and not isinstance(values, np.ndarray):
+        # read piece by piece, where it lies
+        return cast(ColumnLike, values)
     array = np.asanyarray(values)
     if array.dtype.kind not in "fiub":
         raise ActivationError(f"{name} must be numbers, not {array.dtype}")

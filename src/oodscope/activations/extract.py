@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import torch
@@ -45,24 +46,44 @@ class Ask:
 def run_network(
     classifier: Classifier, images: ImageSet, asks: Sequence[Ask], batch_size: int
 ) -> Generator[dict[str, NDArray[np.float32]], None, None]:
-    """The columns of each block in turn, from one stream of batches; no batch holds images of two blocks.
+    """The columns of each block in turn, of one network; see ``run_networks``."""
+    with closing(run_networks([classifier], images, [asks], batch_size)) as blocks:
+        yield from (computed for (computed,) in blocks)
 
-    On CUDA the results of a block travel back while the network works on the next.
+
+def run_networks(
+    classifiers: Sequence[Classifier], images: ImageSet, asks: Sequence[Sequence[Ask]], batch_size: int
+) -> Generator[list[dict[str, NDArray[np.float32]]], None, None]:
+    """The columns of each block in turn, of each network, from one stream of batches.
+
+    No batch holds images of two blocks. On CUDA the results of a block travel back while the networks work on the next.
+
+    Parameters
+    ----------
+    classifiers : on one device, with one preprocessing.
+    asks : what each wants; blocks and rows are the same for all.
     """
-    cuts = [cut(ask.rows, batch_size) for ask in asks]
-    stream = feed(classifier, images, [batch for batches in cuts for batch in batches])
-    if classifier.device.type == "cuda":
-        # batches come channels last; weights that lie otherwise would be moved at every pass
-        classifier.model.to(memory_format=torch.channels_last)
-    with closing(stream), evaluating(classifier.model):
-        waiting: deque[list[_Host]] = deque()
-        behind = classifier.device.type == "cuda"
-        for ask, batches in zip(asks, cuts):
-            waiting.append([_Host(batch_columns(classifier, next(stream), ask.plain, ask.probes)) for _ in batches])
+    cuts = [cut(ask.rows, batch_size) for ask in asks[0]]
+    stream = feed(classifiers[0], images, [batch for batches in cuts for batch in batches])
+    with closing(stream), ExitStack() as stack:
+        for classifier in classifiers:
+            stack.enter_context(evaluating(classifier.model))
+            if classifier.device.type == "cuda":
+                # batches come channels last; weights that lie otherwise would be moved at every pass
+                classifier.model.to(memory_format=torch.channels_last)
+        waiting: deque[list[list[_Host]]] = deque()
+        behind = classifiers[0].device.type == "cuda"
+        for place, batches in enumerate(cuts):
+            found: list[list[_Host]] = [[] for _ in classifiers]
+            for batch in islice(stream, len(batches)):
+                for hosts, classifier, wanted in zip(found, classifiers, asks):
+                    columns = batch_columns(classifier, batch, wanted[place].plain, wanted[place].probes)
+                    hosts.append(_Host(columns))
+            waiting.append(found)
             if len(waiting) > behind:
-                yield _joined(waiting.popleft())
+                yield [_joined(hosts) for hosts in waiting.popleft()]
         while waiting:
-            yield _joined(waiting.popleft())
+            yield [_joined(hosts) for hosts in waiting.popleft()]
 
 
 class _Host:

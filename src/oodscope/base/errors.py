@@ -4,9 +4,12 @@ import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from oodscope.base.catalog import catalog
+from oodscope.base.other_names import other_names
+
 
 class OodscopeError(Exception):
-    """Anything a user can cause and mend. The command line prints it as one line and exits with status 1.
+    """Anything a user can cause and mend. The command line prints it as one line and exits with status 1, or 2.
 
     Examples
     --------
@@ -22,11 +25,15 @@ class OodscopeError(Exception):
         return printable(super().__str__())
 
 
-class UnknownNameError(OodscopeError):
-    """A name that nobody registered; the message offers the nearest ones."""
+class UsageError(OodscopeError):
+    """What was asked for cannot be meant, such as options that exclude each other: exit status 2."""
+
+
+class UnknownNameError(UsageError):
+    """A name that nobody registered; the message suggests what was probably meant."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
-        message = f"unknown {kind} {name!r}.{did_you_mean(name, known)}"
+        message = f"unknown {kind} {name!r}.{did_you_mean(name, known, kind)}"
         super().__init__(f"{message}  {hint}" if hint else message)
 
 
@@ -50,11 +57,25 @@ class StorageError(OodscopeError):
     """A file that could not be written or read: disk full, no permission, broken checksum."""
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The sentence `` Did you mean 'a' or 'b'?`` for the names nearest to ``name``; empty if none is near."""
+def did_you_mean(name: str, known: Iterable[str], kind: str = "") -> str:
+    """The sentence `` Did you mean 'a' or 'b'?``, other names of the same thing first, then the nearest spellings.
+
+    Parameters
+    ----------
+    kind : of thing, such as ``detector``; the names that papers use for a kind are in ``other_names``.
+    """
     lower = {each.lower(): each for each in known}
-    near = get_close_matches(name.lower(), lower, n=2, cutoff=0.5)
-    return f" Did you mean {' or '.join(repr(lower[n]) for n in near)}?" if near else ""
+    meant = [each for each in other_names(kind, name) if each in lower.values()]
+    spelt = [lower[each] for each in get_close_matches(name.lower(), lower, n=2, cutoff=0.5)]
+    # where a name is known elsewhere, only spellings that contain it are worth a second suggestion
+    near = [*meant, *(each for each in spelt if not meant or name.lower() in each)]
+    shown = [repr(each) + _source(kind, each) * bool(meant) for each in dict.fromkeys(near)][:2]
+    return f" Did you mean {' or '.join(shown)}?" if shown else ""
+
+
+def _source(kind: str, name: str) -> str:
+    paper = catalog(f"{kind}s").get(name, {}).get("paper") if kind == "detector" else None
+    return f" ({paper})" if paper else ""
 
 
 def printable(text: str) -> str:

@@ -1,26 +1,62 @@
 """The command line: one small file per command, nothing heavy imported before it is needed."""
 
 import os
+import re
 import sys
+from typing import Any
+
+BAD_USAGE, FAILED, INTERRUPTED = 2, 1, 130
+"""Exit statuses: what was asked for cannot be meant; the work failed; ^C."""
 
 
 def main() -> None:
-    """Run the command line; whatever a user can mend becomes one line on stderr and exit status 1."""
-    from oodscope.base.errors import OodscopeError
-    from oodscope.cli.app import app
+    """Run the command line; whatever a user can mend becomes one line on stderr.
 
+    Exit status 2: an unknown command, option or name, or options that exclude each other. 1: the work failed. 130: ^C.
+    """
+    import typer
+
+    from oodscope.base.errors import OodscopeError, UsageError
+    from oodscope.cli.app import REFUSED, app
+    from oodscope.cli.command import is_verbose, reset
+
+    reset()
     try:
-        app()
+        status = app(standalone_mode=False, prog_name="oodscope")
     except OodscopeError as error:
-        if os.environ.get("OODSCOPE_TRACEBACK"):
+        if is_verbose() or os.environ.get("OODSCOPE_TRACEBACK"):
             raise
-        sys.stderr.write(f"oodscope: {error}\n")
-        sys.exit(1)
+        _end(str(error), BAD_USAGE if isinstance(error, UsageError) else FAILED)
+    except REFUSED as error:
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context is not None else "oodscope"
+        _end(f"{_refusal(error)}  See: {command} -h", error.exit_code)
+    except typer.Abort:
+        _end("aborted", FAILED)
     except OSError as error:
-        if os.environ.get("OODSCOPE_TRACEBACK"):
+        if is_verbose() or os.environ.get("OODSCOPE_TRACEBACK"):
             raise
-        sys.stderr.write(f"oodscope: {error.filename or 'a file'}: {error.strerror or error}\n")
-        sys.exit(1)
+        _end(f"{error.filename or 'a file'}: {error.strerror or error}", FAILED)
     except KeyboardInterrupt:
-        sys.stderr.write("oodscope: interrupted; run the same command again to go on from here\n")
-        sys.exit(130)
+        status = INTERRUPTED
+    if status == INTERRUPTED:
+        _end("interrupted; run the same command again to continue from here", INTERRUPTED)
+    if isinstance(status, int) and status:
+        sys.exit(status)
+
+
+def _refusal(error: Any) -> str:
+    """What the parser refuses, in one sentence, and the choice that was probably meant."""
+    from oodscope.base.errors import did_you_mean
+
+    message = error.format_message().replace("Value error, ", "").rstrip(".")
+    wrong = re.search(r"'([^']*)' is not one of ('.*')$", message)
+    if wrong is None:
+        return f"{message}." if not message.endswith("?") else message
+    choices = re.findall("'([^']*)'", wrong[2])
+    return f"{message}.{did_you_mean(wrong[1], choices)}"
+
+
+def _end(message: str, status: int) -> None:
+    sys.stderr.write(f"oodscope: {message}\n")
+    sys.exit(status)

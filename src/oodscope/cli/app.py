@@ -1,55 +1,62 @@
-"""The commands of ``oodscope``."""
+"""The commands of ``oodscope``, in groups."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from oodscope import __version__
 from oodscope.cli.attack import attack
+from oodscope.cli.command import add, epilog
 from oodscope.cli.compare import compare
 from oodscope.cli.crossval import crossval
 from oodscope.cli.data import data
 from oodscope.cli.demo.demo import demo
 from oodscope.cli.evaluate import evaluate
+from oodscope.cli.examples import EXAMPLES
 from oodscope.cli.export import export
 from oodscope.cli.figure import figure
 from oodscope.cli.fit import fit
 from oodscope.cli.generate import generate
 from oodscope.cli.leaderboard import leaderboard
 from oodscope.cli.listing import listing
+from oodscope.cli.power import power
 from oodscope.cli.predict import predict
 from oodscope.cli.report import report
 from oodscope.cli.run import run
 from oodscope.cli.serve import serve
 from oodscope.cli.table import table
+from oodscope.cli.token import token
 from oodscope.cli.train import train
+
+REFUSED: type[Any] = typer.BadParameter.__mro__[2]
+"""What typer raises for a command line that it cannot parse; newer versions export no name for it."""
+
+START, EVALUATE, READ, MAKE, DEPLOY, SHARE = "Start", "Evaluate", "Read results", "Make", "Deploy", "Share"
 
 app = typer.Typer(
     name="oodscope",
-    help="Judge out-of-distribution detectors: which one to trust, how far, and where it breaks.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(demo)
-app.command()(evaluate)
-app.command()(run)
-app.command()(table)
-app.command()(report)
-app.command()(figure)
-app.command()(compare)
-app.command()(crossval)
-app.command()(attack)
-app.command()(train)
-app.command()(fit)
-app.command()(predict)
-app.command()(export)
-app.command()(serve)
-app.command("list")(listing)
-app.add_typer(data)
-app.add_typer(generate)
-app.add_typer(leaderboard)
+for panel, commands in {
+    START: (demo, listing),
+    EVALUATE: (evaluate, run, crossval, attack),
+    READ: (table, compare, power, report, figure),
+    MAKE: (train,),
+    DEPLOY: (fit, predict, export),
+}.items():
+    for command in commands:
+        name = "list" if command is listing else command.__name__
+        add(app, command, panel, name=name, examples=EXAMPLES[name])
+serving = typer.Typer(name="serve", invoke_without_command=True, rich_markup_mode="rich")
+serving.callback(epilog=epilog(EXAMPLES["serve"]))(serve)
+serving.add_typer(token)
+app.add_typer(data, rich_help_panel=START)
+app.add_typer(generate, rich_help_panel=MAKE)
+app.add_typer(serving, rich_help_panel=SHARE)
+app.add_typer(leaderboard, rich_help_panel=SHARE)
 
 
 def _show_version(wanted: bool) -> None:
@@ -64,4 +71,7 @@ def options(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Judge out-of-distribution detectors: which one to trust, how far, and where it breaks."""
+    """Evaluate out-of-distribution detectors: which one to trust, how far, and where it breaks.
+
+    'oodscope COMMAND -h' explains a command. Exit status: 0 done, 1 the work failed, 2 bad usage, 130 interrupted.
+    """

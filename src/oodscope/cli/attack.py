@@ -1,4 +1,4 @@
-"""``oodscope attack``: the worst outliers of your detectors."""
+"""``oodscope attack``: search the outliers that fool detectors most."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,74 +6,124 @@ from typing import Annotated
 import typer
 
 from oodscope.cli import options
-from oodscope.cli.options import declared_benchmark, declared_detectors, declared_model, separated, text_or_none
+from oodscope.cli.choices import Boundary, Energy, complete
+from oodscope.cli.command import EXECUTION, execute
+from oodscope.cli.options import (
+    declared_benchmark,
+    declared_detectors,
+    declared_model,
+    refuse_untrained,
+    separated,
+    text_or_none,
+)
+
+SEARCH = "Search"
+DETECTORS, VARIATIONS = ("msp,ebo,knn,mds,vim",), ("affine,color,affine+color",)
 
 
 def attack(
     model: options.Model,
-    weights: options.Weights = "",
+    weights: options.Weights = None,
     probe: options.Probe = False,
     head: options.Head = None,
     negatives: options.Negatives = "",
-    detectors: Annotated[
-        str, typer.Option(help="Names separated by commas, or 'all' that apply.")
-    ] = "msp,ebo,knn,mds,vim",
+    trained_on: options.TrainedOn = None,
+    pretrained_on: options.PretrainedOn = None,
     benchmark: options.Benchmark = None,
     id_test: options.IdTest = None,
     id_train: options.IdTrain = None,
-    id_val: Annotated[str | None, typer.Option(help="ID validation set: it sets the scale of the scores.")] = None,
+    id_val: Annotated[
+        str | None,
+        typer.Option(rich_help_panel=options.DATA, help="ID validation set, which standardises the scores."),
+    ] = None,
     near: options.Near = None,
     far: options.Far = None,
     transform: options.Transform = None,
     classes: options.Classes = None,
     root: options.Root = None,
-    on: Annotated[
-        str, typer.Option(help="The set of outliers to vary; the benchmark's first far set, else near.")
-    ] = "",
-    variations: Annotated[
-        str, typer.Option(help="Names of 'list variations', separated by commas; a+b composes; gan=FILE a generator.")
-    ] = "affine,color,affine+color",
-    budget: Annotated[
-        str,
-        typer.Option(help="quick (200 chains of 200 evaluations), paper (5,000 of 2,000), or evaluations per chain."),
-    ] = "paper",
-    chains: Annotated[int | None, typer.Option(help="Source images to attack, instead of the budget's.", min=1)] = None,
-    runs: Annotated[int, typer.Option(help="Equal runs of chains that MinRank is averaged over.", min=1)] = 5,
-    sampler: Annotated[
-        str, typer.Option(help="How chains move; unless given, mh, and zeroth-order descent for single pixels.")
-    ] = "",
-    energy: Annotated[str, typer.Option(help="standardised (the paper), or rank_probit.")] = "standardised",
-    boundary: Annotated[str, typer.Option(help="Steps that leave the box: reflect, or clamp (the paper's code).")] = "",
-    landscape: Annotated[
-        bool, typer.Option("--landscape", help="Keep a map of one outlier's scores and paths on it: for figure evg-2.")
-    ] = False,
-    trained_on: options.TrainedOn = "",
-    pretrained_on: options.PretrainedOn = "",
-    output: Annotated[Path, typer.Option(help="Folder for results and report.")] = Path("runs"),
-    batch_size: options.BatchSize = 256,
-    device: options.Device = "auto",
-    seed: Annotated[int, typer.Option(help="Of all random numbers.")] = 0,
     images_per_class: options.ImagesPerClass = None,
     skip_unreadable: options.SkipUnreadable = False,
+    detectors: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--detectors",
+            "-d",
+            rich_help_panel=options.DETECTORS,
+            autocompletion=complete("detectors", also=("all",)),
+            help=f"As in 'oodscope evaluate'. {options.LIST}",
+            show_default=DETECTORS[0],
+        ),
+    ] = None,
+    on: Annotated[
+        str,
+        typer.Option(rich_help_panel=SEARCH, help="OOD set to vary; the first far set, else the first near set."),
+    ] = "",
+    variations: Annotated[
+        list[str] | None,
+        typer.Option(
+            rich_help_panel=SEARCH,
+            autocompletion=complete("variations"),
+            help=f"Names of 'oodscope list variations'; a+b composes; gan=FILE is a generator. {options.LIST}",
+            show_default=VARIATIONS[0],
+        ),
+    ] = None,
+    budget: Annotated[
+        str,
+        typer.Option(
+            rich_help_panel=SEARCH,
+            help="quick (200 chains of 200 evaluations), paper (5,000 of 2,000), or evaluations per chain.",
+        ),
+    ] = "paper",
+    chains: Annotated[
+        int | None, typer.Option(rich_help_panel=SEARCH, help="Source images, in place of the budget's.", min=1)
+    ] = None,
+    runs: Annotated[
+        int, typer.Option(rich_help_panel=SEARCH, help="Equal runs of chains that MinRank is averaged over.", min=1)
+    ] = 5,
+    sampler: Annotated[
+        str,
+        typer.Option(
+            rich_help_panel=SEARCH,
+            autocompletion=complete("samplers"),
+            help="A name of 'oodscope list samplers'; mh, and zeroth_order for single pixels, unless given.",
+        ),
+    ] = "",
+    energy: Annotated[
+        Energy, typer.Option(rich_help_panel=SEARCH, help="Scale of the score: the paper's, or normal ranks.")
+    ] = Energy.STANDARDISED,
+    boundary: Annotated[
+        Boundary | None,
+        typer.Option(rich_help_panel=SEARCH, help="Steps that leave the box: clamp is the paper's code."),
+    ] = None,
+    landscape: Annotated[
+        bool,
+        typer.Option(
+            "--landscape",
+            rich_help_panel=SEARCH,
+            help="Keep a map of one outlier's scores and paths on it, for figure evg-2.",
+        ),
+    ] = False,
+    output: options.Output = Path("runs"),
     as_json: options.AsJson = False,
+    batch_size: options.BatchSize = 256,
+    device: options.Device = "auto",
+    seed: Annotated[int, typer.Option(rich_help_panel=EXECUTION, help="Seed of all random numbers.")] = 0,
 ) -> None:
-    """Search the outliers that fool each detector most, and measure what is left of it.
+    """Search varied outliers that fool each detector most.
 
-    Every (detector, variation) is a search of its own, saved as it goes: interrupted, the same command goes on where it
-    stopped.
+    Every (detector, variation) is a search of its own, saved as it goes: interrupted, the same command continues where
+    it stopped.
     """
-    from oodscope.execution.console import ConsoleProgress
-    from oodscope.jobs.run import execute_declared
-
+    refuse_untrained(model, weights)
     history = {"trained_on": trained_on, "pretrained_on": pretrained_on}
-    places = {"id_test": id_test, "id_train": id_train, "id_val": id_val}
+    single = {"id_test": id_test, "id_train": id_train, "id_val": id_val}
     declared = {
-        "benchmark": declared_benchmark(benchmark, places, {"near": near, "far": far}, transform),
+        "benchmark": declared_benchmark(benchmark, single, {"near": near, "far": far}, transform),
         "root": text_or_none(root),
         "classes": classes,
         "images_per_class": images_per_class,
         "model": declared_model(model, weights, probe=probe, head=head, negatives=negatives, **history),
-        "detectors": declared_detectors(detectors),
+        "detectors": declared_detectors(detectors or DETECTORS),
         "skip_unreadable": skip_unreadable,
         "batch_size": batch_size,
         "device": device,
@@ -81,17 +131,17 @@ def attack(
         "output": str(output),
         "attack": {
             "on": on,
-            "variations": separated(variations),
+            "variations": separated(variations or VARIATIONS),
             "budget": budget,
             "chains": chains,
             "runs": runs,
             "sampler": sampler,
-            "energy": energy,
-            "boundary": boundary,
+            "energy": energy.value,
+            "boundary": "" if boundary is None else boundary.value,
             "landscape": landscape,
         },
     }
-    finished = execute_declared(declared, "attack", progress=ConsoleProgress())
+    finished = execute(declared, "attack")
 
     from oodscope.cli.output import show_finished
 

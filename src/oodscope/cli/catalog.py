@@ -16,12 +16,14 @@ import oodscope.runs
 import oodscope.training.methods
 from oodscope.base.config import read_yaml
 from oodscope.base.files import write_text
+from oodscope.cli.choices import TRACK_SUMMARIES
 from oodscope.data.corruptions.catalog import CORRUPTIONS
 from oodscope.data.manifest import OWN_SOURCES, Manifest
 from oodscope.detectors.base import Detector
 from oodscope.detectors.logitscore import LogitScore
 from oodscope.detectors.rectifier import Rectifier
 from oodscope.document.formats import FORMATS
+from oodscope.document.wording import TRACKS
 from oodscope.generation.samplers.base import Sampler
 from oodscope.generation.variations.base import Variation
 from oodscope.metrics.catalog import METRICS
@@ -46,6 +48,7 @@ def build_catalog() -> dict[str, dict[str, dict[str, Any]]]:
         "benchmarks": _benchmarks(),
         "models": _models(),
         "recipes": _recipes(),
+        "tracks": _tracks(),
         "corruptions": _corruptions(),
         "variations": _variations(),
         "samplers": _samplers(),
@@ -103,7 +106,7 @@ def _named(package: ModuleType, base: type[T], attribute: str = "name") -> list[
     for module in walk_packages(package.__path__, f"{package.__name__}."):
         for cls in vars(import_module(module.name)).values():
             own = inspect.isclass(cls) and cls.__module__ == module.name
-            if own and issubclass(cls, base) and isinstance(vars(cls).get(attribute), str):
+            if own and issubclass(cls, base) and isinstance(vars(cls).get(attribute), str) and vars(cls)[attribute]:
                 found[vars(cls)[attribute]] = cls
     return [cls for _, cls in sorted(found.items())]
 
@@ -191,6 +194,11 @@ def _recipe(cls: type[Recipe]) -> dict[str, Any]:
         "parameters": settings,
         "target": f"{cls.__module__}:{cls.__name__}",
     }
+
+
+def _tracks() -> dict[str, dict[str, Any]]:
+    tuning = {str(name): {"of": "tuning", "summary": words} for name, words in TRACKS.items()}
+    return {**tuning, **{name: {"of": "leaderboard", "summary": words} for name, words in TRACK_SUMMARIES.items()}}
 
 
 def _corruptions() -> dict[str, dict[str, Any]]:

@@ -5,28 +5,47 @@ from typing import Annotated
 
 import typer
 
+from oodscope.cli import options
+from oodscope.cli.choices import complete
+
 
 def compare(
     run: Annotated[Path, typer.Argument(help="Folder of a run.")],
     other: Annotated[Path | None, typer.Argument(help="Folder of a second run of the same benchmark.")] = None,
-    detectors: Annotated[str, typer.Option(help="Names separated by commas; all unless given.")] = "",
-    protocol: Annotated[str, typer.Option(help="Which protocol; the run's first unless given.")] = "",
-    metric: Annotated[str, typer.Option(help="Which metric, such as auroc or fpr95_id_positive.")] = "auroc",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+    detectors: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--detectors",
+            "-d",
+            rich_help_panel=options.DETECTORS,
+            autocompletion=complete("detectors"),
+            help=f"Detectors of the runs; all unless given. {options.LIST}",
+        ),
+    ] = None,
+    protocol: options.Protocol = "",
+    metric: options.Metric = "",
+    as_json: options.AsJson = False,
 ) -> None:
-    """Test detectors against each other on the same images: all pairs of one run, or two runs detector by detector."""
+    """Test detectors or runs against each other.
+
+    All pairs of detectors of one run, or two runs detector by detector, always on the same images.
+    """
     from rich.console import Console
+
+    from oodscope.jobs.checking import check_metric
+
+    if metric:
+        check_metric(metric)
 
     from oodscope.runs.comparison.compare import compare as compare_results
     from oodscope.runs.evaluation.run import Result
 
-    names = [name.strip() for name in detectors.split(",") if name.strip()]
     found = compare_results(
         Result.load(run),
         Result.load(other) if other is not None else None,
-        detectors=names or None,
+        detectors=options.separated(detectors) or None,
         protocol=protocol or None,
-        metric=metric,
+        metric=metric or None,
     )
     if as_json:
         typer.echo(found.to_json())

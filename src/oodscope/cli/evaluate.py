@@ -6,11 +6,14 @@ from typing import Annotated, Any
 import typer
 
 from oodscope.cli import options
+from oodscope.cli.choices import Intervals, Tune
+from oodscope.cli.command import EXECUTION, execute
 from oodscope.cli.options import (
     declared_activations,
     declared_benchmark,
     declared_detectors,
     declared_model,
+    refuse_untrained,
     separated,
     text_or_none,
 )
@@ -19,10 +22,20 @@ from oodscope.cli.options import (
 def evaluate(
     context: typer.Context,
     model: options.OptionalModel = None,
-    weights: options.Weights = "",
+    weights: options.Weights = None,
+    as_seeds: Annotated[
+        bool,
+        typer.Option(
+            "--as-seeds",
+            rich_help_panel=options.MODEL,
+            help="Several weights files are seeds of one recipe, not an ensemble.",
+        ),
+    ] = False,
     probe: options.Probe = False,
     head: options.Head = None,
     negatives: options.Negatives = "",
+    trained_on: options.TrainedOn = None,
+    pretrained_on: options.PretrainedOn = None,
     benchmark: options.Benchmark = None,
     id_test: options.IdTest = None,
     id_train: options.IdTrain = None,
@@ -34,61 +47,63 @@ def evaluate(
     transform: options.Transform = None,
     classes: options.Classes = None,
     root: options.Root = None,
-    detectors: Annotated[str, typer.Option(help="Names separated by commas, or 'all'.")] = "all",
-    protocols: Annotated[str, typer.Option(help="Names separated by commas.")] = "standard",
-    tune: Annotated[
-        str,
-        typer.Option(
-            help="Hyper-parameters: 'default', searched on 'ood_val', or 'id_only' (outliers made from id_val)."
-        ),
-    ] = "default",
-    trained_on: options.TrainedOn = "",
-    pretrained_on: options.PretrainedOn = "",
+    images_per_class: options.ImagesPerClass = None,
+    skip_unreadable: options.SkipUnreadable = False,
     activations: options.ArrayFiles = None,
     scores: options.ScoreFile = None,
     model_name: options.ModelName = "",
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for results and report.")] = Path("runs"),
+    detectors: options.Detectors = None,
+    protocols: options.Protocols = None,
+    tune: Annotated[
+        Tune,
+        typer.Option(
+            rich_help_panel=options.DETECTORS,
+            help="Hyper-parameters: defaults, searched on ood_val, or id_only (on outliers made from id_val).",
+        ),
+    ] = Tune.DEFAULT,
+    output: options.Output = Path("runs"),
+    as_json: options.AsJson = False,
     batch_size: options.BatchSize = 256,
     device: options.Device = "auto",
-    seed: Annotated[int, typer.Option(help="Seed of the bootstrap.")] = 0,
+    seed: Annotated[int, typer.Option(rich_help_panel=EXECUTION, help="Seed of the bootstrap.")] = 0,
     intervals: Annotated[
-        str,
-        typer.Option(help="'full' (analytic, else 1,000 bootstrap replicates), 'fast' (200 of them) or 'none'."),
-    ] = "full",
-    images_per_class: options.ImagesPerClass = None,
-    skip_unreadable: options.SkipUnreadable = False,
-    as_seeds: Annotated[
-        bool, typer.Option("--as-seeds", help="Several weights files are seeds of one recipe, not an ensemble.")
-    ] = False,
-    as_json: options.AsJson = False,
+        Intervals,
+        typer.Option(
+            rich_help_panel=EXECUTION,
+            help="full: analytic, else 1,000 bootstrap replicates; fast: 200 of them; none.",
+        ),
+    ] = Intervals.FULL,
 ) -> None:
-    """Evaluate detectors for a classifier on a benchmark, or from arrays or scores computed elsewhere."""
-    from oodscope.base.errors import OodscopeError
-    from oodscope.execution.console import ConsoleProgress
-    from oodscope.jobs.run import execute_declared
+    """Evaluate detectors on a network, on arrays or on scores.
+
+    Needs a network (--model) and data (--benchmark, or --id-test with --near or --far); or arrays computed elsewhere
+    (--activations); or scores alone (--scores). Prints tables, saves the run, writes a report.
+    """
+    from oodscope.base.errors import UsageError
 
     shared = {
         "detectors": declared_detectors(detectors),
-        "protocols": separated(protocols),
-        "tune": tune,
+        "protocols": separated(protocols) or ["standard"],
+        "tune": tune.value,
         "seed": seed,
-        "intervals": intervals,
+        "intervals": intervals.value,
         "output": str(output),
     }
     if activations or scores is not None:
         _refuse_image_options(context, "--activations" if activations else "--scores")
         arrays = _declared_arrays(activations, scores, model_name, classes, device)
-        _show(execute_declared({**shared, **arrays}, "evaluate", progress=ConsoleProgress()), as_json)
+        _show(execute({**shared, **arrays}, "evaluate"), as_json)
         return
     if model is None:
-        raise OodscopeError("no network: pass --model NAME, or --activations ROLE=FILE, or --scores FILE")
+        raise UsageError("no network: pass --model NAME, or --activations ROLE=FILE, or --scores FILE")
     if model_name:
-        raise OodscopeError("--model-name names the network behind --activations or --scores; --model has a name")
+        raise UsageError("--model-name names the network behind --activations or --scores; --model has a name")
+    refuse_untrained(model, weights)
     history = {"trained_on": trained_on, "pretrained_on": pretrained_on}
-    places = {"id_test": id_test, "id_train": id_train, "id_val": id_val, "ood_val": ood_val}
+    single = {"id_test": id_test, "id_train": id_train, "id_val": id_val, "ood_val": ood_val}
     declared = {
         **shared,
-        "benchmark": declared_benchmark(benchmark, places, {"near": near, "far": far, "csid": csid}, transform),
+        "benchmark": declared_benchmark(benchmark, single, {"near": near, "far": far, "csid": csid}, transform),
         "root": text_or_none(root),
         "classes": classes,
         "images_per_class": images_per_class,
@@ -98,7 +113,7 @@ def evaluate(
         "device": device,
         "as_seeds": as_seeds,
     }
-    _show(execute_declared(declared, "evaluate", progress=ConsoleProgress()), as_json)
+    _show(execute(declared, "evaluate"), as_json)
 
 
 _ALWAYS = ("model_name", "detectors", "protocols", "tune", "seed", "intervals", "output", "as_json")
@@ -108,13 +123,13 @@ _FOR_ARRAYS = {"--activations": ("activations", "classes", "device", *_ALWAYS), 
 
 def _refuse_image_options(context: typer.Context, used: str) -> None:
     """An option that concerns images or their network has no effect on arrays: say so instead of ignoring it."""
-    from oodscope.base.errors import OodscopeError
+    from oodscope.base.errors import UsageError
 
     for name in context.params:
         source = context.get_parameter_source(name)
         if source is not None and source.name != "DEFAULT" and name not in _FOR_ARRAYS[used]:
             option = "--" + name.replace("_", "-")
-            raise OodscopeError(f"{used} and {option} do not go together: with {used} no image is read")
+            raise UsageError(f"{used} and {option} do not go together: with {used} no image is read")
 
 
 def _declared_arrays(

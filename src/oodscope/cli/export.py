@@ -5,23 +5,33 @@ from typing import Annotated
 
 import typer
 
-from oodscope.cli.options import PLACE, AllowDownload, separated
+from oodscope.cli import options
+from oodscope.cli.command import loading
+from oodscope.cli.options import PLACE, separated
 
 
 def export(
     detector: Annotated[Path, typer.Argument(help="A file that 'oodscope fit' wrote.")],
-    onnx: Annotated[Path, typer.Option(help="The .onnx file to write.")],
-    images: Annotated[str | None, typer.Option(help=f"Real images to check the graph on: {PLACE}.")] = None,
-    model: Annotated[str, typer.Option(help="python:MODULE:FUNCTION, where the network is your own.")] = "",
-    weights: Annotated[str, typer.Option(help="The network's weights, where the file does not hold them.")] = "",
-    allow_download: AllowDownload = False,
+    onnx: Annotated[
+        Path, typer.Option("--onnx", "--output", "-o", rich_help_panel=options.OUTPUT, help="The .onnx file to write.")
+    ],
+    images: Annotated[
+        str | None, typer.Option(rich_help_panel=options.DATA, help=f"Real images to check the graph on: {PLACE}.")
+    ] = None,
+    model: options.OwnModel = "",
+    weights: options.FileWeights = None,
+    allow_download: options.AllowDownload = False,
 ) -> None:
-    """Write a graph that takes pixels in [0, 1] and gives logits, score and verdict.
+    """Export a fitted detector as an ONNX graph.
 
-    The graph is run against torch before it is handed over, on noise and on --images; one that differs is refused.
+    The graph takes pixels in 0..1 and gives logits, score and verdict. It is run against torch before it is handed
+    over, on noise and on --images; one that differs is refused.
     """
-    from oodscope.deploy.onnx import TOLERANCE, export_onnx
     from oodscope.execution.progress import SILENT
+
+    loading()
+
+    from oodscope.deploy.onnx import TOLERANCE, export_onnx
     from oodscope.jobs.checking import check_writable
     from oodscope.jobs.fit import load_fitted
     from oodscope.jobs.opening import open_one

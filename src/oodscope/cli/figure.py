@@ -5,17 +5,33 @@ from typing import Annotated
 
 import typer
 
+from oodscope.cli import options
+from oodscope.cli.choices import complete
+
 
 def figure(
-    name: Annotated[str, typer.Argument(help="Which figure, such as openood-6; see oodscope list figures.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="Which figure, such as openood-6; see 'oodscope list figures'.", autocompletion=complete("figures")
+        ),
+    ],
     runs: Annotated[list[Path], typer.Argument(help="Folders of runs, or folders that hold several.")],
-    output: Annotated[Path, typer.Option(help="File to write; its ending says pdf, svg or png.")],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", rich_help_panel=options.OUTPUT, help="File to write; its ending says pdf, svg or png."
+        ),
+    ],
+    metric: Annotated[
+        str, typer.Option(help="Metric to show, where the figure has a choice, such as der99_val_correct.")
+    ] = "",
 ) -> None:
-    """Draw a figure of a paper from your own runs, ready for print."""
+    """Draw a figure of a paper from your own runs."""
     from oodscope.report.paper.figure import FIGURES
     from oodscope.report.paper.style import check_format, write_figure
     from oodscope.results.opening import open_runs
 
     wanted = FIGURES[name]
     check_format(output)
-    typer.echo(write_figure(wanted.drawn(open_runs(runs)), output))
+    typer.echo(write_figure(wanted.drawn(open_runs(runs), metric), output))

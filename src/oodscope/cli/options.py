@@ -1,91 +1,239 @@
-"""Options that several commands share, and how they become the keys of a job."""
+"""Options that several commands share, in panels, and how they become the keys of a job."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-PLACE = "a folder, .txt/.csv/.tsv list, .npz, .tar, hf:NAME or torchvision:CLASS"
+from oodscope.cli.choices import complete
+from oodscope.cli.command import EXECUTION
+
+DATA, MODEL, DETECTORS, OUTPUT = "Data", "Model", "Detectors", "Output"
+"""Panels of the help, beside that of execution."""
+
+PLACE = "folder, .txt/.csv/.tsv list, .npz, .tar, hf:NAME, torchvision:CLASS"
+LIST = "Separate several by commas, or repeat the option."
 
 _MODEL = typer.Option(
-    help="Network: a name of 'list models', timm:NAME, torchvision:NAME, hf:NAME, open_clip:NAME/TAG, "
-    "dinov2:NAME (with --probe or --head), or python:MODULE:FUNCTION."
+    rich_help_panel=MODEL,
+    autocompletion=complete("models"),
+    help="Network: a name of 'oodscope list models', timm:NAME, torchvision:NAME, hf:NAME, open_clip:NAME/TAG, "
+    "dinov2:NAME (with --probe or --head), or python:MODULE:FUNCTION. FUNCTION is found from the working folder, "
+    "called without arguments, loads its own weights, and returns an nn.Module or an oodscope Classifier.",
 )
 Model = Annotated[str, _MODEL]
 OptionalModel = Annotated[str | None, _MODEL]
 ArrayFiles = Annotated[
     list[str] | None,
     typer.Option(
+        rich_help_panel=DATA,
         help="Instead of a model and images: ROLE=FILE or ROLE:NAME=FILE with logits, features and labels (.npz or "
-        ".safetensors), such as near:letters=letters.npz; may be given several times."
+        f".safetensors), such as near:letters=letters.npz. {LIST}",
     ),
 ]
 ScoreFile = Annotated[
     Path | None,
     typer.Option(
-        help="Instead of a model and images: a .csv or .parquet file with set, role and a column per detector."
+        rich_help_panel=DATA,
+        help="Instead of a model and images: a .csv or .parquet file with set, role and a column per detector.",
     ),
 ]
-ModelName = Annotated[str, typer.Option(help="How tables call the network behind --activations or --scores.")]
-Weights = Annotated[str, typer.Option(help="A .safetensors file, or 'pretrained'; several files, an ensemble.")]
+OwnModel = Annotated[
+    str,
+    typer.Option(rich_help_panel=MODEL, help="python:MODULE:FUNCTION, where the network is your own."),
+]
+FileWeights = Annotated[
+    list[str] | None,
+    typer.Option(rich_help_panel=MODEL, help="The network's weights, where the file does not hold them."),
+]
+ModelName = Annotated[
+    str, typer.Option(rich_help_panel=MODEL, help="Name of the network behind --activations or --scores, for tables.")
+]
+Weights = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--weights",
+        "-w",
+        rich_help_panel=MODEL,
+        help="A .safetensors file, or 'pretrained'; several files are an ensemble.",
+    ),
+]
 Probe = Annotated[
-    bool, typer.Option("--probe", help="Fit a linear head to the features of id_train, instead of the network's.")
+    bool,
+    typer.Option(
+        "--probe",
+        rich_help_panel=MODEL,
+        help="Fit a linear head to the features of id_train, in place of the network's own head.",
+    ),
 ]
-Head = Annotated[str | None, typer.Option(help="File with the linear head of a network that ends in features.")]
-Negatives = Annotated[str, typer.Option(help="Words that name no class, for open_clip: a file, or 'wordnet'.")]
+Head = Annotated[
+    str | None,
+    typer.Option(rich_help_panel=MODEL, help="File with the linear head of a network that ends in features."),
+]
+Negatives = Annotated[
+    str, typer.Option(rich_help_panel=MODEL, help="Words that name no class, for open_clip: a file, or 'wordnet'.")
+]
 TrainedOn = Annotated[
-    str, typer.Option(help="Sets or roles of the benchmark that the weights were trained on; rows say so.")
+    list[str] | None,
+    typer.Option(
+        rich_help_panel=MODEL,
+        help="Sets or roles of the benchmark that the weights were trained on; numbers on them are marked.",
+    ),
 ]
-PretrainedOn = Annotated[str, typer.Option(help="What the weights saw before that, such as imagenet21k.")]
+PretrainedOn = Annotated[
+    list[str] | None,
+    typer.Option(rich_help_panel=MODEL, help="Earlier training data of the weights, such as imagenet21k."),
+]
 Benchmark = Annotated[
-    str | None, typer.Option(help="A name of 'list benchmarks', or a YAML file; or say where your sets lie:")
+    str | None,
+    typer.Option(
+        rich_help_panel=DATA,
+        autocompletion=complete("benchmarks"),
+        help="A name of 'oodscope list benchmarks', or a YAML file; or give the sets one by one:",
+    ),
 ]
-IdTest = Annotated[str | None, typer.Option(help=f"ID test set: {PLACE}.")]
-IdTrain = Annotated[str | None, typer.Option(help="ID training set.")]
-IdVal = Annotated[str | None, typer.Option(help="ID validation set, for thresholds and searches.")]
+IdTest = Annotated[str | None, typer.Option(rich_help_panel=DATA, help=f"ID test set: {PLACE}.")]
+IdTrain = Annotated[str | None, typer.Option(rich_help_panel=DATA, help="ID training set.")]
+IdVal = Annotated[
+    str | None, typer.Option(rich_help_panel=DATA, help="ID validation set, for thresholds and searches.")
+]
 Near = Annotated[
-    list[str] | None, typer.Option(help="Near-OOD test set (path, hf:NAME, ...); may be given several times.")
+    list[str] | None,
+    typer.Option(rich_help_panel=DATA, help=f"Near-OOD test set (path, hf:NAME, ...), or NAME=PLACE. {LIST}"),
 ]
 Far = Annotated[
-    list[str] | None, typer.Option(help="Far-OOD test set; NAME=PLACE names it; may be given several times.")
+    list[str] | None, typer.Option(rich_help_panel=DATA, help="Far-OOD test set, or NAME=PLACE; as --near.")
 ]
-Csid = Annotated[list[str] | None, typer.Option(help="Covariate-shifted ID test set (same classes, other conditions).")]
-OodVal = Annotated[str | None, typer.Option(help="OOD validation set, used only for hyper-parameter search.")]
+Csid = Annotated[
+    list[str] | None,
+    typer.Option(
+        rich_help_panel=DATA, help="Covariate-shifted ID test set (same classes, other conditions); as --near."
+    ),
+]
+OodVal = Annotated[
+    str | None, typer.Option(rich_help_panel=DATA, help="OOD validation set, used only for hyper-parameter search.")
+]
 Transform = Annotated[
-    str | None, typer.Option(help="Preprocessing of your sets: '{size: 224, resize: 256, mean: [...], std: [...]}'.")
+    str | None,
+    typer.Option(
+        rich_help_panel=DATA,
+        help="Preprocessing of your sets: '{size: 224, resize: 256, mean: [...], std: [...]}'; "
+        "one entry in mean and std reads images as grey.",
+    ),
 ]
 Classes = Annotated[
-    str | None, typer.Option(help="Text file of the classifier's class names, in the order of its logits.")
+    str | None,
+    typer.Option(rich_help_panel=DATA, help="Text file of the classifier's class names, in the order of its logits."),
 ]
 Root = Annotated[
-    Path | None, typer.Option(help="Folder of public datasets; $OODSCOPE_ROOT, or the cache, unless given.")
+    Path | None,
+    typer.Option(rich_help_panel=DATA, help="Folder of public datasets; $OODSCOPE_ROOT, or the cache, unless given."),
 ]
-ImagesPerClass = Annotated[int | None, typer.Option(help="Training images per class of a generated benchmark.", min=1)]
+ImagesPerClass = Annotated[
+    int | None, typer.Option(rich_help_panel=DATA, help="Training images per class of a generated benchmark.", min=1)
+]
 SkipUnreadable = Annotated[
-    bool, typer.Option("--skip-unreadable", help="Leave out images that cannot be decoded, and count them.")
+    bool,
+    typer.Option(
+        "--skip-unreadable", rich_help_panel=DATA, help="Leave out images that cannot be decoded, and count them."
+    ),
 ]
-BatchSize = Annotated[int, typer.Option(help="Images per forward pass.", min=1)]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps.")]
+Detectors = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--detectors",
+        "-d",
+        rich_help_panel=DETECTORS,
+        autocompletion=complete("detectors", also=("all",)),
+        help="Names of 'oodscope list detectors', pairs such as react+msp, python:MODULE:CLASS for one of your own "
+        f"(found from the working folder, made without arguments), or 'all' that apply. {LIST}",
+        show_default="all",
+    ),
+]
+Protocols = Annotated[
+    list[str] | None,
+    typer.Option(
+        rich_help_panel=DETECTORS,
+        autocompletion=complete("protocols"),
+        help=f"Names of 'oodscope list protocols'. {LIST}",
+        show_default="standard",
+    ),
+]
+BatchSize = Annotated[int, typer.Option(rich_help_panel=EXECUTION, help="Images per forward pass.", min=1)]
+Device = Annotated[
+    str,
+    typer.Option(
+        rich_help_panel=EXECUTION,
+        autocompletion=complete(also=("auto", "cpu", "cuda", "mps")),
+        help="auto, cpu, cuda, cuda:1 or mps.",
+    ),
+]
+AsJson = Annotated[
+    bool, typer.Option("--json", rich_help_panel=OUTPUT, help="Print one JSON object in place of tables.")
+]
+Output = Annotated[Path, typer.Option("--output", "-o", rich_help_panel=OUTPUT, help="Folder for results and report.")]
+Store = Annotated[
+    str,
+    typer.Option(
+        rich_help_panel=DATA,
+        envvar="OODSCOPE_STORE",
+        show_envvar=True,
+        help="Result store: a file or a database URL.",
+    ),
+]
+Metric = Annotated[
+    str,
+    typer.Option(
+        "--metric",
+        "-m",
+        rich_help_panel=OUTPUT,
+        autocompletion=complete("metrics"),
+        help="A name of 'oodscope list metrics'; the protocol's headline unless given.",
+    ),
+]
+Protocol = Annotated[
+    str,
+    typer.Option(
+        rich_help_panel=OUTPUT,
+        autocompletion=complete("protocols"),
+        help="Which protocol; the run's first unless given.",
+    ),
+]
 AllowDownload = Annotated[
-    bool, typer.Option("--allow-download", help="Fetch published weights that the file names, if they are not here.")
+    bool,
+    typer.Option(
+        "--allow-download",
+        rich_help_panel=MODEL,
+        help="Download published weights that the file names, if they are not here.",
+    ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 
 
-def separated(text: str) -> list[str]:
-    """The names that stand between commas."""
-    return [name.strip() for name in text.split(",") if name.strip()]
+def separated(given: str | Sequence[str] | None) -> list[str]:
+    """The values of a list option: what stands between commas, in one text or in several."""
+    texts = [given] if isinstance(given, str) else given or ()
+    return [name.strip() for text in texts for name in text.split(",") if name.strip()]
+
+
+def places(given: Sequence[str] | None) -> list[str]:
+    """The values of an option of places: separated by commas, unless a comma belongs to a path that exists."""
+    found: list[str] = []
+    for text in given or ():
+        whole = Path(text.partition("=")[2] or text).exists()
+        found += [text] if whole else separated(text)
+    return found
 
 
 def declared_model(
     model: str,
-    weights: str,
+    weights: Sequence[str] | None,
     *,
     probe: bool = False,
     head: str | None = None,
     negatives: str = "",
-    trained_on: str = "",
-    pretrained_on: str = "",
+    trained_on: Sequence[str] | None = None,
+    pretrained_on: Sequence[str] | None = None,
 ) -> dict[str, Any]:
     """The keys of a ``ModelSpec``."""
     return {
@@ -99,62 +247,74 @@ def declared_model(
     }
 
 
-def declared_detectors(names: str) -> Any:
+def refuse_untrained(model: str, weights: Sequence[str] | None) -> None:
+    """Refuse a network of a library without weights: an untrained one has nothing to detect with."""
+    from oodscope.base.catalog import catalog
+    from oodscope.base.errors import UsageError
+
+    library, colon, _ = model.partition(":")
+    if not weights and (model in catalog("models") or (colon and library != "python")):
+        known = "--weights FILE, or --weights pretrained" if colon else "--weights FILE, or train one (oodscope train)"
+        raise UsageError(f"--model {model} needs weights: pass {known}")
+
+
+def declared_detectors(given: Sequence[str] | None) -> Any:
     """``all``, or the names in a list."""
-    return "all" if names == "all" else separated(names)
+    names = separated(given)
+    return "all" if names in ([], ["all"]) else names
 
 
 def declared_sets(
-    places: dict[str, str | None], groups: dict[str, list[str] | None], transform: str | None
+    single: dict[str, str | None], groups: dict[str, list[str] | None], transform: str | None
 ) -> dict[str, Any]:
     """The sets that are given one by one, by role."""
     from oodscope.base.config import yaml_text
     from oodscope.jobs.sets import named_places
 
-    own: dict[str, Any] = {role: place for role, place in places.items() if place is not None}
-    own |= {role: named_places(f"--{role}", given) for role, given in groups.items() if given}
+    own: dict[str, Any] = {role: place for role, place in single.items() if place is not None}
+    own |= {role: named_places(f"--{role}", places(given)) for role, given in groups.items() if given}
     return own | ({"transform": yaml_text(transform, "--transform")} if transform else {})
 
 
-def declared_activations(given: list[str]) -> dict[str, Any]:
+def declared_activations(given: Sequence[str]) -> dict[str, Any]:
     """Files by role, from ``ROLE=FILE`` and ``ROLE:NAME=FILE``; a set without a name is called like its file."""
-    from oodscope.base.errors import OodscopeError, UnknownNameError
+    from oodscope.base.errors import UnknownNameError, UsageError
 
     single, groups = ("id_train", "id_val", "id_test", "ood_val"), ("near", "far", "csid")
     declared: dict[str, Any] = {}
-    for text in given:
+    for text in places(given):
         place, sign, file = text.partition("=")
         if not sign or not file:
-            raise OodscopeError(f"--activations {text}: write ROLE=FILE or ROLE:NAME=FILE, such as near:letters=a.npz")
+            raise UsageError(f"--activations {text}: write ROLE=FILE or ROLE:NAME=FILE, such as near:letters=a.npz")
         role, colon, name = place.partition(":")
         if role not in (*single, *groups):
-            raise UnknownNameError("role", role, (*single, *groups), f"Known: {', '.join((*single, *groups))}")
+            raise UnknownNameError("role", role, (*single, *groups), f"Choose from: {', '.join((*single, *groups))}")
         if role in single and colon:
-            raise OodscopeError(f"--activations {text}: {role} is one set and takes no name; write {role}=FILE")
+            raise UsageError(f"--activations {text}: {role} is one set and takes no name; write {role}=FILE")
         members = declared if role in single else declared.setdefault(role, {})
         key = role if role in single else name or Path(file).stem
         if key in members:
-            raise OodscopeError(f"--activations {text}: {place} is given twice; name each set once")
+            raise UsageError(f"--activations {text}: {place} is given twice; name each set once")
         members[key] = file
     return declared
 
 
 def declared_benchmark(
-    benchmark: str | None, places: dict[str, str | None], groups: dict[str, list[str] | None], transform: str | None
+    benchmark: str | None, single: dict[str, str | None], groups: dict[str, list[str] | None], transform: str | None
 ) -> Any:
     """The benchmark named, or the sets given one by one."""
-    from oodscope.base.errors import OodscopeError
+    from oodscope.base.errors import UsageError
 
-    own = declared_sets(places, groups, transform)
+    own = declared_sets(single, groups, transform)
     if benchmark is not None:
         if own:
             option = next(iter(own)).replace("_", "-")
-            raise OodscopeError(f"--benchmark and --{option} do not go together: name a benchmark, or give its sets")
+            raise UsageError(f"--benchmark and --{option} do not go together: name a benchmark, or give its sets")
         return benchmark
     if "id_test" not in own:
-        raise OodscopeError("no evaluation data: pass --benchmark NAME, or --id-test PLACE with --near or --far")
+        raise UsageError("no evaluation data: pass --benchmark NAME, or --id-test PLACE with --near or --far")
     if not groups["near"] and not groups["far"]:
-        raise OodscopeError("no OOD data: pass --near PLACE or --far PLACE")
+        raise UsageError("no OOD data: pass --near PLACE or --far PLACE")
     return own
 
 

@@ -1,4 +1,4 @@
-"""What a command that measured something says at its end."""
+"""What a command that measured something prints at its end."""
 
 import json
 import sys
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
+from oodscope.document.wording import percent
 from oodscope.jobs.run import Finished
 from oodscope.protocols.registry import headline_metrics
 from oodscope.runs.crossval.run import HEADLINE, CrossValidation
@@ -55,6 +56,12 @@ def headline(study: MetricStudy) -> list[str]:
             f"differences of the truth found by a cross-validation (p <= {ALPHA}): hit rate {rates.hits}, error rate "
             f"{rates.errors}, both out of {len(study.folds)}"
         )
+    if study.has_error_ratio:
+        ratio = study.error_ratio()
+        lines.append(
+            f"error of a cross-validation over that of {ratio.hold_outs} hold-outs (RMSE): {ratio.value:.2f} "
+            f"[{ratio.low:.2f}–{ratio.high:.2f}]"
+        )
     return lines
 
 
@@ -79,13 +86,13 @@ def show_seeds(summary: SeedSummary, runs: Sequence[tuple[Result, Path]], as_jso
     """Every run, and the table over all of them."""
     if as_json:
         rows = json.loads(summary.to_dataframe().to_json(orient="records"))
-        told = {"runs": [content(result, folder) for result, folder in runs], "over_seeds": rows}
-        sys.stdout.write(json.dumps(told) + "\n")
+        runs_content = [content(result, folder) for result, folder in runs]
+        sys.stdout.write(json.dumps({"runs": runs_content, "over_seeds": rows}) + "\n")
         return
     for result, folder in runs:
         show((result, folder), as_json=False)
     for protocol in summary.first.record.protocols:
-        for metric in headline_metrics(protocol):
+        for metric in headline_metrics(protocol, summary.first.measurements):
             Console().print(summary.table(protocol, metric))
 
 
@@ -103,24 +110,28 @@ def show_fit(fit: Fit, place: Path, as_json: bool) -> None:
     sys.stdout.write(f"result: {place}\n")
 
 
-def show(*done: tuple[Result, Path], as_json: bool, page: Path | None = None) -> None:
-    """Tables and paths for people, or one JSON object for machines: the first run, with an attack that followed.
+def show(
+    *done: tuple[Result, Path], as_json: bool, page: Path | None = None, further: Sequence[str] = ("attack",)
+) -> None:
+    """Tables and paths for people, or one JSON object for machines: the first run, and those that followed.
 
     Parameters
     ----------
+    further : the keys of those that followed.
     page : the report over all of them, if one was written.
     """
     if as_json:
-        told = content(*done[0]) | ({} if page is None else {"report": str(page)})
-        if len(done) > 1:
-            told["attack"] = content(*done[1])
-        sys.stdout.write(json.dumps(told) + "\n")
+        shown = content(*done[0]) | ({} if page is None else {"report": str(page)})
+        shown |= {name: content(*each) for name, each in zip(further, done[1:])}
+        sys.stdout.write(json.dumps(shown) + "\n")
         return
     console = Console()
     for result, folder in done:
         for protocol in result.record.protocols:
-            for metric in headline_metrics(protocol):
+            for metric in headline_metrics(protocol, result.measurements):
                 console.print(result.table(protocol, metric))
+        for line in tuned(result):
+            console.print(line, markup=False, highlight=False)
         for note in result.record.notes:
             console.print(f"note: {note}", markup=False, highlight=False)
         for detector, reason in result.record.skipped.items():
@@ -130,6 +141,18 @@ def show(*done: tuple[Result, Path], as_json: bool, page: Path | None = None) ->
             console.print(f"report: {folder / 'report.html'}", markup=False, highlight=False, soft_wrap=True)
     if page is not None:
         console.print(f"report: {page}", markup=False, highlight=False, soft_wrap=True)
+
+
+def tuned(result: Result) -> list[str]:
+    """What a search chose for each detector, on which data and among how many; nothing for default parameters."""
+    lines = []
+    for detector, context in result.scores.context.detectors.items():
+        if context.tuning == "default" or context.grid_size is None:
+            continue
+        chosen = ", ".join(f"{key}={value}" for key, value in context.params.items()) or "no parameters"
+        reached = "" if context.validation_auroc is None else f", validation AUROC {percent(context.validation_auroc)}"
+        lines.append(f"tuned {detector}: {chosen} ({context.tuning}, best of {context.grid_size}{reached})")
+    return lines
 
 
 def content(result: Result, folder: Path) -> dict[str, Any]:

@@ -5,6 +5,9 @@ from typing import Annotated
 
 import typer
 
+from oodscope.cli import options
+from oodscope.cli.command import loading
+
 
 def report(
     runs: Annotated[
@@ -13,17 +16,24 @@ def report(
             help="Folders of runs of any kind (evaluations, attacks, studies, audits), or one that holds several."
         ),
     ],
-    output: Annotated[Path, typer.Option(help="The HTML file to write.")] = Path("report.html"),
-    title: Annotated[str, typer.Option(help="Its heading; benchmarks and models unless given.")] = "",
+    output: Annotated[
+        Path, typer.Option("--output", "-o", rich_help_panel=options.OUTPUT, help="The HTML file to write.")
+    ] = Path("report.html"),
+    title: Annotated[
+        str, typer.Option(rich_help_panel=options.OUTPUT, help="Its heading; benchmarks and models unless given.")
+    ] = "",
 ) -> None:
-    """Write one HTML file over all runs: verdict, scorecard, tables, plots, pictures, provenance.
+    """Write one HTML report over runs of every kind.
 
-    The file holds everything it shows; it needs a browser and no network.
+    Verdict, scorecard, tables, plots, images and provenance in one file, which needs a browser and no network.
     """
-    from oodscope.base.errors import OodscopeError
+    from oodscope.base.errors import UsageError
+
+    if output.suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"{output}: the report is an HTML file; give it a name such as report.html")
+    loading()
+
     from oodscope.report.page.page import write_report
     from oodscope.results.opening import open_runs
 
-    if output.suffix.lower() not in (".html", ".htm"):
-        raise OodscopeError(f"{output}: the report is an HTML file; give it a name such as report.html")
     typer.echo(f"report: {write_report(open_runs(runs), output, title=title or None)}")

@@ -6,19 +6,27 @@ from typing import Annotated
 import typer
 
 from oodscope.cli import options
+from oodscope.cli.command import loading, progress
 
 
 def run(
     config: Annotated[str, typer.Argument(help="YAML file that declares the job, or the name of a packaged one.")],
-    output: Annotated[Path | None, typer.Option(help="Folder for results, instead of the one declared.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", rich_help_panel=options.OUTPUT, help="Folder for results, in place of the one declared."
+        ),
+    ] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Run what a YAML file declares: an evaluation; with models, a study of them; with a plan, a cross-validation;
-    with attack, an attack; with fit, a detector to deploy."""
-    from oodscope.execution.console import ConsoleProgress
+    """Run a job that a YAML file declares.
+
+    An evaluation; with models, a study of them; with plan, a cross-validation; with attack, an attack; with fit, a
+    detector to deploy; with train, a training; with activations or scores, an evaluation of arrays.
+    """
     from oodscope.jobs.run import execute_file
 
-    finished = execute_file(config, output=output, progress=ConsoleProgress())
+    finished = execute_file(config, output=output, progress=progress(), ready=loading)
 
     from oodscope.cli.output import show_finished
 

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from oodscope.base.errors import OodscopeError
+from oodscope.base.errors import OodscopeError, UsageError
+from oodscope.cli import options
+from oodscope.cli.choices import complete
 
 if TYPE_CHECKING:
     from oodscope.document.table import Table
@@ -15,59 +17,81 @@ def table(
     runs: Annotated[
         list[str] | None, typer.Argument(help="A run's folder or id; the newest of the store unless given.")
     ] = None,
-    store: Annotated[
-        str, typer.Option(help="Result store: a file or a database URL.", envvar="OODSCOPE_STORE", show_envvar=True)
-    ] = "runs/results.sqlite",
-    protocol: Annotated[str, typer.Option(help="Which protocol; the run's first unless given.")] = "",
-    metric: Annotated[
-        str, typer.Option(help="Such as auroc or fpr95_id_positive; the protocol's first unless given.")
-    ] = "",
-    format: Annotated[
-        str, typer.Option(help="rich, markdown, csv, json, latex, html, ...; see oodscope list formats.")
-    ] = "rich",
+    store: options.Store = "runs/results.sqlite",
+    protocol: options.Protocol = "",
+    metric: options.Metric = "",
     sheet: Annotated[
         str,
-        typer.Option(help="Which table of the run, such as p-values or calibration; its first unless given."),
+        typer.Option(
+            rich_help_panel=options.OUTPUT,
+            help="Which table of the run, such as p-values or calibration; its first unless given.",
+        ),
     ] = "",
+    format: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            "-f",
+            rich_help_panel=options.OUTPUT,
+            autocompletion=complete("formats"),
+            help="A name of 'oodscope list formats': rich, markdown, csv, json, latex, html, ...",
+        ),
+    ] = "rich",
     as_seeds: Annotated[
-        bool, typer.Option("--as-seeds", help="Several folders are runs of one recipe: show their mean and spread.")
+        bool,
+        typer.Option(
+            "--as-seeds",
+            rich_help_panel=options.DATA,
+            help="Several folders are runs of one recipe: show their mean and spread.",
+        ),
     ] = False,
 ) -> None:
-    """Print the table of one run, or of the seeds of one recipe: detectors by sets, with intervals.
+    """Print the table of a run, or the mean over seeds.
 
-    Every kind of run has tables of its own, in the same formats.
+    Detectors by sets, with intervals. Every kind of run has tables of its own, in the same formats.
     """
     from oodscope.document.formats import FORMATS
-    from oodscope.protocols.arrange import pivot
+    from oodscope.metrics.catalog import METRICS
+
+    FORMATS[format]  # a typo is named before any file is read
+    if metric:
+        METRICS[metric]
+    if sheet and protocol:
+        raise UsageError("--sheet and --protocol both name a table of the run; give one of them")
+    if len(runs or ()) > 1 and not as_seeds:
+        raise UsageError("a table is of one run; several are seeds (--as-seeds) or rivals (oodscope compare)")
+
     from oodscope.results.opening import open_run
-    from oodscope.results.store.store import ResultStore
     from oodscope.runs.evaluation.run import Result
     from oodscope.runs.evaluation.seeds import over_seeds
 
-    FORMATS[format]  # a typo is named before any file is read
     if as_seeds:
-        print_table(
-            over_seeds([Result.load(run) for run in runs or ()]).table(protocol or None, metric or None), format
-        )
+        seeds = over_seeds([Result.load(run) for run in runs or ()])
+        print_table(seeds.table(protocol or None, metric or None), format)
         return
-    if len(runs or ()) > 1:
-        raise OodscopeError("a table is of one run; several are seeds (--as-seeds) or rivals (oodscope compare)")
     run = runs[0] if runs else ""
-    if Path(run).is_dir() and run:
-        if sheet and protocol:
-            raise OodscopeError("--sheet and --protocol both name a table of the run; give one of them")
+    if run and Path(run).is_dir():
         print_table(open_run(run).table(sheet or protocol or None, metric or None), format)
         return
     if sheet:
-        raise OodscopeError("--sheet is for the tables of a study; name its folder")
+        raise UsageError("--sheet is for the tables of a study; name its folder")
+    print_table(_stored(run, store, protocol, metric), format)
+
+
+def _stored(run: str, store: str, protocol: str, metric: str) -> "Table":
+    from oodscope.protocols.arrange import pivot
+    from oodscope.results.store.store import ResultStore
+
+    if "://" not in store and not Path(store).exists():
+        wanted = f"{run}: no such run folder, and" if run else "no run named, and"
+        raise OodscopeError(f"{wanted} no result store at {store}; name a run's folder, or pass --store")
     records = {record.id: record for record in ResultStore(store).runs()}
     if not records:
         raise OodscopeError(f"{store}: no run yet")
     if run and run not in records:
         raise OodscopeError(f"{store}: no run {run!r}, and no such folder. Runs: {', '.join(records)}")
     record = records[run] if run else list(records.values())[-1]
-    measurements = ResultStore(store).measurements(run=record.id)
-    print_table(pivot(measurements, protocol or record.protocols[0], metric or None), format)
+    return pivot(ResultStore(store).measurements(run=record.id), protocol or record.protocols[0], metric or None)
 
 
 def print_table(table: "Table", format: str) -> None:

@@ -15,18 +15,18 @@ from rich.text import Text
 from oodscope.base.errors import OodscopeError
 from oodscope.data.images.decoding import EXTENSIONS, UnreadableImageError, decode
 from oodscope.deploy.scorer import Scorer
-from oodscope.execution.console import ConsoleProgress
+from oodscope.execution.progress import Progress
 
 Rows: TypeAlias = Iterator[dict[str, Any]]
 FIELDS = ("path", "class_name", "class_index", "score", "p_value", "accepted", "error")
 
 
-def judge_files(scorer: Scorer, paths: Sequence[Path], batch_size: int) -> Rows:
+def judge_files(scorer: Scorer, paths: Sequence[Path], batch_size: int, progress: Progress) -> Rows:
     """One row of ``FIELDS`` per file, in order; where ``error`` is set, the rest is None."""
     files = list(_expand(paths))
     if not files:
         raise OodscopeError(f"no image found (looked for {', '.join(sorted(EXTENSIONS))})")
-    with ConsoleProgress().stage("predict", len(files)) as advance:
+    with progress.stage("predict", len(files)) as advance:
         for start in range(0, len(files), batch_size):
             batch = files[start : start + batch_size]
             read = {file: _read(file) for file in batch}

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from oodscope.base.errors import DataError, did_you_mean
 from oodscope.data.imageset import UNLABELLED, ImageSet
 from oodscope.data.preprocess import Preprocess
+from oodscope.metrics.metric import Population
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -62,6 +63,8 @@ class Benchmark:
     scored_train : training images whose scores set thresholds, where a protocol divides ``id_train``.
     transform : preprocessing for classifiers that bring none.
     notes : what a reader of its results should know, such as a role that was left out.
+    populations : what the classes of each OOD set are, by the name of the set: ``sampled`` from many more,
+        ``exhaustive`` or ``none``; classes of a set that is not named count as sampled.
 
     Examples
     --------
@@ -84,6 +87,7 @@ class Benchmark:
     transform: Preprocess | None = None
     description: str = ""
     notes: tuple[str, ...] = ()
+    populations: Mapping[str, Population] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         names = [images.name for _, images in self.members()]

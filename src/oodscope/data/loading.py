@@ -14,6 +14,7 @@ from oodscope.data.packaged import BENCHMARKS
 from oodscope.data.public.datasetspec import DatasetSpec
 from oodscope.data.public.root import DatasetRoot, data_root
 from oodscope.execution.progress import SILENT, Progress
+from oodscope.metrics.metric import Population
 
 _GROUPS = ("near", "far", "csid")
 
@@ -77,12 +78,24 @@ def load_benchmark(
         description=manifest.description,
         transform=manifest.transform,
         notes=tuple(notes),
+        populations=_populations(manifest),
         **roles,
     )
     if manifest.classes is None:
         return benchmark
     listed = manifest.classes
     return benchmark.in_classes(read_class_names((folder or Path()) / listed) if isinstance(listed, str) else listed)
+
+
+def _populations(manifest: Manifest) -> dict[str, Population]:
+    """What the classes of each OOD set are, where its declaration or its card says so."""
+    found: dict[str, Population] = {}
+    for role, label, spec in manifest.sets.by_role():
+        if role in ("near", "far") and not isinstance(spec, CorruptedSpec):
+            said = spec.population if isinstance(spec, DatasetSpec) else spec.classes
+            if said is not None:
+                found[label] = said
+    return found
 
 
 def _find(name: str | Path) -> tuple[Manifest, Path | None]:

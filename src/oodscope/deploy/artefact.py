@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from oodscope.base.config import StrictModel, parse
-from oodscope.base.errors import DetectorError
+from oodscope.base.errors import DetectorError, ModelError
 from oodscope.data.preprocess import Preprocess
 from oodscope.deploy.scorer import Scorer
 from oodscope.detectors.saving import pack, unpack
@@ -23,7 +23,7 @@ from oodscope.models.classifier.network import first_line
 from oodscope.models.classifier.noise import noise_images
 from oodscope.models.classifier.sealed import SealedFile
 from oodscope.models.classifier.storable import as_preprocess
-from oodscope.models.zoo.offline import NoDownloadError, no_downloads
+from oodscope.models.zoo.offline import FETCHING, NoDownloadError, no_downloads
 from oodscope.models.zoo.origin import ModelOrigin
 from oodscope.training.network import TrainedOrigin
 
@@ -143,10 +143,12 @@ def load(
     try:
         with nullcontext() if allow_download else no_downloads():
             return _assembled(record, tensors, Path(path), model, weights, device)
-    except NoDownloadError as error:
+    except (NoDownloadError, ModelError) as error:
+        if allow_download or not isinstance(error.__cause__ if isinstance(error, ModelError) else error, FETCHING):
+            raise
         raise DetectorError(
-            f"{path}: needs {error} from the network; allow that with --allow-download (allow_download= in Python), or "
-            "give --weights"
+            f"{path}: needs files that are not here ({first_line(error)}); allow a download with --allow-download "
+            "(allow_download= in Python), or give --weights"
         ) from error
     except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         raise DetectorError(

@@ -132,7 +132,7 @@ class Scorer:
         """
         total, done = images.shape[0] if isinstance(images, Tensor) else len(Given(images)), 0
         scores = np.zeros(total)
-        with progress.stage("score", total) as advance:
+        with progress.stage("score images", total) as advance:
             for batch in self._batches(images, batch_size):
                 part = self._checked(self.judge(batch)[1], done)
                 scores[done : done + len(part)] = part

@@ -4,6 +4,7 @@ import inspect
 from typing import Any
 
 from oodscope.base.errors import DetectorError, did_you_mean
+from oodscope.base.own_code import PREFIX, find_own
 from oodscope.base.registry import Registry
 from oodscope.detectors.base import Detector
 from oodscope.detectors.logitscore import LogitScore
@@ -15,6 +16,7 @@ DETECTORS: Registry[Detector] = Registry("detector", Detector)  # type: ignore[t
 def create_detector(name: str, **params: Any) -> Detector:
     """A detector by its registry name, such as ``knn``, or a rectifier with a logit score: ``react+msp``.
 
+    ``python:MODULE:CLASS`` names a class of your own, found from the working folder too; tables show its ``name``.
     Parameters are those of the class: ``create_detector("knn", k=10)``.
 
     Examples
@@ -23,7 +25,7 @@ def create_detector(name: str, **params: Any) -> Detector:
     'knn(k=10)'
     """
     first, plus, second = name.partition("+")
-    cls = DETECTORS.get(first.strip())
+    cls = _own(first.strip()) if first.strip().startswith(PREFIX) else DETECTORS.get(first.strip())
     if plus:
         score = create_detector(second.strip())
         if not (issubclass(cls, Rectifier) and isinstance(score, LogitScore)):
@@ -38,3 +40,20 @@ def create_detector(name: str, **params: Any) -> Detector:
             hint = did_you_mean(key, known) or f" It has: {', '.join(known) or 'none'}"
             raise DetectorError(f"{first}: no parameter {key!r}.{hint}")
     return cls(**params)
+
+
+def _own(spec: str) -> type[Detector]:
+    """The class of the user that ``spec`` names, registered by its name so that it can be saved and compared."""
+    cls = find_own(spec, "class")
+    if not (isinstance(cls, type) and issubclass(cls, Detector)):
+        raise DetectorError(f"{spec}: it must be a subclass of oodscope.Detector (or LogitScore, Rectifier)")
+    if not isinstance(getattr(cls, "name", None), str):
+        raise DetectorError(f"{spec}: give the class a name for tables: name = {cls.__name__.lower()!r}")
+    if cls.name in DETECTORS and cls.name not in _OWN:
+        raise DetectorError(f"{spec}: its name {cls.name!r} is taken; give the class another name")
+    _OWN[cls.name] = spec
+    return DETECTORS.register(cls.name, cls)
+
+
+_OWN: dict[str, str] = {}
+"""Names of the user's own classes, and where each was found."""

@@ -23,9 +23,9 @@ def csv(table: Table) -> str:
         [*heads, *(f"{column.key}{end}" for column, own in zip(table.columns, ends) for end in own)]
     ]
     for row in table.rows:
-        told = [entry.content for entry in row.labels] + [row.section] * bool(table.section)
+        labels = [entry.content for entry in row.labels] + [row.section] * bool(table.section)
         values = (value for cell, own in zip(row.cells, ends) for value in _values(cell, own))
-        lines.append([*told, *table.facts.values(), *values])
+        lines.append([*labels, *table.facts.values(), *values])
     return "".join(map(_line, lines))
 
 

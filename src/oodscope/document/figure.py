@@ -6,7 +6,7 @@ theme of the page or the print of a paper makes of it.
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Any, Literal
@@ -220,6 +220,21 @@ def figure_name(*words: str) -> str:
 def positions_of(names: Iterable[str]) -> dict[str, int]:
     """Each name's position, in the order given; a page gives the same positions to all its figures."""
     return {name: place for place, name in enumerate(dict.fromkeys(names))}
+
+
+def drawn_positions(
+    every: Sequence[str], drawn: Sequence[str] | None, positions: Mapping[str, Position] | None
+) -> dict[str, Position]:
+    """The series that a figure draws, each with its position.
+
+    Parameters
+    ----------
+    drawn : which of ``every``; all by default.
+    positions : of the series on the page; their places among those drawn by default.
+    """
+    names = list(drawn or every)
+    places: Mapping[str, Position] = positions or positions_of(names)
+    return {name: places[name] for name in names}
 
 
 def numbers(values: ArrayLike) -> Numbers:

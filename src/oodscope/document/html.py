@@ -47,6 +47,7 @@ def bare(table: Table, kind: str = "") -> str:
     ----------
     kind : its class, for a page that has a style for such tables.
     """
+    table = table.for_people()
     facts = "".join(f' data-{escape(name)}="{escape(value)}"' for name, value in table.facts.items())
     bodies = []
     parts = table.parts()
@@ -104,8 +105,8 @@ def _rank(row: Row) -> str:
 
 def _number(number: Number) -> str:
     reasons = "; ".join(filter(None, (number.exposure, *number.doubts)))
-    told = f' title="{escape(reasons)}"' if reasons else ""
-    mark = f"<sup{_class('doubt' if number.doubts else '')}{told}>{number.marks}</sup>" if number.marks else ""
+    title = f' title="{escape(reasons)}"' if reasons else ""
+    mark = f"<sup{_class('doubt' if number.doubts else '')}{title}>{number.marks}</sup>" if number.marks else ""
     value = f"<b>{number.number}</b>{mark}" if number.best else number.number + mark
     return f"{value}<small>{number.interval}</small>" if number.interval else value
 

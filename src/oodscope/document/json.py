@@ -56,8 +56,8 @@ def _number(number: Number) -> dict[str, Any]:
         "doubts": number.doubts or None,
     }
     ends = {"value": number.value, "low": number.low, "high": number.high}
-    told = ends | {name: value for name, value in known.items() if value is not None}
-    return {name: _plain(value) for name, value in told.items()}
+    content = ends | {name: value for name, value in known.items() if value is not None}
+    return {name: _plain(value) for name, value in content.items()}
 
 
 def _plain(value: Any) -> Any:

@@ -31,7 +31,8 @@ _SPECIAL = {
 
 
 def latex(table: Table) -> str:
-    """A ``table`` environment: best in bold, those too close to tell marked, notes below it."""
+    """A ``table`` environment: best in bold, those too close to call marked, notes below it."""
+    table = table.for_people()
     layout = "l" * len(table.labels) + "c" * table.ranked + "r" * len(table.columns)
     lines = [
         r"% needs \usepackage{booktabs}",

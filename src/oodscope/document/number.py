@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 
 from oodscope.document.wording import CLOSE, DOUBTED, EXPOSED, shown, span
 from oodscope.metrics.metric import Unit
@@ -9,7 +10,7 @@ from oodscope.metrics.metric import Unit
 
 @dataclass(frozen=True)
 class Number:
-    """A value with its noise; ``best`` of its column and section, or too ``close`` to the best to tell.
+    """A value with its noise; ``best`` of its column and section, or too ``close`` to the best to call.
 
     Parameters
     ----------
@@ -17,6 +18,8 @@ class Number:
     best, close, worst : its place in the column; a column of one row has neither best nor worst.
     class_low, class_high : the interval over classes, where one was measured.
     rank : best and worst rank that paired tests allow; group means of AUROC have one.
+    may_be_best : whether it may be the best of its column; ``None`` where that was not tested.
+    population : what rank and ``may_be_best`` are about, such as ``other OOD classes``; empty where nobody said.
     sd : standard deviation over runs, where the value is a mean of several.
     standard_error : of the value, where that is what is known of its noise.
     exposure : which of the images the network had met before; empty if none is known.
@@ -38,6 +41,8 @@ class Number:
     standard_error: float | None = None
     worst: bool = False
     doubts: tuple[str, ...] = ()
+    may_be_best: bool | None = None
+    population: str = ""
 
     @property
     def number(self) -> str:
@@ -66,6 +71,18 @@ class Number:
         return span(self.low, self.high)
 
     @property
+    def short(self) -> str:
+        """One decimal and the distance to the farther end of the interval: ``91.7 ±0.9``; in full without either.
+
+        Rounded up, so that the interval shown holds the measured one.
+        """
+        if self.unit != "percent" or self.sd is not None or not self.interval:
+            return self.text
+        assert self.low is not None and self.high is not None, "there is an interval"
+        reach = ceil(round(1000 * max(self.high - self.value, self.value - self.low), 6)) / 10
+        return f"{100 * self.value:.1f} ±{reach:.1f}{self.marks}"
+
+    @property
     def class_interval(self) -> str:
         """The interval over classes, in the form of ``interval``."""
         return "" if self.class_low is None or self.class_high is None else span(self.class_low, self.class_high)
@@ -83,7 +100,7 @@ class Number:
 
 
 def marked(column: Sequence[Number | None], higher: bool) -> list[Number | None]:
-    """A column with its best marked, and those that their intervals do not distinguish from it.
+    """A column with its best marked, and those whose intervals overlap with it.
 
     Where fewer than two were measured nothing is best.
 

@@ -118,7 +118,7 @@ class Table:
     name : of its files, without the ending.
     labels : the heads of the labels, left of the numbers.
     columns : the heads of the cells; those of one group stand together.
-    accuracy : of the classifier on each set, told below the table.
+    accuracy : of the classifier on each set, stated below the table.
     facts : what holds for the whole table, such as protocol and metric; for programs.
     section : what the sections are, such as ``tuning``.
     sections : each section in words, such as ``default: default parameters``.
@@ -164,6 +164,27 @@ class Table:
         rows = (replace(row, cells=tuple(row.cells[place] for place in places)) for row in self.rows)
         return replace(self, columns=tuple(self.columns[place] for place in places), rows=tuple(rows))
 
+    def for_people(self) -> "Table":
+        """The same table without the mean over a group of one set, which repeats that set; programs read both.
+
+        The column is then called like the set, and keeps the rank and the interval of the mean.
+        """
+        repeated: dict[int, int] = {}
+        for place, column in enumerate(self.columns):
+            members = [each for each, other in enumerate(self.columns) if other.group == column.group]
+            if column.name == MEAN and column.group and len(members) == 2:
+                one = next(each for each in members if each != place)
+                if all(_value(row.cells[place]) == _value(row.cells[one]) for row in self.rows):
+                    repeated[place] = one
+        if not repeated:
+            return self
+        columns = list(self.columns)
+        for place, one in repeated.items():
+            columns[place] = replace(columns[one], key=columns[place].key)
+        dropped = set(repeated.values())
+        named = replace(self, columns=tuple(columns))
+        return named.only([place for place in range(len(columns)) if place not in dropped])
+
     def render(self, format: str) -> str:
         """The table as ``rich`` text, ``markdown``, ``csv``, ``json``, ``latex`` or ``html``.
 
@@ -183,6 +204,10 @@ class Table:
 
     def _repr_html_(self) -> str:
         return self.render("html")
+
+
+def _value(cell: Cell) -> object:
+    return cell.value if isinstance(cell, Number) else cell
 
 
 def spans(names: Iterable[str]) -> list[tuple[str, int]]:

@@ -8,6 +8,7 @@ from oodscope.document.table import Cell, Table
 
 def markdown(table: Table) -> str:
     """A GitHub-flavoured table in percent, its title above it and its notes below."""
+    table = table.for_people()
     tuned = len(table.parts()) > 1
     beside = [table.section] * tuned + ["rank"] * table.ranked
     heads = [label.words for label in table.labels] + beside + [column.words for column in table.columns]

@@ -73,8 +73,14 @@ class Trial:
         return next((each for each in self.track(tuning) if each.detector == detector), None)
 
     def tied(self, tuning: Tuning) -> list[Entry]:
-        """Those of a track, beside its leader, whose rank may be the first: the lead over them may be noise."""
-        return [entry for entry in self.track(tuning)[1:] if entry.cell.rank is not None and entry.cell.rank[0] == 1]
+        """Those of a track, beside its leader, that may be best: by comparisons with the best, else by their ranks."""
+        return [entry for entry in self.track(tuning)[1:] if _may_be_best(entry.cell)]
+
+
+def _may_be_best(cell: Number) -> bool:
+    if cell.may_be_best is not None:
+        return cell.may_be_best
+    return cell.rank is not None and cell.rank[0] == 1
 
 
 def make_trial(

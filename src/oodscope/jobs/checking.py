@@ -13,12 +13,13 @@ from typing import Any, get_args
 from oodscope.base.catalog import catalog, plugins
 from oodscope.base.config import parse
 from oodscope.base.errors import OodscopeError, StorageError, UnknownNameError
+from oodscope.base.own_code import PREFIX, find_own
 from oodscope.jobs.sets import CalibrationSets, OwnSets
 from oodscope.metrics.metric import Tuning
 
 
 def check_declared(declared: Mapping[str, Any], where: str) -> None:
-    """Names of detectors, protocols, tuning tracks, roles and devices, and whether results can be written.
+    """Names of detectors, protocols, recipes, tuning tracks, roles and devices, and whether results can be written.
 
     A device other than ``auto`` and ``cpu`` costs the import of torch, which alone knows it.
 
@@ -35,7 +36,11 @@ def check_declared(declared: Mapping[str, Any], where: str) -> None:
     for given in entries if "scores" not in declared else ():
         # the detectors of a score file are its columns
         _check_detectors(_names(given))
-    _check_protocols(_names(declared.get("protocols")))
+    _check_names("protocol", _names(declared.get("protocols")), loaded="oodscope.protocols.registry")
+    several = declared.get("models")
+    models = [declared.get("model"), *(several if isinstance(several, list) else [])]
+    trainings = [declared.get("train"), *(each.get("train") for each in models if isinstance(each, Mapping))]
+    _check_names("recipe", (name for each in trainings for name in _recipes(each)), loaded="oodscope.training.registry")
     tune = declared.get("tune")
     if isinstance(tune, str) and tune not in get_args(Tuning):
         raise UnknownNameError("tuning track", tune, get_args(Tuning), f"Known: {', '.join(get_args(Tuning))}")
@@ -71,23 +76,46 @@ def _names(given: Any) -> Iterable[str]:
     if not isinstance(given, list | tuple):
         return
     for entry in given:
-        yield from [entry] if isinstance(entry, str) else [str(name) for name in entry] if entry else []
+        # whatever else stands there is refused by the job itself, with its key
+        yield from [entry] if isinstance(entry, str) else map(str, entry) if isinstance(entry, Mapping) else []
 
 
-def _check_protocols(names: Iterable[str]) -> None:
-    loaded = sys.modules.get("oodscope.protocols.registry")
-    known = loaded.PROTOCOLS.names() if loaded else [*catalog("protocols"), *plugins("protocols")]
+def _recipes(given: Any) -> Iterable[str]:
+    """The names in ``{recipe: NAME, ...}``, a name alone, or a chain of them."""
+    for each in given if isinstance(given, list | tuple) else [given]:
+        name = each.get("recipe") if isinstance(each, Mapping) else each
+        if isinstance(name, str):
+            yield name
+
+
+def check_metric(name: str) -> None:
+    """Refuse a metric that nobody knows, before a run is opened for it."""
+    if not plugins("protocols"):  # a protocol of another package brings metrics of its own, known when it is opened
+        _check_names("metric", [name], loaded="oodscope.metrics.catalog")
+
+
+def _check_names(kind: str, names: Iterable[str], *, loaded: str) -> None:
+    """Refuse an unknown name of one kind.
+
+    Parameters
+    ----------
+    loaded : the module of its registry. Who has registered a name in code has imported it; for others the catalogue is
+        enough, which costs no import.
+    """
+    registry = getattr(sys.modules.get(loaded), f"{kind.upper()}S", None)
+    known = list(registry) if registry is not None else [*catalog(f"{kind}s"), *plugins(f"{kind}s")]
     for name in names:
         if name not in known:
-            raise UnknownNameError("protocol", name, known, "See: oodscope list protocols")
+            raise UnknownNameError(kind, name, known, f"See: oodscope list {kind}s")
 
 
 def _check_detectors(names: Iterable[str]) -> None:
-    # who has registered a detector in code has imported the registry; for others the catalogue is enough
-    loaded = sys.modules.get("oodscope.detectors.registry")
-    known = loaded.DETECTORS.names() if loaded else [*catalog("detectors"), *plugins("detectors")]
-    for part in (part.strip() for name in names for part in name.split("+")):
-        if part not in known:
-            raise UnknownNameError("detector", part, known, "See: oodscope list detectors")
-    if any(not name.strip() for name in names):
+    given = list(names)
+    parts = [part.strip() for name in given for part in name.split("+")]
+    for part in parts:
+        if part.startswith(PREFIX):
+            find_own(part, "class")
+    ours = [part for part in parts if part and not part.startswith(PREFIX)]
+    _check_names("detector", ours, loaded="oodscope.detectors.registry")
+    if not all(parts):
         raise OodscopeError("an empty name stands among the detectors")

@@ -8,6 +8,7 @@ from typing import Any
 from oodscope.base.config import read_yaml
 from oodscope.base.errors import OodscopeError
 from oodscope.detectors.base import Detector
+from oodscope.detectors.registry import create_detector
 from oodscope.execution.progress import Progress
 from oodscope.jobs.storing import reporting_to_store, save_result
 from oodscope.jobs.task import Detectors, Task, make_detectors
@@ -16,6 +17,7 @@ from oodscope.metrics.metric import Tuning
 from oodscope.protocols.registry import read_protocols
 from oodscope.runs.evaluation.evaluate import evaluate
 from oodscope.runs.evaluation.run import Result
+from oodscope.training.registry import PLAIN
 
 
 class Job(Task):
@@ -57,9 +59,18 @@ def execute(job: Job, progress: Progress, labels: Mapping[str, Any] | None = Non
     """
     job.check()
     with reporting_to_store(job.output, f"evaluate {job.subject}", progress) as sink:
-        result = _evaluated(job, make_detectors(job.detectors), sink)
+        result = _evaluated(job, _with_own_scores(job), sink)
     result = replace(result, record=result.record.model_copy(update={"labels": dict(labels or {})}))
     return result, save_result(result, job.output)
+
+
+def _with_own_scores(job: Job) -> str | list[Detector]:
+    """The detectors that were asked for, and those that belong to a training other than plain cross-entropy."""
+    detectors, stages = make_detectors(job.detectors), job.model.train
+    if isinstance(detectors, str) or not stages or stages[-1].name == PLAIN:
+        return detectors
+    names = {each.name for each in detectors}
+    return detectors + [create_detector(name) for name in stages[-1].detectors if name not in names]
 
 
 def _evaluated(job: Job, detectors: str | list[Detector], progress: Progress) -> Result:

@@ -1,6 +1,6 @@
 """``run``: one function for whatever a YAML file declares."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -67,7 +67,7 @@ def run(job: str | Path, *, output: str | Path | None = None, progress: Progress
     ----------
     job : the file, or the name of a packaged one, such as ``demo``.
     output : where results go, instead of what the file says.
-    progress : receives how far the work has come; ``oodscope.ConsoleProgress()`` shows bars.
+    progress : receives how far the work has come; ``ConsoleProgress()`` of ``oodscope.execution.console`` shows bars.
 
     Examples
     --------
@@ -81,7 +81,13 @@ def run(job: str | Path, *, output: str | Path | None = None, progress: Progress
     return execute_file(job, output=output, progress=progress).result
 
 
-def execute_file(job: str | Path, *, output: str | Path | None = None, progress: Progress = SILENT) -> Finished:
+def execute_file(
+    job: str | Path,
+    *,
+    output: str | Path | None = None,
+    progress: Progress = SILENT,
+    ready: Callable[[], None] = lambda: None,
+) -> Finished:
     """``run``, with the folders and files that were written."""
     path = find_job(job)
     declared = read_yaml(path)
@@ -89,11 +95,16 @@ def execute_file(job: str | Path, *, output: str | Path | None = None, progress:
         raise OodscopeError(f"{path}: not a job; it has keys such as benchmark, model and detectors")
     if output is not None:
         declared = {**declared, "output": str(output)}
-    return execute_declared(declared, str(path), folder=path.parent, progress=progress)
+    return execute_declared(declared, str(path), folder=path.parent, progress=progress, ready=ready)
 
 
 def execute_declared(
-    declared: Mapping[str, Any], where: str, *, folder: Path = Path(), progress: Progress = SILENT
+    declared: Mapping[str, Any],
+    where: str,
+    *,
+    folder: Path = Path(),
+    progress: Progress = SILENT,
+    ready: Callable[[], None] = lambda: None,
 ) -> Finished:
     """Execute a job given by its keys.
 
@@ -101,9 +112,11 @@ def execute_declared(
     ----------
     where : what messages begin with: a file, or a command.
     folder : what paths in it are relative to.
+    ready : called when names and places have been checked, before torch is imported.
     """
     kind = kind_of(declared, where)
     check_declared(declared, where)
+    ready()
     return _EXECUTE[kind](declared, where, folder, progress)
 
 

@@ -16,7 +16,7 @@ from oodscope.execution.progress import Progress
 from oodscope.training.loop.sets import check_apart, check_sets, facts_of
 from oodscope.training.network import StageRecord, build_start, start_record
 from oodscope.training.recipe import Recipe, TrainingFacts
-from oodscope.training.train import Trained, train
+from oodscope.training.train import Trained, train_seeds
 
 
 class Material(Protocol):
@@ -65,6 +65,27 @@ def train_stages(
     weights : what the first stage starts from, a file or ``pretrained``; by default random weights.
     build : makes the network that the first stage starts from, where it is the user's own.
     """
+    made = train_chains(architecture, [stages], benchmark, [folders], device, progress, weights=weights, build=build)
+    return made[0]
+
+
+def train_chains(
+    architecture: str,
+    chains: Sequence[Sequence[Recipe]],
+    benchmark: Material,
+    folders: Sequence[Sequence[Path]],
+    device: str,
+    progress: Progress,
+    *,
+    weights: str | None = None,
+    build: Callable[[], nn.Module] | None = None,
+) -> list[tuple[Trained, ...]]:
+    """``train_stages`` for several chains that differ in their seeds alone; a GPU trains them side by side.
+
+    Parameters
+    ----------
+    chains, folders : for each network its stages, and their folders.
+    """
     train_set, transform = material_of(benchmark)
 
     def start() -> nn.Module:
@@ -72,25 +93,28 @@ def train_stages(
 
     start.__name__ = architecture  # what progress calls it
     record = None if build else start_record(architecture, len(benchmark.class_names), weights)
-    done: list[Trained] = []
-    for stage, folder in zip(stages, folders, strict=True):
-        trained = train(
-            done[-1].model if done else start,
-            stage,
-            train_set,
-            transform,
-            val=val_of(stage, benchmark),
-            ood_train=benchmark.ood_train if stage.ood_batch_size else None,
-            folder=folder,
-            device=device,
-            progress=progress,
+    done: list[list[Trained]] = []
+    for number, stage in enumerate(chains[0]):
+        places = [chain[number] for chain in folders]
+        done.append(
+            train_seeds(
+                [each.model for each in done[-1]] if done else [start] * len(chains),
+                stage,
+                [chain[number].seed for chain in chains],
+                train_set,
+                transform,
+                val=val_of(stage, benchmark),
+                ood_train=benchmark.ood_train if stage.ood_batch_size else None,
+                folders=places,
+                device=device,
+                progress=progress,
+            )
         )
-        done.append(trained)
-        if record is not None:
-            added = StageRecord.of(stage, training_facts(stage, benchmark))
-            record = record.model_copy(update={"stages": (*record.stages, added)})
-            record.write(folder)
-    return tuple(done)
+        for chain, place in zip(chains, places):
+            if record is not None:
+                added = [StageRecord.of(each, training_facts(each, benchmark)) for each in chain[: number + 1]]
+                record.model_copy(update={"stages": (*record.stages, *added)}).write(place)
+    return list(zip(*done))
 
 
 def training_facts(stage: Recipe, benchmark: Material) -> TrainingFacts:

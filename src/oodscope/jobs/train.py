@@ -17,7 +17,7 @@ from oodscope.data.benchmark import Benchmark
 from oodscope.data.loading import load_benchmark
 from oodscope.execution.progress import Progress
 from oodscope.jobs.sets import OwnSets
-from oodscope.jobs.stages import check_training, material_of, train_stages, training_facts, val_of
+from oodscope.jobs.stages import check_training, material_of, train_chains, training_facts, val_of
 from oodscope.models.classifier.fingerprint import weights_fingerprint
 from oodscope.models.classifier.network import choose_device
 from oodscope.report.page.page import write_report
@@ -71,7 +71,7 @@ def execute_training(job: TrainingJob, progress: Progress) -> tuple[Training, Pa
         raise OodscopeError(f"seeds {', '.join(map(str, job.seeds))}: each makes one network, so name each once")
     benchmark = _open(job, progress)
     check_training(job.train, benchmark)
-    networks = [_train_seed(job, seed, benchmark, progress) for seed in job.seeds]
+    networks = _train_seeds(job, benchmark, progress)
     recipes = [StageRecord.of(stage, training_facts(stage, benchmark)).recipe for stage in job.train]
     record = _record(job, benchmark, networks, recipes)
     place = Path(job.output) / record.id
@@ -95,20 +95,23 @@ def _open(job: TrainingJob, progress: Progress) -> Benchmark:
     )
 
 
-def _train_seed(job: TrainingJob, seed: int, benchmark: Benchmark, progress: Progress) -> TrainedNetwork:
-    stages = [stage.model_copy(update={"seed": seed}) for stage in job.train]
-    folder = Path(job.output) / f"{stages[-1].name or type(stages[-1]).__name__}-seed{seed}"
-    folders = [folder / f"stage{number}" for number in range(1, len(stages))] + [folder]
-    trained = train_stages(job.model, stages, benchmark, folders, job.device, progress, weights=job.weights)
-    model = trained[-1].model
-    return TrainedNetwork(
-        seed=seed,
-        folder=str(folder),
-        fingerprint=weights_fingerprint(model),
-        stages=[list(each.history) for each in trained],
-        correct=_correct(model, benchmark, job.device),
-        n_test=len(benchmark.id_test),
-    )
+def _train_seeds(job: TrainingJob, benchmark: Benchmark, progress: Progress) -> list[TrainedNetwork]:
+    name, last = job.train[-1].name or type(job.train[-1]).__name__, len(job.train) - 1
+    homes = [Path(job.output) / f"{name}-seed{seed}" for seed in job.seeds]
+    folders = [[*(home / f"stage{number + 1}" for number in range(last)), home] for home in homes]
+    chains = [[stage.model_copy(update={"seed": seed}) for stage in job.train] for seed in job.seeds]
+    trained = train_chains(job.model, chains, benchmark, folders, job.device, progress, weights=job.weights)
+    return [
+        TrainedNetwork(
+            seed=seed,
+            folder=str(home),
+            fingerprint=weights_fingerprint(stages[-1].model),
+            stages=[list(each.history) for each in stages],
+            correct=_correct(stages[-1].model, benchmark, job.device),
+            n_test=len(benchmark.id_test),
+        )
+        for seed, home, stages in zip(job.seeds, homes, trained)
+    ]
 
 
 def _record(

@@ -16,6 +16,11 @@ Tuning = Literal["default", "id_only", "ood_val"]
 MEAN = "mean"
 """The ``set`` of a row that holds the unweighted mean over the sets of its group."""
 
+Population = Literal["sampled", "exhaustive", "none"]
+"""What the classes of an OOD set are: a sample of many more that could have been taken (CIFAR-100), all that there are
+(digits), or nothing that the set is divided into (OpenImage-O). Only sampled classes are drawn anew when a statement
+is about other OOD classes; the other sets add the noise of their images."""
+
 Unit = Literal["percent", "count", "number"]
 """How people read a value: a share in percent, a count of images, or a plain number."""
 

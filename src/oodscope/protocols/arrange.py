@@ -7,7 +7,7 @@ from oodscope.base.catalog import catalog
 from oodscope.base.errors import DataError
 from oodscope.document.number import Number, marked
 from oodscope.document.table import Column, Entry, Row, Table, columns
-from oodscope.document.wording import CLOSE, EXPOSED, TRACKS, explanation, heading, higher_is_better, unit_of
+from oodscope.document.wording import CLOSE, DOUBTED, EXPOSED, TRACKS, explanation, heading, higher_is_better, unit_of
 from oodscope.metrics.metric import MEAN
 from oodscope.protocols.registry import headline_metrics, protocol_of
 from oodscope.results.measurement import Measurement, Measurements
@@ -18,7 +18,7 @@ def pivot(measurements: Measurements, protocol: str, metric: str | None = None) 
 
     Two values for one cell are an error: filter by run first.
     """
-    metric = metric or headline_metrics(protocol)[0]
+    metric = metric or headline_metrics(protocol, measurements)[0]
     higher, judged = higher_is_better(metric), protocol_of(protocol)
     chosen = measurements.filter(protocol=protocol, metric=metric)
     if not chosen:
@@ -31,7 +31,7 @@ def pivot(measurements: Measurements, protocol: str, metric: str | None = None) 
         detectors = dict.fromkeys(row.detector for row in chosen if row.tuning == tuning)
         track = [[cells.get((tuning, name, column)) for column in sets] for name in detectors]
         ranked = [
-            list(numbers) if column.group in judged.unranked else marked(numbers, higher)
+            list(numbers) if column.group in judged.unranked else _marked(numbers, higher)
             for column, numbers in zip(sets, zip(*track))
         ]
         rows += sorted(
@@ -76,7 +76,7 @@ def _cells(chosen: Iterable[Measurement]) -> dict[tuple[str, str, Column], Numbe
                 f"two values of {row.metric} for {row.detector} on {key[2].words} ({row.protocol}); "
                 "choose one run, such as filter(run=...)"
             )
-        rank = None if row.rank_low is None or row.rank_high is None else (row.rank_low, row.rank_high)
+        rank, may_be_best, population = _rank(row)
         cells[key] = Number(
             row.value,
             row.low,
@@ -84,10 +84,30 @@ def _cells(chosen: Iterable[Measurement]) -> dict[tuple[str, str, Column], Numbe
             class_low=row.class_low,
             class_high=row.class_high,
             rank=rank,
+            may_be_best=may_be_best,
+            population=population,
             exposure=row.exposure,
+            doubts=(row.unranked,) if row.unranked else (),
             unit=unit_of(row.metric),
         )
     return cells
+
+
+def _marked(column: Sequence[Number | None], higher: bool) -> list[Number | None]:
+    """A column with its best marked among those that are ranked."""
+    ranked = iter(marked([number for number in column if number is None or not number.doubts], higher))
+    return [number if number is not None and number.doubts else next(ranked) for number in column]
+
+
+def _rank(row: Measurement) -> tuple[tuple[int, int] | None, bool | None, str]:
+    """The ranks of the wider statement that was made: of other OOD classes, else of other images of these."""
+    low, high, best = row.class_rank_low, row.class_rank_high, row.class_may_be_best
+    population = "other OOD classes"
+    if low is None or high is None:
+        low, high, best, population = row.rank_low, row.rank_high, row.may_be_best, "other images of these classes"
+    if low is None or high is None:
+        return None, None, ""
+    return (low, high), None if best is None else bool(best), population
 
 
 def _unverified(chosen: Measurements) -> list[str]:
@@ -118,7 +138,13 @@ def _class_note(chosen: Measurements) -> str:
 
 def _sort_key(row: Row, higher: bool) -> tuple[bool, float, str]:
     lead = row.numbers[0]
-    return (lead is None, 0.0 if lead is None else lead.value * (-1 if higher else 1), row.name)
+    return (lead is None or bool(lead.doubts), 0.0 if lead is None else lead.value * (-1 if higher else 1), row.name)
+
+
+def _lead(columns: Sequence[Column]) -> str:
+    """What rows are ranked by: the first mean, or the set itself where its group has one."""
+    members = [each for each in columns if each.group == columns[0].group]
+    return (members[1] if columns[0].name == MEAN and len(members) == 2 else columns[0]).words
 
 
 def _notes(chosen: Measurements, columns: Sequence[Column], unranked: Sequence[str]) -> list[str]:
@@ -137,8 +163,8 @@ def _notes(chosen: Measurements, columns: Sequence[Column], unranked: Sequence[s
         notes.append(f"Bold: best of its column{alike}. No intervals were measured.")
     if any(row.rank_low is not None for row in chosen):
         notes.append(
-            f"Rank: the places by {columns[0].words} that paired DeLong tests of all pairs{alike} allow, all at once "
-            "(Holm, 95 %)."
+            f"Rank: the places by {_lead(columns)} that paired tests of all pairs{alike} allow, all at once "
+            f"(step-down max-T, 95 %), for {_rank(next(row for row in chosen if row.rank_low is not None))[2]}."
         )
     if wide := _class_note(chosen):
         notes.append(wide)
@@ -146,6 +172,8 @@ def _notes(chosen: Measurements, columns: Sequence[Column], unranked: Sequence[s
         notes.append(f"Columns of {', '.join(shown)} are shown for information and not ranked.")
     if "csid" in shown and metric == "auroc":
         notes.append("csid: ID against covariate-shifted ID; 50 is no reaction to the shift.")
+    if doubted := dict.fromkeys(f"{row.detector}: {row.unranked}" for row in chosen if row.unranked):
+        notes.append(f"{DOUBTED}: not ranked ({'; '.join(doubted)}).")
     if exposed := dict.fromkeys(said for row in chosen for said in row.exposure.split("; ") if said):
         notes.append(f"{EXPOSED}: the network has met images of this value before ({'; '.join(exposed)}).")
     return notes

@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, final
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from oodscope.base.errors import DataError
 from oodscope.data.benchmark import Benchmark, Role
 from oodscope.document.figure import Figure, Position
 from oodscope.metrics.metric import MEAN, Metric
-from oodscope.results.measurement import Measurement, Measurements
+from oodscope.results.measurement import RANKS, Measurement, Measurements
 from oodscope.results.scoretable import ScoreTable
 
 
@@ -85,6 +87,13 @@ class Protocol(ABC):
         """The benchmark as the protocol wants it scored, such as with training images divided."""
         return benchmark
 
+    def training_rows(self, labels: NDArray[np.int64], seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """Of ``id_train``, the rows that :meth:`prepare` fits on and those that it scores; None where it scores none.
+
+        Whoever verifies scores by activations alone draws the rows again.
+        """
+        return None
+
     def notes(self, scores: ScoreTable) -> list[str]:
         """What a reader of the record should know of how it was applied."""
         return []
@@ -128,7 +137,7 @@ class Protocol(ABC):
 
 
 _NO_INTERVAL: dict[str, Any] = {
-    **dict.fromkeys(("low", "high", "level", "class_low", "class_high", "rank_low", "rank_high")),
+    **dict.fromkeys(("low", "high", "level", "class_low", "class_high", *RANKS)),
     "interval": "none",
 }
 """What a row says where no intervals were asked for."""

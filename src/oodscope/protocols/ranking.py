@@ -1,7 +1,6 @@
 """How well scores separate negatives from each OOD set: the arithmetic that protocols share."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -9,111 +8,39 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from oodscope.base.errors import DataError
-from oodscope.data.benchmark import Role
 from oodscope.metrics.catalog import RANKING
-from oodscope.metrics.comparison.multiplicity import rank_ranges
+from oodscope.metrics.comparison.influence import placed_images
 from oodscope.metrics.interval import NO_INTERVAL, REPLICATES, Interval, Intervals, wilson_interval
-from oodscope.metrics.metric import MEAN, Columns, Metric, columns_of
-from oodscope.metrics.ranking.clusters import class_interval, sampling_noise
+from oodscope.metrics.metric import MEAN, Metric
+from oodscope.metrics.ranking.clusters import logit_interval, sampling_noise
 from oodscope.metrics.ranking.delong import mean_auroc_interval
-from oodscope.metrics.ranking.placements import Placements, place, together
 from oodscope.metrics.ranking.ranking import Ranking
 from oodscope.metrics.ranking.walk import Walk
 from oodscope.metrics.resampling.bootstrap import Bootstrap
 from oodscope.metrics.resampling.resampling import bootstrap_each, bootstrap_values
 from oodscope.protocols.base import Protocol
+from oodscope.protocols.separation import GROUPS, Groups, Separation, separate
+from oodscope.protocols.statements import Statements, rank_fields
 from oodscope.results.measurement import Measurement, Measurements
 from oodscope.results.scoretable import ScoreTable
 
-Groups = Mapping[str, Sequence[Role]]
-"""Which roles' sets each group takes together, as :class:`Protocol` has it."""
 
-GROUPS: Groups = {"near": ("near",), "far": ("far",)}
+def class_fields(statements: Statements, names: Sequence[str], level: float) -> list[dict[str, Any]]:
+    """For each detector the fields ``class_value``, ``class_low`` and ``class_high`` of a measurement.
 
-
-@dataclass(frozen=True)
-class Separation:
-    """The scores of one detector, with the class of every image.
-
-    Parameters
-    ----------
-    negative : scores of the images that count as in-distribution.
-    ood : scores of each OOD set.
-    groups : the sets of each group that occurs.
-    id_classes : the class of each negative.
-    ood_classes : the class of each image of the sets that have classes.
-    id_correct : whether the classifier gets each negative right.
+    None where nothing can be said of other OOD classes (see :meth:`Statements.refusal`). Perfect separation has a value
+    and no interval: classes have no spread to learn from.
     """
-
-    negative: NDArray[np.float64]
-    ood: Mapping[str, NDArray[np.float64]]
-    groups: Mapping[str, Sequence[str]]
-    id_classes: NDArray[np.int64]
-    ood_classes: Mapping[str, NDArray[np.int64]]
-    id_correct: NDArray[np.bool_]
-    _placed: dict[str, Placements] = field(default_factory=dict, repr=False)
-
-    def placements(self, names: Sequence[str]) -> Placements:
-        """The placements of the mean AUROC over these sets; those of each set are computed once."""
-        for name in names:
-            if name not in self._placed:
-                self._placed[name] = place(self.negative, {name: self.ood[name]})
-        return together([self._placed[name] for name in names])
-
-    def columns(self) -> dict[str, Columns]:
-        """Plain columns of the negatives beside each OOD set, for metrics that are weighted functionals."""
-        return {
-            name: columns_of(self.negative, values, id_correct=self.id_correct, ood_class=self.ood_classes.get(name))
-            for name, values in self.ood.items()
-        }
-
-    @property
-    def testable(self) -> bool:
-        """Whether every sample has the two images without which a paired test has no noise to go by."""
-        return min(self.negative.size, *(values.size for values in self.ood.values())) > 1
-
-
-def separate(scores: ScoreTable, negatives: Sequence[str], groups: Groups = GROUPS) -> dict[str, Separation]:
-    """Each detector's scores, ID against every OOD set; images in one order for all detectors.
-
-    Parameters
-    ----------
-    negatives : the roles whose images count as in-distribution.
-    groups : the OOD sets that count, and whose mean is taken.
-    """
-    frame = scores.frame
-    rows = {role: np.flatnonzero((frame["role"] == role).to_numpy()) for role in negatives}
-    known = np.concatenate(list(rows.values()))
-    members = {group: [name for role in roles for name in scores.sets(role)] for group, roles in groups.items()}
-    members = {group: names for group, names in members.items() if names}
-    ood_rows = {
-        name: np.flatnonzero(((frame["set"] == name) & (frame["role"] == role)).to_numpy())
-        for roles in groups.values()
-        for role in roles
-        for name in scores.sets(role)
-    }
-    own = frame["own_class"].to_numpy()
-    classes = {name: own[rows] for name, rows in ood_rows.items() if (own[rows] >= 0).all()}
-    labels = frame["label"].to_numpy()[known]
-    correct = scores.correct()[known]
-    columns = {detector: frame[detector].to_numpy() for detector in scores.detectors}
-    return {
-        detector: Separation(
-            column[known], {name: column[rows] for name, rows in ood_rows.items()}, members, labels, classes, correct
-        )
-        for detector, column in columns.items()
-    }
-
-
-def class_ends(separation: Separation, names: Sequence[str], level: float) -> dict[str, Any]:
-    """The fields ``class_low`` and ``class_high`` of a measurement; none where a set has fewer than 5 classes."""
-    interval = class_interval(
-        separation.placements(names),
-        id_classes=separation.id_classes,
-        ood_classes=separation.ood_classes,
-        level=level,
-    )
-    return {} if interval is None else {"class_low": interval.low, "class_high": interval.high}
+    count = len(statements.separations)
+    if statements.refusal(names):
+        return [{} for _ in range(count)]
+    estimates = statements.classes(names)
+    found: list[dict[str, Any]] = []
+    for detector, value in enumerate(estimates.values.tolist()):
+        ends = logit_interval(value, estimates.noise(detector), level)
+        interval = {} if ends is None else {"class_low": ends[0], "class_high": ends[1]}
+        found.append({"class_value": value, **interval})
+    return found
 
 
 def standard_errors(scores: ScoreTable, negatives: Sequence[str] = ("id_test",)) -> pd.DataFrame:
@@ -148,26 +75,34 @@ def standard_errors(scores: ScoreTable, negatives: Sequence[str] = ("id_test",))
 
 
 Ranks = dict[str, int]
-"""The fields ``rank_low`` and ``rank_high`` of a measurement; empty where nothing can be tested."""
+"""The fields of a measurement that ranks fill; empty where nothing can be tested."""
 
 
-def group_ranks(separations: Mapping[str, Separation], tracks: Mapping[str, str]) -> dict[str, dict[str, Ranks]]:
-    """For each detector and group its range of ranks among the detectors of its tuning track.
+def group_ranks(statements: Statements, tracks: Mapping[str, str]) -> dict[str, dict[str, Ranks]]:
+    """For each detector and group its ranks among the detectors of its tuning track, and whether it may be best.
 
-    See :func:`rank_ranges`. A detector alone in its track has no rank, and none has
-    one where a sample is a single image.
+    By images (*these classes*) and, where the group allows it, by classes (*other OOD classes*); see
+    :func:`rank_intervals` and :func:`may_be_best`. A detector alone in its track has no rank, and none has one where a
+    sample is a single image.
     """
+    separations = statements.separations
+    order = list(separations)
     found: dict[str, dict[str, Ranks]] = {
         name: {group: {} for group in each.groups} for name, each in separations.items()
     }
     for track in dict.fromkeys(tracks.values()):
-        rivals = [name for name in separations if tracks[name] == track]
+        rivals = [name for name in order if tracks[name] == track]
         if len(rivals) < 2 or not separations[rivals[0]].testable:
             continue
+        rows = [order.index(name) for name in rivals]
         for group, names in separations[rivals[0]].groups.items():
-            ranges = rank_ranges([separations[rival].placements(names) for rival in rivals])
-            for rival, (low, high) in zip(rivals, ranges):
-                found[rival][group] = {"rank_low": low, "rank_high": high}
+            placed = placed_images([separations[rival].placements(names) for rival in rivals])
+            fields = rank_fields(placed, higher=True)
+            if not statements.refusal(names):
+                wider = rank_fields(statements.classes(names).take(rows), higher=True, prefix="class_")
+                fields = [{**one, **other} for one, other in zip(fields, wider)]
+            for rival, own in zip(rivals, fields):
+                found[rival][group] = own
     return found
 
 
@@ -201,13 +136,24 @@ def measure_separation(
     resampled = [metric for metric in metrics if metric.name != "auroc"]
     draws = resample(separations, resampled, seed=scores.context.seed or 0, replicates=REPLICATES[intervals])
     ranks: dict[str, dict[str, Ranks]] = {}
+    wider: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     if intervals != "none":
-        ranks = group_ranks(separations, {name: scores.context.detectors[name].tuning for name in separations})
+        statements = Statements(separations)
+        ranks = group_ranks(statements, {name: scores.context.detectors[name].tuning for name in separations})
+        wider = _class_columns(statements)
     rows: list[Measurement] = []
-    for detector, separation in separations.items():
+    for number, (detector, separation) in enumerate(separations.items()):
         shared = {**scores.context.row(detector), "protocol": protocol}
-        rows += _detector_rows(separation, draws[detector], shared, ranks.get(detector, {}), metrics, intervals)
+        own = {column: fields[number] for column, fields in wider.items()}
+        rows += _detector_rows(separation, draws[detector], shared, ranks.get(detector, {}), own, metrics, intervals)
     return Measurements(rows)
+
+
+def _class_columns(statements: Statements) -> dict[tuple[str, ...], list[dict[str, Any]]]:
+    """The fields of every set and of every group, by the sets that are taken together."""
+    groups = next(iter(statements.separations.values())).groups.values()
+    columns = {tuple(each) for names in groups for each in (*([name] for name in names), names)}
+    return {column: class_fields(statements, column, LEVEL) for column in columns}
 
 
 def rank_metrics(scores: ScoreTable, protocol: Protocol) -> Measurements:
@@ -272,6 +218,7 @@ def _detector_rows(
     draws: Bootstrap,
     shared: Mapping[str, Any],
     ranks: Mapping[str, Ranks],
+    wider: Mapping[tuple[str, ...], Mapping[str, Any]],
     metrics: Sequence[Metric],
     intervals: Intervals,
 ) -> Iterator[Measurement]:
@@ -291,7 +238,7 @@ def _detector_rows(
                 extra: dict[str, Any] = {} if shown_as != MEAN else dict(ranks.get(group, {}))
                 interval = NO_INTERVAL
                 if intervals != "none":
-                    extra |= class_ends(separation, members, LEVEL)
+                    extra |= wider[tuple(members)]
                     interval = mean_auroc_interval(selected, LEVEL)
                 yield Measurement(**row, **_ends(value, interval), **extra)
 

@@ -85,9 +85,18 @@ def _base_name(row_name: str) -> str:
     return name if name in PROTOCOLS or not views else max(views, key=len)
 
 
-def headline_metrics(row_name: str) -> tuple[str, ...]:
-    """What a reader of this protocol looks at first; the first of them ranks the detectors."""
-    return protocol_of(row_name).headline
+def headline_metrics(row_name: str, measured: Measurements | None = None) -> tuple[str, ...]:
+    """What a reader of this protocol looks at first; the first of them ranks the detectors.
+
+    Parameters
+    ----------
+    measured : of the rows at hand; a headline that none of them has is left out, as long as another has some.
+    """
+    headline = protocol_of(row_name).headline
+    if measured is None:
+        return headline
+    present = {row.metric for row in measured if row.protocol == row_name}
+    return tuple(metric for metric in headline if metric in present) or headline
 
 
 Asked = str | Protocol | Mapping[str, Any]

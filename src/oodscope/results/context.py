@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 
 from oodscope.base.config import StrictModel, parse
 from oodscope.metrics.interval import Intervals
-from oodscope.metrics.metric import Tuning
+from oodscope.metrics.metric import Population, Tuning
 
 
 class DetectorContext(StrictModel):
@@ -50,6 +50,7 @@ class ScoreContext(StrictModel):
     fingerprint : of the network's weights and structure; empty where it is not known.
     detectors : each column of scores by its id.
     classes : the class names of each set.
+    populations : what the classes of each OOD set are, where somebody said it; see :data:`Population`.
     exposure : which images of each set the network has met before, in words; sets without any are left out.
     protocols : the options of each protocol that was asked for.
     training_rows : how many images of ``id_train`` were fitted on and scored, where some were scored.
@@ -68,6 +69,7 @@ class ScoreContext(StrictModel):
     fingerprint: str = ""
     detectors: dict[str, DetectorContext] = Field(default_factory=dict)
     classes: dict[str, list[str]] = Field(default_factory=dict)
+    populations: dict[str, Population] = Field(default_factory=dict)
     exposure: dict[str, str] = Field(default_factory=dict)
     protocols: dict[str, dict[str, Any]] = Field(default_factory=dict)
     training_rows: dict[str, int] | None = None

@@ -39,11 +39,17 @@ class Measurement:
     value : between 0 and 1 for every rate, never in percent.
     low, high : ends of the interval made by the method ``interval`` at confidence ``level``: where the value
         would lie for other images.
-    class_low, class_high : the same for other classes, at the same level; missing where a set has fewer than 5.
-    rank_low, rank_high : best and worst rank among the detectors of its run tuned alike that paired tests allow.
+    class_value, class_low, class_high : the value with every sampled OOD class weighing the same, and where it would
+        lie for other OOD classes, at the same level; missing where nothing can be said of them.
+    rank_low, rank_high, may_be_best : best and worst rank among the detectors of its run tuned alike that paired tests
+        allow for other images of these classes, and whether it may be the best (1) or not (0).
+    class_rank_low, class_rank_high, class_may_be_best : the same for other OOD classes.
     fit_seconds, microseconds_per_image, peak_mib : what the detector cost: its fit, each image that it scored,
         and the memory that either took at its worst.
     exposure : which of the images the network has met before, set by set; empty if none is known.
+    rejected_correct : the share of the correct images of ``id_test`` that the threshold of the row rejects, where a
+        threshold decides: detectors are comparable where they reject the same share.
+    unranked : why the value is shown and not ranked, such as a threshold on images that the detector was fitted on.
     """
 
     run: str
@@ -63,10 +69,15 @@ class Measurement:
     high: float | None = None
     interval: str = "none"
     level: float | None = None
+    class_value: float | None = None
     class_low: float | None = None
     class_high: float | None = None
     rank_low: int | None = None
     rank_high: int | None = None
+    may_be_best: int | None = None
+    class_rank_low: int | None = None
+    class_rank_high: int | None = None
+    class_may_be_best: int | None = None
     n_id: int | None = None
     n_ood: int | None = None
     seed: int | None = None
@@ -74,6 +85,8 @@ class Measurement:
     microseconds_per_image: float | None = None
     peak_mib: float | None = None
     exposure: str = ""
+    rejected_correct: float | None = None
+    unranked: str = ""
 
     def __post_init__(self) -> None:
         if self.tuning not in get_args(Tuning):
@@ -81,6 +94,7 @@ class Measurement:
         clean: dict[str, Any] = {name: _number(getattr(self, name)) for name in FLOATS}
         clean |= {name: _count(getattr(self, name)) for name in COUNTS}
         clean["params"] = self._plain_params()
+        clean["unranked"] = self.unranked or ""
         for name, value in clean.items():
             object.__setattr__(self, name, value)
         if self.value is None or math.isinf(self.value):
@@ -99,11 +113,12 @@ class Measurement:
 FILE = "measurements.parquet"
 COLUMNS = tuple(f.name for f in fields(Measurement))
 FLOATS = (
-    *("value", "low", "high", "level", "class_low", "class_high"),
-    *("fit_seconds", "microseconds_per_image", "peak_mib"),
+    *("value", "low", "high", "level", "class_value", "class_low", "class_high"),
+    *("fit_seconds", "microseconds_per_image", "peak_mib", "rejected_correct"),
 )
-COUNTS = ("rank_low", "rank_high", "n_id", "n_ood", "seed")
-LATER = ("class_low", "class_high", "rank_low", "rank_high", "peak_mib")
+RANKS = ("rank_low", "rank_high", "may_be_best", "class_rank_low", "class_rank_high", "class_may_be_best")
+COUNTS = (*RANKS, "n_id", "n_ood", "seed")
+LATER = ("class_value", "class_low", "class_high", *RANKS, "peak_mib", "rejected_correct", "unranked")
 """Fields that older results lack; there they are missing, like any number that was not measured."""
 
 

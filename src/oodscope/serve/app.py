@@ -11,14 +11,14 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from oodscope.leaderboard.records.folder import ENTRY, SCORES
 from oodscope.leaderboard.site.addresses import safe_name
 from oodscope.serve.answers import RefusedError, SafeHeaders
 from oodscope.serve.board import LiveBoard
-from oodscope.serve.runpages import RunPages, report_policy
+from oodscope.serve.runpages import RunPages, error_page, report_policy
 from oodscope.serve.snapshot import Page
 from oodscope.serve.store import WatchedStore
 from oodscope.serve.submissions import Submissions
@@ -29,13 +29,14 @@ API = ("entries", "entries/ID", "benchmarks", "runs", "runs/NAME", "running", "s
 
 
 class Leaderboard:
-    """Answers requests from three things: the board's pages, the store, and the road of submissions if there is one."""
+    """Answers requests from three things: the board's pages, the store, and the submissions if it takes any."""
 
     def __init__(self, board: LiveBoard, store: WatchedStore, submissions: Submissions | None) -> None:
         self.board = board
         self.store = store
         self.submissions = submissions
         self.pages = RunPages(store.store.name)
+        self._finishing: set[asyncio.Future[str]] = set()
         self._script = Page.of("live.js", self.pages.script())
 
     def application(self) -> Starlette:
@@ -54,6 +55,9 @@ class Leaderboard:
             Route("/api/runs", self.runs, methods=_READING),
             Route("/api/runs/{run}", self.run, methods=_READING),
             Route("/api/entries", self.entries, methods=["GET", "POST"]),
+            Route("/api/submissions/{name}", self.submission, methods=_READING),
+            Route("/runs", self.below, methods=_READING),
+            Route("/running", self.below, methods=_READING),
             Route("/entries/{name}/scores.parquet", self.scores, methods=_READING),
             Route("/{path:path}", self.page, methods=_READING),
         ]
@@ -99,10 +103,16 @@ class Leaderboard:
         if request.method != "POST":
             return _answer(request, self.board.snapshot.pages["api/entries"])
         if self.submissions is None:
-            reason = "this server only shows; entries are handed in where it was started with --submissions"
+            reason = "this server is read-only; entries are accepted where it was started with --submissions"
             raise RefusedError(405, reason, {"allow": "GET, HEAD"})
-        entry = await self.submissions.accept(request)
-        await self.board.refresh()
+        ticket, folder = await self.submissions.receive(request)
+        finishing = asyncio.ensure_future(self.submissions.finish(ticket, folder, self.board.admit))
+        if "respond-async" in request.headers.get("prefer", ""):
+            self._finishing.add(finishing)
+            finishing.add_done_callback(self._finished)
+            where = f"/api/submissions/{ticket.name}"
+            return JSONResponse(ticket.described(), 202, {"location": where})
+        entry = await finishing
         shown = self.board.snapshot.find(f"api/entries/{entry}")
         told = {"id": entry, "api": f"/api/entries/{entry}"}
         if shown is None:  # it is kept, and the pages will show it when they can be made again
@@ -110,6 +120,20 @@ class Leaderboard:
         line = json.loads(shown.content)
         told |= {"page": line["page"], "tier": line["tier"], "flags": line["flags"]}
         return JSONResponse(told, 201, {"location": line["page"]})
+
+    def _finished(self, finishing: "asyncio.Future[str]") -> None:
+        self._finishing.discard(finishing)
+        if not finishing.cancelled():
+            finishing.exception()  # the ticket says it, and the audit trail
+
+    async def submission(self, request: Request) -> Response:
+        ticket = None if self.submissions is None else self.submissions.ticket(request.path_params["name"])
+        if ticket is None:
+            raise RefusedError(404, "no such submission")
+        return _answer_json(request, ticket.described())
+
+    async def below(self, request: Request) -> Response:
+        return RedirectResponse(f"{request.url.path}/", 308)
 
     async def runs_page(self, request: Request) -> Response:
         return _answer(request, Page.of("page.html", self.pages.listing(await self.store.runs())))
@@ -186,13 +210,21 @@ def _answer_json(request: Request, content: Any) -> Response:
 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, RefusedError)
-    return error.answer()
+    return _shown(request, error)
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return RefusedError(error.status_code, str(error.detail).lower(), dict(error.headers or {})).answer()
+    return _shown(request, RefusedError(error.status_code, str(error.detail).lower(), dict(error.headers or {})))
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    return RefusedError(500, "the server failed at this; its log says how").answer()
+    return _shown(request, RefusedError(500, "the server failed at this; its log says how"))
+
+
+def _shown(request: Request, error: RefusedError) -> Response:
+    """A page for a browser, JSON for programs."""
+    if request.url.path.startswith("/api/") or "text/html" not in request.headers.get("accept", ""):
+        return error.answer()
+    page = error_page(error.status, error.line, depth=request.url.path.count("/") - 1)
+    return HTMLResponse(page, error.status, {**error.headers, "connection": "close"})

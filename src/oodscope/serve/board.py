@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from pathlib import Path
 
 from oodscope.base.errors import OodscopeError
@@ -42,6 +43,16 @@ class LiveBoard:
                 self.snapshot, self.trouble = await asyncio.to_thread(Snapshot.of, contents), ""
             # also after a failure: the same state would fail again every second
             self._state = now
+
+    async def admit(self, newcomer: Path, keep: Callable[[], None]) -> None:
+        """Build the board with a newcomer, then keep it, then show it; a newcomer that cannot be built is not kept."""
+        async with self._lock:
+            seconds = BUILD_SECONDS
+            contents = await asyncio.to_thread(self._worker.call, build, self.entries, newcomer, seconds=seconds)
+            snapshot = await asyncio.to_thread(Snapshot.of, contents)
+            await asyncio.to_thread(keep)
+            self.snapshot, self.trouble = snapshot, ""
+            self._state = await asyncio.to_thread(state, self.entries)
 
     async def watch(self, seconds: float) -> None:
         """Look for changes for ever."""

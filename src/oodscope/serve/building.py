@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from oodscope.base.errors import DataError
 from oodscope.leaderboard.published.table import published_standings
 from oodscope.leaderboard.records.board import Board
 from oodscope.leaderboard.records.standing import Standing
@@ -16,19 +17,26 @@ BUILD_SECONDS = 1800.0
 """Longer than verifying a few thousand entries takes; who passes it hangs."""
 
 
-def build(entries: Path) -> dict[str, bytes]:
+def build(entries: Path, newcomer: Path | None = None) -> dict[str, bytes]:
     """The pages of the site and the answers for programs, by path. It runs in a process of its own.
+
+    With a newcomer they are those of the board that it would be on; one that they cannot be made with is refused.
 
     A folder that is not there holds no entries: a server may have runs to show, and nothing else.
     """
     from oodscope.leaderboard.verify.remembered import RememberedExaminer
     from oodscope.leaderboard.verify.verifying import Verification, verify_each
 
-    found = verify_each(entries, RememberedExaminer()) if entries.is_dir() else Verification(Board(()), {})
+    more = () if newcomer is None else (newcomer,)
+    known = entries.is_dir()
+    found = verify_each(entries, RememberedExaminer(), more) if known else Verification(Board(()), {})
     board = replace(found.board, standings=(*found.board.standings, *published_standings()))
     site = sound_pages(board, scores=True, live=True)
     pages = {path: text.encode() for path, text in site.pages.items()}
-    answers = [*_answers(site.board), ("api/refused", {**found.refused, **site.refused})]
+    refused = {**found.refused, **site.refused}
+    if newcomer is not None and newcomer.name in refused:
+        raise DataError(refused[newcomer.name])
+    answers = [*_answers(site.board), ("api/refused", refused)]
     return pages | {path: json.dumps(content, allow_nan=False).encode() for path, content in answers}
 
 

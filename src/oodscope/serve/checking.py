@@ -3,15 +3,13 @@
 import shutil
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
-
 from oodscope.base.boundedjson import read_bounded_json
 from oodscope.base.errors import DataError
 from oodscope.data.public.unpack import Limits as ArchiveLimits
 from oodscope.data.public.unpack import unpack
 from oodscope.leaderboard.records.folder import ENTRY, SCORES
-from oodscope.leaderboard.records.keeping import LISTS, RESERVED
-from oodscope.leaderboard.records.text import Slug
+from oodscope.leaderboard.records.keeping import LISTS
+from oodscope.leaderboard.verify.naming import check_id
 from oodscope.serve.receiving import ARCHIVES
 
 _MOST_FILES = 8
@@ -29,6 +27,7 @@ def check(upload: Path, ready: Path, board: Path, unpacked: int) -> str:
     board : folder of the entries, whose pinned lists count.
     unpacked : most bytes of the files in an archive.
     """
+    from oodscope.leaderboard.verify.remembered import RememberedExaminer
     from oodscope.leaderboard.verify.verifying import verify
 
     found = _files(upload, unpacked)
@@ -37,19 +36,17 @@ def check(upload: Path, ready: Path, board: Path, unpacked: int) -> str:
         shutil.copytree(board / LISTS, ready / LISTS)
     place = ready / name
     found.rename(place)
-    verify(place)
+    # what is found here is remembered, so that building the pages with it need not examine it again
+    verify(place, RememberedExaminer())
     return name
 
 
 def _name(id: object) -> str:
-    """The id, looked at before anything else is: it becomes the name of a folder."""
+    """The id, checked before anything else is: it becomes the name of a folder."""
     try:
-        name = TypeAdapter(Slug).validate_python(id, strict=True)
-    except ValidationError as error:
-        raise DataError(f"{ENTRY}: the id must be small letters, digits, '-', '_' and '.', at most 80") from error
-    if name in RESERVED:
-        raise DataError(f"{ENTRY}: an entry cannot be called {name!r}: the board keeps its own files there")
-    return name
+        return check_id(id)
+    except DataError as error:
+        raise DataError(f"{ENTRY}: {error}") from error
 
 
 def _files(upload: Path, unpacked: int) -> Path:

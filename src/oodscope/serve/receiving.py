@@ -39,20 +39,32 @@ class Limits:
     Parameters
     ----------
     size : most bytes of an upload, counted as they come: what ``Content-Length`` says is a hint at best.
-    idle_seconds, upload_seconds : between two pieces of an upload, and for all of it.
+    idle_seconds : between two pieces of an upload.
+    upload_seconds, slowest : for all of it: so many seconds, one more for every ``slowest`` bytes that it states or
+        may have where it states none. A slow sender has the time of a small upload, not that of the largest.
     check_seconds : for unpacking and verifying it.
     memory : most bytes that the process may hold which does so.
     unpacked : most bytes of the files in an archive.
-    at_once : uploads at the same time.
+    at_once, each : uploads at the same time, in all and of one submitter, who can so keep nobody else out.
+    per_day, entries : entries that are accepted from one submitter in 24 hours, and that a board may have.
     """
 
     size: int = 256 << 20
     idle_seconds: float = 30.0
-    upload_seconds: float = 900.0
+    upload_seconds: float = 30.0
+    slowest: int = 256 << 10
     check_seconds: float = 300.0
     memory: int = 4 << 30
     unpacked: int = 1 << 30
-    at_once: int = 4
+    at_once: int = 64
+    each: int = 4
+    per_day: int = 100
+    entries: int = 10_000
+
+    def deadline(self, stated: str) -> float:
+        """Seconds for an upload of the length that its head states."""
+        size = min(int(stated), self.size) if stated.isdigit() and len(stated) < 20 else self.size
+        return self.upload_seconds + size / self.slowest
 
 
 async def receive(request: Request, folder: Path, limits: Limits) -> None:
@@ -63,7 +75,7 @@ async def receive(request: Request, folder: Path, limits: Limits) -> None:
     kind, options = parse_options_header(request.headers.get("content-type", ""))
     media = kind.decode("latin-1")
     try:
-        async with asyncio.timeout(limits.upload_seconds):
+        async with asyncio.timeout(limits.deadline(request.headers.get("content-length", ""))):
             if media in ARCHIVES:
                 with (folder / ARCHIVES[media]).open("xb") as archive:
                     async for chunk in _bounded(request, limits):

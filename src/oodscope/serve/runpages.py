@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import unescape
+from http import HTTPStatus
 from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader
@@ -51,6 +52,12 @@ class RunPages:
 
     def _page(self, template: str, root: str, **content: Any) -> bytes:
         return self._environment.get_template(template).render(root=root, store=self._store, **content).encode()
+
+
+def error_page(status: int, line: str, depth: int) -> str:
+    """A page that says in one line why there is no other; ``depth`` is how far its address lies below the root."""
+    words = {"title": HTTPStatus(status).phrase, "status": status, "line": line}
+    return _environment().get_template("error.html").render(root="../" * depth, here="", **words)
 
 
 def report_policy(report: bytes) -> str:

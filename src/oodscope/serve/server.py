@@ -17,7 +17,7 @@ from oodscope.serve.connection import Timely
 from oodscope.serve.receiving import Limits
 from oodscope.serve.store import WatchedStore
 from oodscope.serve.submissions import Submissions
-from oodscope.serve.token import Token
+from oodscope.serve.submitters import Submitters
 
 _STORE_SECONDS = 5.0
 _KEEP_ALIVE_SECONDS = 30
@@ -32,14 +32,14 @@ class Settings:
     ----------
     store : file or URL of the result store.
     entries : folder of the board's entries.
-    token : of those who may hand entries in; nobody may without one.
+    submitters : who may submit entries; without them the server is read-only.
     """
 
     store: Path | str
     entries: Path
     host: str = "127.0.0.1"
     port: int = 8000
-    token: Token | None = None
+    submitters: Submitters | None = None
     limits: Limits = field(default_factory=Limits)
 
 
@@ -51,6 +51,7 @@ def serve(settings: Settings, ready: Callable[[str], None]) -> None:
     ready : told the address once the pages are there.
     """
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
+    logging.getLogger("oodscope.serve").setLevel(logging.INFO)  # a line for every submission
     with _bound(settings.host, settings.port) as listener:
         asyncio.run(_serve(settings, listener, ready))
 
@@ -58,8 +59,8 @@ def serve(settings: Settings, ready: Callable[[str], None]) -> None:
 async def _serve(settings: Settings, listener: socket, ready: Callable[[str], None]) -> None:
     store = WatchedStore(ResultStore(settings.store, wait_seconds=_STORE_SECONDS))
     submissions = None
-    if settings.token is not None:
-        submissions = Submissions(settings.entries, settings.token, settings.limits)
+    if settings.submitters is not None:
+        submissions = Submissions(settings.entries, settings.submitters, settings.limits)
         submissions.open()
     board = LiveBoard(settings.entries)
     # whole from the first answer on: nobody sees a board without its pages

@@ -1,50 +1,94 @@
-"""Submissions: entries that are handed in over the network, kept whole or not at all."""
+"""Submissions: entries that are sent over the network, kept whole or not at all."""
 
 import asyncio
 import errno
 import os
+import secrets
 import shutil
 import tempfile
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from time import monotonic
+from typing import Any
 
 from filelock import FileLock, Timeout
 from starlette.requests import Request
 
 from oodscope.base.errors import OodscopeError
 from oodscope.base.files import storage_errors
+from oodscope.leaderboard.records.keeping import RECEIVED, Stamp, entry_folders, write_stamp
 from oodscope.serve.answers import RefusedError
+from oodscope.serve.audit import Audit, DailyQuota
 from oodscope.serve.checking import check
 from oodscope.serve.receiving import Limits, receive
-from oodscope.serve.token import Token
+from oodscope.serve.submitters import Submitters
 from oodscope.serve.worker import Worker, WorkerError
+
+Admit = Callable[[Path, Callable[[], None]], Awaitable[None]]
+"""Builds the board with a newcomer, and calls the function that keeps it."""
+
+_TICKETS = 1000
+
+
+@dataclass
+class Ticket:
+    """How far a submission is; whoever knows its name may ask.
+
+    Parameters
+    ----------
+    stage : ``receiving``, ``examining``, ``building``, ``accepted`` or ``refused``.
+    reason : of a refusal.
+    """
+
+    name: str
+    submitter: str
+    client: str
+    stage: str = "receiving"
+    entry: str = ""
+    reason: str = ""
+    started: float = field(default_factory=monotonic)
+
+    def described(self) -> dict[str, Any]:
+        """For whoever asks."""
+        told = {"stage": self.stage, "entry": self.entry, "reason": self.reason}
+        return {"submission": self.name, **told, "seconds": round(monotonic() - self.started, 1)}
 
 
 class Submissions:
-    """The road of an entry from a request to its folder.
+    """From a request to the folder of an entry.
 
     An upload is received into a hidden folder beside the entries, unpacked and verified there by a process of its own,
-    and then takes its place by one rename, files flushed first. So a kill at any moment leaves the entry whole, or not
-    there; what a killed server left in the hidden folder is removed by the next one.
+    built into a copy of the board, and then takes its place by one rename, files flushed first. So a kill at any moment
+    leaves the entry whole, or not there; what a killed server left in the hidden folder is removed by the next one.
 
     Parameters
     ----------
     entries : the folder of all entries.
-    token : what a request must bring.
+    submitters : whose tokens a request may bring.
     """
 
-    def __init__(self, entries: Path, token: Token, limits: Limits | None = None) -> None:
+    def __init__(self, entries: Path, submitters: Submitters, limits: Limits | None = None) -> None:
         self.entries = entries
-        self.token = token
+        self.submitters = submitters
         self.limits = limits or Limits()
+        self.audit = Audit(entries)
         self._worker = Worker(memory=self.limits.memory, file=self.limits.unpacked)
         self._incoming = entries / ".incoming"
         with storage_errors(entries):
             self._incoming.mkdir(parents=True, exist_ok=True)
         self._lock = FileLock(self._incoming / "lock")
-        self._busy = 0
+        self._receiving: Counter[str] = Counter()
+        self._quota = DailyQuota(self.limits.per_day)
+        self._tickets: OrderedDict[str, Ticket] = OrderedDict()
+        self._in_progress: set[str] = set()
 
     def open(self) -> None:
-        """Take the folder; two servers that accept into one would remove each other's uploads."""
+        """Take the folder for this server, and clear what another one left."""
         try:
             self._lock.acquire(timeout=0)
         except Timeout as error:
@@ -56,38 +100,108 @@ class Submissions:
         self._worker.close()
         self._lock.release()
 
-    async def accept(self, request: Request) -> str:
-        """The id of the entry that the request brought, kept now; a ``RefusedError`` in every other case."""
-        # before a byte of the body is read
-        if not self.token.allows(request.headers.get("authorization", "")):
-            raise RefusedError(
-                401, "a submission needs the token: Authorization: Bearer ...", {"www-authenticate": "Bearer"}
-            )
-        if self._busy >= self.limits.at_once:
-            raise RefusedError(503, "other submissions are being received; try again later", {"retry-after": "30"})
-        self._busy += 1
-        try:
-            folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="upload-", dir=self._incoming))
-            try:
-                return await self._accept(request, folder)
-            finally:
-                await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-        finally:
-            self._busy -= 1
+    def ticket(self, name: str) -> Ticket | None:
+        """A submission by its name."""
+        return self._tickets.get(name)
 
-    async def _accept(self, request: Request, folder: Path) -> str:
-        upload, ready = folder / "received", folder / "ready"
-        upload.mkdir()
-        ready.mkdir()
-        await receive(request, upload, self.limits)
+    async def receive(self, request: Request) -> tuple[Ticket, Path]:
+        """The bytes of a submission in a folder; who sends is known before a byte of the body is read."""
+        client = request.client.host if request.client is not None else ""
+        submitter = self.submitters.who(request.headers.get("authorization", ""))
+        ticket = Ticket(secrets.token_hex(16), submitter or "", client)
         try:
-            entry = await asyncio.to_thread(self._check, upload, ready)
+            if submitter is None:
+                reason = "a submission needs a token: Authorization: Bearer ..."
+                raise RefusedError(401, reason, {"www-authenticate": "Bearer"})
+            self._check_quotas(submitter)
+            self._receiving[submitter] += 1
+            folder = None
+            try:
+                folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="upload-", dir=self._incoming))
+                (folder / "received").mkdir()
+                await receive(request, folder / "received", self.limits)
+            except BaseException:
+                if folder is not None:
+                    await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+                raise
+            finally:
+                self._receiving[submitter] -= 1
+        except RefusedError as error:
+            self._ended(ticket, error.status, error.line)
+            raise
+        self._tickets[ticket.name] = ticket
+        while len(self._tickets) > _TICKETS:
+            self._tickets.popitem(last=False)
+        return ticket, folder
+
+    async def finish(self, ticket: Ticket, folder: Path, admit: Admit) -> str:
+        """Examine what was received and keep it; the id of the entry, or a ``RefusedError``."""
+        try:
+            entry = await self._finish(ticket, folder, admit)
+        except RefusedError as error:
+            ticket.stage, ticket.reason = "refused", error.line
+            self._ended(ticket, error.status, error.line)
+            raise
+        except BaseException as error:
+            ticket.stage, ticket.reason = "refused", "the server failed at this; its log says how"
+            self._ended(ticket, 500, repr(error))
+            raise
+        finally:
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        ticket.stage = "accepted"
+        self._quota.count(ticket.submitter)
+        self._ended(ticket, 201, "")
+        return entry
+
+    def _ended(self, ticket: Ticket, status: int, reason: str) -> None:
+        seconds = monotonic() - ticket.started
+        self.audit.write(ticket.submitter, ticket.client, status, ticket.entry, seconds, reason)
+
+    def _check_quotas(self, submitter: str) -> None:
+        if self._receiving.total() >= self.limits.at_once:
+            raise RefusedError(503, "other submissions are being received; try again later", {"retry-after": "30"})
+        if self._receiving[submitter] >= self.limits.each:
+            reason = f"{self.limits.each} submissions of yours are being received; wait for them"
+            raise RefusedError(429, reason, {"retry-after": "30"})
+        if self._quota.full(submitter):
+            reason = f"{self.limits.per_day} entries of yours were accepted within 24 hours; try again later"
+            raise RefusedError(429, reason, {"retry-after": "3600"})
+        if len(entry_folders(self.entries)) >= self.limits.entries:
+            raise RefusedError(507, f"the board has {self.limits.entries} entries, and takes no more")
+
+    async def _finish(self, ticket: Ticket, folder: Path, admit: Admit) -> str:
+        ready = folder / "ready"
+        ready.mkdir()
+        ticket.stage = "examining"
+        try:
+            ticket.entry = entry = await asyncio.to_thread(self._check, folder / "received", ready)
+            if entry in self._in_progress or (self.entries / entry).exists():
+                raise RefusedError(409, f"there is an entry {entry!r}; entries are never overwritten")
+            self._in_progress.add(entry)
+            try:
+                await self._admit(ticket, ready / entry, admit)
+            finally:
+                self._in_progress.discard(entry)
         except WorkerError as error:
             raise RefusedError(422, f"the entry could not be checked: {error}") from error
         except OodscopeError as error:
             raise RefusedError(422, str(error).replace(f"{folder}/", "")) from error
-        await asyncio.to_thread(keep, ready / entry, self.entries / entry)
         return entry
+
+    async def _admit(self, ticket: Ticket, ready: Path, admit: Admit) -> None:
+        """Stamp the entry, then build the board with it, then keep it; a stamp without its entry does not stay."""
+        ticket.stage = "building"
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        stamp = Stamp(entry=ready.name, received=now, submitter=ticket.submitter)
+        await asyncio.to_thread(write_stamp, self.entries, stamp)
+        place = self.entries / ready.name
+        try:
+            await admit(ready, partial(keep, ready, place))
+        except BaseException:
+            if not place.exists():
+                with suppress(OSError):
+                    (self.entries / RECEIVED / f"{ready.name}.json").unlink()
+            raise
 
     def _check(self, upload: Path, ready: Path) -> str:
         limits = self.limits

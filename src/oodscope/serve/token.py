@@ -1,4 +1,4 @@
-"""Token: the secret of those who may hand entries in."""
+"""Token: the secret of the board's keeper; see ``submitters`` for those of others."""
 
 import hmac
 import os
@@ -28,14 +28,15 @@ class Token:
         return same and scheme.lower() == "bearer"
 
 
-def read_token(file: Path | None) -> Token:
-    """From the file or, without one, from the environment, which then forgets it: no process started later has it."""
+def read_token(file: Path | None) -> Token | None:
+    """From the file or, without one, from the environment, which then forgets it: no process started later has it.
+
+    Nothing where there is neither: submitters may have tokens of their own.
+    """
     from_environment = os.environ.pop(VARIABLE, "")
     if file is not None:
         try:
             return Token(file.read_text(encoding="utf-8").strip())
         except (OSError, UnicodeDecodeError) as error:
             raise OodscopeError(f"{file}: no token can be read from it ({type(error).__name__})") from error
-    if not from_environment:
-        raise OodscopeError(f"submissions need a token: set {VARIABLE}, or give --token-file FILE")
-    return Token(from_environment)
+    return Token(from_environment) if from_environment else None

@@ -1,4 +1,4 @@
-"""Worker: a process for work on what strangers sent, bounded in time and memory."""
+"""Worker: a process for work on what others sent, bounded in time and memory."""
 
 import signal
 from collections.abc import Callable
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_IMPORTED = ["oodscope.protocols.leaderboard", "oodscope.serve.building", "oodscope.serve.checking"]
+_IMPORTED = ["oodscope.leaderboard.verify.verifying", "oodscope.serve.building", "oodscope.serve.checking"]
 """What workers of this package need; it takes seconds to import."""
 
 

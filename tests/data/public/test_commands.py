@@ -104,7 +104,7 @@ def test_prepare_asks_before_it_downloads(run, tmp_path):
 @pytest.mark.parametrize("command", ["show", "prepare", "check"])
 def test_unknown_names_suggest_the_nearest(run, command):
     outcome = run("data", command, "cifra10")
-    assert outcome.status == 1
+    assert outcome.status == 2
     assert outcome.err.startswith("oodscope: unknown benchmark or dataset 'cifra10'. Did you mean 'cifar10'")
 
 

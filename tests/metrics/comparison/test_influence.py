@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from benchmarks.verdict_simulation import World
 
 from oodscope.base.errors import DataError
 from oodscope.metrics.catalog import METRICS
@@ -21,7 +22,6 @@ from oodscope.metrics.metric import columns_of
 from oodscope.metrics.ranking.clusters import sampling_noise
 from oodscope.metrics.ranking.placements import place
 from oodscope.metrics.ranking.ranking import Ranking
-from tests.metrics.comparison.simulated import World
 
 
 def two_sets(detectors=3, **changes):

@@ -9,7 +9,7 @@ from statsmodels.stats.contingency_tables import mcnemar as peer_mcnemar
 from statsmodels.stats.multitest import multipletests
 
 from oodscope.base.errors import OodscopeError
-from oodscope.metrics.comparison.multiplicity import benjamini_hochberg, holm, rank_ranges
+from oodscope.metrics.comparison.multiplicity import benjamini_hochberg, holm
 from oodscope.metrics.comparison.paired import (
     corrected_t,
     detectable_difference,
@@ -17,6 +17,7 @@ from oodscope.metrics.comparison.paired import (
     paired_bootstrap,
     paired_delong,
 )
+from oodscope.metrics.comparison.simultaneous import rank_ranges
 from oodscope.metrics.ranking.placements import place
 from oodscope.metrics.resampling.resampling import bootstrap_each
 from tests.examples import examples

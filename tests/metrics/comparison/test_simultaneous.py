@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from benchmarks.verdict_simulation import World
 
 from oodscope.base.errors import DataError
 from oodscope.metrics.comparison.components import Components, class_components, needed, typical
 from oodscope.metrics.comparison.influence import from_replicates, join_sets, place_sets
-from oodscope.metrics.comparison.multiplicity import rank_ranges
 from oodscope.metrics.comparison.networks import (
     CANNOT_SAY,
     average_networks,
@@ -16,10 +16,9 @@ from oodscope.metrics.comparison.networks import (
     paired_by_seed,
     pooled_seed_spread,
 )
-from oodscope.metrics.comparison.selection import cross_fitted, select
-from oodscope.metrics.comparison.simultaneous import compare_pairs, may_be_best, rank_intervals
+from oodscope.metrics.comparison.selection import cross_fit, select
+from oodscope.metrics.comparison.simultaneous import compare_pairs, may_be_best, rank_intervals, rank_ranges
 from oodscope.metrics.ranking.placements import place
-from tests.metrics.comparison.simulated import World
 
 
 def estimates(world, rng, detectors, population="sampled", **options):
@@ -114,8 +113,9 @@ def test_the_value_of_the_chosen_detector_is_not_flattered():
 def test_a_clear_winner_keeps_its_value():
     rng = np.random.default_rng(0)
     found = estimates(World(classes=40), rng, 5, shifts=[0, 0, 0, 0, 4])
-    assert cross_fitted(found) == pytest.approx(found.values[4], abs=2e-3)
-    assert cross_fitted(found, higher=False) > found.values.min()
+    value, chosen = cross_fit(found)
+    assert value == pytest.approx(found.values[4], abs=2e-3) and set(chosen.tolist()) == {4}
+    assert cross_fit(found, higher=False)[0] > found.values.min()
     assert select(found).leader == 4 and select(found).candidates.sum() == 1
 
 

@@ -8,7 +8,7 @@ from scipy.stats import binomtest, norm, t
 
 from oodscope.base.errors import OodscopeError
 from oodscope.metrics.interval import t_interval, wilson_interval
-from oodscope.metrics.ranking.clusters import class_interval, sampling_noise
+from oodscope.metrics.ranking.clusters import Noise, logit_interval, sampling_noise
 from oodscope.metrics.ranking.delong import auroc_interval, mean_auroc_interval
 from oodscope.metrics.ranking.placements import place, together
 from oodscope.metrics.ranking.ranking import Ranking
@@ -111,9 +111,11 @@ def test_class_intervals_hold_the_truth_where_image_intervals_do_not():
     cases = 300
     for seed in range(cases):
         id_scores, id_classes, ood, ood_classes = clustered(1000 + seed)
-        wide = class_interval(place(id_scores, {"o": ood}), id_classes=id_classes, ood_classes={"o": ood_classes})
+        placed = place(id_scores, {"o": ood})
+        noise = sampling_noise(placed, id_classes=id_classes, ood_classes={"o": ood_classes})
+        low, high = logit_interval(placed.mean, noise)
         narrow = auroc_interval(Ranking(id_scores, ood))
-        by_class += wide.low <= truth <= wide.high
+        by_class += low <= truth <= high
         by_image += narrow.low <= truth <= narrow.high
     assert 0.9 < by_class / cases < 0.99
     assert by_image / cases < 0.8
@@ -130,10 +132,9 @@ def test_a_mean_takes_the_id_sample_once_and_the_classes_of_each_set():
     noise = sampling_noise(both, id_classes=id_classes, ood_classes=ood_classes)
     expected = obuchowski_of_mean(id_scores, id_classes, [near, far], [classes, classes[::-1]])
     assert noise.error**2 == pytest.approx(expected)
-    interval = class_interval(both, id_classes=id_classes, ood_classes=ood_classes, level=0.9)
-    assert (interval.level, interval.method) == (0.9, "obuchowski-logit")
-    assert interval.low < both.mean < interval.high
-    middle = (np.log(interval.low / (1 - interval.low)) + np.log(interval.high / (1 - interval.high))) / 2
+    low, high = logit_interval(both.mean, noise, 0.9)
+    assert low < both.mean < high
+    middle = (np.log(low / (1 - low)) + np.log(high / (1 - high))) / 2
     assert middle == pytest.approx(np.log(both.mean / (1 - both.mean)))
 
 
@@ -158,28 +159,8 @@ def test_degrees_of_freedom_lie_between_the_weakest_side_and_the_sum():
     assert image.freedom > 95
 
 
-@pytest.mark.parametrize(
-    "classes",
-    [None, np.zeros(96, int), np.repeat(np.arange(4), 24)],
-    ids=["no classes", "one class", "four classes"],
-)
-def test_too_few_classes_have_no_interval(classes):
-    id_scores, id_classes, ood, _ = clustered(3)
-    ood_classes = {} if classes is None else {"o": classes}
-    assert class_interval(place(id_scores, {"o": ood}), id_classes=id_classes, ood_classes=ood_classes) is None
-
-
-def test_few_id_classes_count_by_image_and_separation_has_no_class_interval():
-    id_scores, id_classes, ood, ood_classes = clustered(4)
-    placed = place(id_scores, {"o": ood})
-    few = class_interval(placed, id_classes=id_classes % 4, ood_classes={"o": ood_classes})
-    none = class_interval(placed, id_classes=None, ood_classes={"o": ood_classes})
-    assert few == none
-    assert few != class_interval(placed, id_classes=id_classes, ood_classes={"o": ood_classes})
-    apart = place(id_scores, {"o": ood + 100})
-    assert class_interval(apart, id_classes=id_classes, ood_classes={"o": ood_classes}) is None
-    single = place([0.0], {"o": ood})
-    assert class_interval(single, id_classes=[0], ood_classes={"o": ood_classes}) is None
+def test_perfect_separation_has_no_spread_to_learn_from():
+    assert logit_interval(1.0, Noise(0.0, 3.0)) is logit_interval(0.0, Noise(0.1, 3.0)) is None
 
 
 def test_misuse_is_named():

@@ -5,13 +5,18 @@ import dataclasses
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 
 import oodscope as oods
 from oodscope.base.errors import DataError
+from oodscope.metrics.rejection.rate_intervals import order_statistics_interval
+from oodscope.metrics.rejection.rejection import Rejection
+from oodscope.metrics.rejection.threshold import ThresholdSample
 from oodscope.metrics.resampling.bootstrap import percentile_interval
 from oodscope.metrics.resampling.resampling import bootstrap
 from oodscope.protocols.human_centric.protocol import HumanCentric, Prices
 from oodscope.protocols.registry import create_protocol, stored_protocol
+from oodscope.results.scoretable import ScoreTable
 from tests.metrics.rejection import slow_rejection as slow
 from tests.tiny import benchmark, classifier, imageset
 
@@ -129,13 +134,13 @@ class TestIntervals:
     def test_der_counts_the_noise_of_the_threshold_too(self):
         """Against resampling the threshold sample and the set; an OOD set near the threshold feels it most."""
         rng = np.random.default_rng(0)
-        val, known, foreign = rng.normal(size=60), rng.normal(0.2, 1, size=200), rng.normal(1.5, 1, size=400)
+        val, known, foreign = rng.normal(size=110), rng.normal(0.2, 1, size=200), rng.normal(1.5, 1, size=600)
         right = rng.random(200) < 0.7
         sets = {"id_val": (val, True), "id_train": (val, True), "id_test": (known, right), "rain": (foreign, False)}
         rows = create_protocol("human_centric").measurements(by_hand(sets)).filter(metric="der95_val_correct")
         replicates = {"id_test": [], "rain": []}
         for _ in range(2000):
-            limit = np.quantile(rng.choice(val, 60), 0.95)
+            limit = np.quantile(rng.choice(val, 110), 0.95)
             for name, found in replicates.items():
                 scores, correct = sets[name][0], np.broadcast_to(sets[name][1], len(sets[name][0]))
                 drawn = rng.integers(len(scores), size=len(scores))
@@ -144,7 +149,7 @@ class TestIntervals:
             (row,) = rows.filter(set=name)
             expected = percentile_interval(np.array(found))
             assert (row.low, row.high) == pytest.approx((expected.low, expected.high), abs=0.02)
-        fixed = 1.96 * np.sqrt(row.value * (1 - row.value) / 400)
+        fixed = 1.96 * np.sqrt(row.value * (1 - row.value) / 600)
         assert row.high - row.low > 2 * (2 * fixed)
 
     def test_fpr95_has_the_interval_of_the_full_bootstrap(self):
@@ -181,7 +186,7 @@ def by_hand(sets):
     costs = {"fit_seconds": 0.0, "microseconds_per_image": 0.0, "peak_mib": 0.0}
     about = {"run": "r", "benchmark": "b", "benchmark_version": "1", "model": "m", "seed": 0}
     described = {"name": "d", "params": {}, "tuning": "default", **costs}
-    return oods.ScoreTable(pd.concat(frames, ignore_index=True), {"detectors": {"d": described}, **about})
+    return ScoreTable(pd.concat(frames, ignore_index=True), {"detectors": {"d": described}, **about})
 
 
 class TestDegenerate:
@@ -209,22 +214,99 @@ class TestDegenerate:
         with pytest.raises(DataError, match=r"none of the 2 images of id_train is classified correctly.*train_correct"):
             create_protocol("human_centric").measurements(by_hand(none))
 
-    def test_a_table_without_validation_scores(self):
-        with pytest.raises(DataError, match="needs scores of id_val, which set the threshold val_correct"):
-            create_protocol("human_centric").measurements(
-                by_hand({"id_train": ([0.1], True), "id_test": ([0.1], True)})
-            )
+    def test_a_table_without_any_threshold_images(self):
+        with pytest.raises(DataError, match="needs scores of id_train or id_val, which set its thresholds"):
+            create_protocol("human_centric").measurements(by_hand({"id_test": ([0.1], True)}))
 
     def test_a_table_without_test_images(self):
         with pytest.raises(DataError, match="needs an id_test set"):
             create_protocol("human_centric").measurements(by_hand({"id_val": ([0.1], True)}))
 
-    @pytest.mark.parametrize("role", ["id_val", "id_train"])
-    def test_a_benchmark_without_the_role_is_refused_before_extraction(self, store, role):
+    def test_a_benchmark_without_threshold_images_is_refused_before_extraction(self, store):
         before = store.forwarded
-        with pytest.raises(DataError, match=f"human_centric needs {role}: .* 'tiny' has none"):
-            oods.evaluate(classifier(3), benchmark(**{role: None}), ["msp"], "human_centric", store=store)
+        with pytest.raises(DataError, match="human_centric needs id_train or id_val: .* 'tiny' has neither"):
+            bare = benchmark(id_val=None, id_train=None)
+            oods.evaluate(classifier(3), bare, ["msp"], "human_centric", store=store)
         assert store.forwarded == before
+
+
+class TestSources:
+    @pytest.mark.parametrize(("role", "present"), [("id_val", "train_correct"), ("id_train", "val_correct")])
+    def test_a_source_that_is_missing_is_left_out_and_named(self, store, role, present, tmp_path):
+        """The benchmark of the paper has no ``id_val``; its own rule needs training images alone."""
+        result = oods.evaluate(classifier(), benchmark(**{role: None}), ["msp"], "human_centric", store=store)
+        measured = {row.metric for row in result.measurements}
+        assert f"der95_{present}" in measured
+        assert not any(metric.endswith(role.removeprefix("id_") + "_correct") for metric in measured)
+        assert any(f"no {role}, so no threshold" in note for note in result.record.notes)
+        assert result.table().facts["metric"] == f"der95_{present}"
+        assert oods.write_report(result, tmp_path / "report.html").is_file()
+
+    def test_the_packaged_benchmark_of_the_paper_passes_the_check(self):
+        from oodscope.base.config import read_yaml
+        from oodscope.data.packaged import BENCHMARKS
+
+        roles = set(read_yaml(BENCHMARKS["human-centric"])["sets"])
+        assert "id_val" not in roles
+        assert roles & set(HumanCentric.roles)
+
+    def test_every_row_at_a_threshold_carries_the_rejected_share_of_correct_images(self, result):
+        rows = [row for row in result.measurements if row.metric.startswith(("der95_", "der99_", "far", "frr"))]
+        assert rows
+        for row in rows:
+            suffix = row.metric[3:]
+            (realised,) = result.measurements.filter(metric=f"frr{suffix}", set="id_test", detector=row.detector)
+            assert row.rejected_correct == realised.value
+
+    def test_a_detector_fitted_on_the_images_of_a_threshold_is_not_ranked_there(self, store):
+        result = oods.evaluate(classifier(), benchmark(), ["msp", "klm"], "human_centric", store=store)
+        rows = result.measurements.filter(metric="der95_val_correct")
+        assert {row.detector for row in rows if row.unranked} == {"klm"}
+        assert not any(row.unranked for row in result.measurements.filter(metric="der95_train_correct"))
+        table = result.table("human_centric", "der95_val_correct")
+        assert table.rows[-1].name == "klm"
+        assert not any(number.best for number in table.rows[-1].numbers if number is not None)
+        assert any("not ranked (klm: fitted on the images of its threshold" in note for note in table.notes)
+        (trial,) = result.trials()
+        assert [entry.detector for entry in trial.entries] == ["msp"]
+
+
+class TestFewImages:
+    def test_few_images_behind_a_threshold_widen_its_intervals(self):
+        """A bootstrap of 100 images for a 99 % threshold covers 70 % where it promises 95."""
+        rng = np.random.default_rng(0)
+        truth = norm.cdf(norm.ppf(0.99) - 1.5)
+        intervals = []
+        for _ in range(300):
+            rejection = Rejection(rng.normal(1.5, 1, size=300), np.zeros(300, dtype=bool))
+            intervals.append(order_statistics_interval(rejection, ThresholdSample(rng.normal(size=100)), 0.99, "der"))
+        assert np.mean([each.low <= truth <= each.high for each in intervals]) > 0.95
+        assert np.mean([each.high - each.low for each in intervals]) < 0.6
+        sets = {"id_val": (rng.normal(size=100), True), "id_test": (rng.normal(size=50), True)}
+        rows = create_protocol("human_centric").measurements(by_hand({**sets, "rain": (rng.normal(size=9), False)}))
+        assert {row.interval for row in rows.filter(metric="der99_val_correct")} == {"order-statistics-wilson"}
+        assert {row.interval for row in rows.filter(metric="der95_val_correct")} == {"bootstrap-stratified-1000"}
+
+    def test_classes_that_differ_widen_the_interval_over_classes(self):
+        rng = np.random.default_rng(1)
+        classes = np.repeat(np.arange(10), 40)
+        foreign = rng.normal(1.5, 0.5, size=400) + rng.normal(0, 1, size=10)[classes]
+        sets = {"id_val": (rng.normal(size=400), True), "id_test": (rng.normal(size=200), True)}
+        table = by_hand({**sets, "rain": (foreign, False)})
+        frame = table.frame.copy()
+        frame.loc[frame["set"] == "rain", "own_class"] = classes
+        rows = create_protocol("human_centric").measurements(ScoreTable(frame, table.context))
+        (row,) = rows.filter(metric="der95_val_correct", set="rain")
+        assert row.class_high - row.class_low > 2 * (row.high - row.low)
+        # by hand: t with 9 degrees of freedom around class means, all classes of one size
+        kept = foreign < np.quantile(sets["id_val"][0], 0.95)
+        means = kept.reshape(10, 40).mean(axis=1)
+        assert row.value == pytest.approx(kept.mean())
+        plain = 2.262 * means.std(ddof=1) / np.sqrt(10)
+        assert (row.class_high - row.class_low) / 2 == pytest.approx(plain, rel=0.15)
+        (mean,) = rows.filter(metric="der95_val_correct", group="all")
+        assert mean.class_low < mean.value < mean.class_high
+        assert rows.filter(metric="der95_val_correct", set="id_test")[0].class_low is None
 
 
 class TestBesideOtherProtocols:
@@ -243,7 +325,7 @@ class TestBesideOtherProtocols:
 
     def test_the_saved_scores_suffice(self, result, tmp_path):
         result.scores.save(tmp_path / "scores.parquet")
-        stored = oods.ScoreTable.load(tmp_path / "scores.parquet")
+        stored = ScoreTable.load(tmp_path / "scores.parquet")
         again = stored_protocol(stored, "human_centric").measurements(stored)
         assert again == result.measurements.filter(protocol="human_centric")
 

@@ -9,9 +9,11 @@ import torch
 import oodscope as oods
 from oodscope.base.errors import DataError, DetectorError, OodscopeError, UnknownNameError
 from oodscope.deploy.function_scorer import FunctionScorer
+from oodscope.deploy.scorer import Scorer
 from oodscope.generation.samplers.metropolis_hastings import MetropolisHastings
 from oodscope.generation.variations.gan import GanVariation
 from oodscope.generation.variations.registry import create_variation
+from oodscope.results.store.store import ResultStore
 from oodscope.runs.attack.measuring import measure
 from oodscope.runs.attack.plan import Plan
 from oodscope.runs.attack.run import Attack
@@ -273,7 +275,7 @@ class TestGoesOn:
         assert (one.worst.images == two.worst.images).all()
         assert (one.found == two.found).all()
         assert (one.flags, one.parameters) == (two.flags, two.parameters)
-        oods.ResultStore(tmp_path / "store.sqlite").add(read.result)
+        ResultStore(tmp_path / "store.sqlite").add(read.result)
         (tmp_path / "run" / "attack" / "000.safetensors").write_bytes(b"rot")
         with pytest.raises(DataError, match="what the attack found cannot be read"):
             Attack.load(tmp_path / "run")
@@ -315,7 +317,7 @@ class TestRefused:
 
     def test_networks_of_different_sizes(self, scorers, tmp_path):
         large = oods.Classifier(network(), oods.Preprocess(size=16), device="cpu")
-        other = oods.Scorer(large, oods.create_detector("msp"))
+        other = Scorer(large, oods.create_detector("msp"))
         with pytest.raises(DetectorError, match=r"one size; these differ: msp \[3, 8, 8\], large \[3, 16, 16\]"):
             run({"msp": scorers["msp"], "large": other})
 

@@ -10,6 +10,7 @@ import oodscope as oods
 from oodscope.base.errors import UnknownNameError
 from oodscope.data.corpora import CORPORA, pretraining_overlap
 from oodscope.document.wording import EXPOSED
+from oodscope.results.store.store import ResultStore
 from tests.tiny import benchmark, classifier, imageset, noise
 
 
@@ -112,7 +113,7 @@ def test_it_is_kept_and_computed_again_from_scores(judged, tmp_path):
     result = judged(trained_on=["id_test"])
     loaded = oods.Result.load(result.save(tmp_path / "run"))
     assert loaded.measurements == result.measurements
-    store = oods.ResultStore(tmp_path / "results.sqlite")
+    store = ResultStore(tmp_path / "results.sqlite")
     store.add(result)
     assert store.measurements(exposure="id_test: seen_in_training") == result.measurements
 

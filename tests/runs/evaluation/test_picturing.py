@@ -5,6 +5,7 @@ import pytest
 
 import oodscope as oods
 from oodscope.base.errors import DataError
+from oodscope.results.scoretable import ScoreTable
 from oodscope.runs.evaluation.picturing import picture_hardest
 from tests.tiny import benchmark, classifier
 
@@ -55,7 +56,7 @@ def test_with_little_room_everyone_has_the_worst_first(judged):
 
 def test_an_image_that_is_hard_for_several_is_read_once(judged, monkeypatch):
     bench, result = judged
-    twice = oods.ScoreTable(
+    twice = ScoreTable(
         result.scores.frame.assign(ebo=result.scores.frame["msp"]), {"detectors": {"msp": {}, "ebo": {}}}
     )
     read, places = oods.ImageSet.images, []

@@ -5,6 +5,7 @@ import pytest
 from PIL import Image
 
 from oodscope.base.errors import DataError
+from oodscope.document.figure import Figure
 from oodscope.document.wording import span
 from oodscope.report.paper.human import conventional_twice, der_against_accuracy, distillation, strategy_heatmap
 from oodscope.report.paper.study import write_study_figures
@@ -20,7 +21,7 @@ def measured(accuracy, base, detectors=("msp", "knn")):
     """Rows of a model; the value on set i of detector j is ``base + j / 10 + i / 100``, twice that for DER99."""
     rows = [Measurement(**SHARED, set="id_test", group="id", metric="accuracy", value=accuracy)]
     for j, detector in enumerate(detectors):
-        for factor, metric in ((2, "der99_val_correct"), (1, "der95_val_correct")):
+        for factor, metric in ((2, "der99_val_correct"), (1, "der95_val_correct"), (2, "der99_train_correct")):
             values = {}
             for group, names in SETS.items():
                 for name in names:
@@ -107,6 +108,15 @@ class TestFigures:
         assert drawn["B"] == [pytest.approx([75, 33])]
         assert msp.get_ylim() == knn.get_ylim()
 
+    def test_another_metric_shows_its_own_numbers(self, study):
+        panel = strategy_heatmap(study, "der95_val_correct").axes[0]
+        assert [text.get_text() for text in panel.texts] == ["16.5", "26.5", "16.5", "26.5"]
+
+    def test_the_chapter_shows_both_rules(self, study):
+        names = [block.name for block in study.chapter().blocks if isinstance(block, Figure)]
+        shown = [f"accuracy-{detector}-der99-{rule}" for detector in ("msp", "knn") for rule in ("train", "val")]
+        assert [name.partition("-correct")[0] for name in names] == shown
+
     def test_the_heat_map_averages_the_models_of_a_strategy(self, study):
         panel = strategy_heatmap(study).axes[0]
         assert [text.get_text() for text in panel.texts] == ["33.0", "53.0", "33.0", "53.0"]
@@ -143,9 +153,11 @@ class TestFigures:
         monkeypatch.setattr(*unwritten)
         names = {path.stem for path in write_study_figures(study, tmp_path)}
         conventional = {"conventional-small", "conventional-large", "conventional-taught-x"}
-        assert names == {"der-against-accuracy", "strategies", "distillation", *conventional}
+        rules = ("train-correct", "val-correct")
+        each = {f"{name}-{rule}" for name in ("der-against-accuracy", "strategies", "distillation") for rule in rules}
+        assert names == {*each, *conventional}
         alone = Study([StudyMember(StudyModel(name="a"), measured(0.5, 0.1))])
         assert {path.stem for path in write_study_figures(alone, tmp_path / "b")} == {
-            "der-against-accuracy",
+            *(f"der-against-accuracy-{rule}" for rule in rules),
             "conventional-a",
         }

@@ -1,41 +1,68 @@
-"""ActivationStore: every image goes through a network once, ever."""
+"""ActivationStore: every image goes through a network once, ever, whoever asks."""
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any, Literal
 
 import numpy as np
-from filelock import FileLock
+import torch
 from numpy.typing import NDArray
 
-from oodscope.activations.activations import Activations
-from oodscope.activations.extract import Ask, run_network
+from oodscope.activations.activations import Activations, HeadLogits
+from oodscope.activations.extract import Ask, run_networks
 from oodscope.activations.probes.probe import Probe
-from oodscope.activations.store.column import StoredColumn
-from oodscope.base.files import cache_root, storage_errors
+from oodscope.activations.store.shards import DamagedError, ShardedColumn
+from oodscope.base.errors import ActivationError
+from oodscope.base.files import cache_root
 from oodscope.base.hashing import fingerprint
+from oodscope.base.place import LocalPlace, Place
 from oodscope.data.imageset import ImageSet
 from oodscope.execution.progress import SILENT, Progress
 from oodscope.models.classifier.classifier import Classifier
 
-SCHEMA = 1
+Rows = NDArray[np.int64]
+Storage = Literal["float32", "float16"]
+LogitsFrom = Literal["stored", "from_head"]
+
+SCHEMA = 2
 """Raised whenever what a stored column means changes."""
 
 BLOCK = 1024
-"""Images per unit of work: what a kill can cost, and a fixed grid so that a resumed run repeats whole units."""
+"""Images per unit of work: batches never cross it, so that numbers are a function of address and block."""
+
+SHARD = 16
+"""Blocks that are published as one file: what a kill can cost, at most."""
+
+PATIENCE = 20.0
+"""Seconds of work after which a part of a shard is published, where the network is slow."""
+
+AT_ONCE = 64 * 2**20
+"""Bytes of a column up to which it is verified when it is opened: a fraction of a second, and damage heals."""
+
+MOST_STORED = 4096
+"""Classes up to which logits may be stored; beyond, they come from the head."""
 
 
 class ActivationStore:
-    """Activations on disk, addressed by content.
+    """Activations in published files, addressed by content.
 
-    The address is a hash of weights, module structure and head, preprocessing, images, precision and schema;
-    probe columns add their own key. A renamed file or a retrained network can therefore never be served
-    another's numbers. A subset of a set is stored under its parent's address, so folds share rows.
+    The address is a hash of weights, module structure and head, preprocessing, images, precision, storage and schema;
+    probe columns add their own key. A renamed file or a retrained network can therefore never be served another's
+    numbers. A subset of a set is stored under its parent's address, so folds share rows. There are no locks: a file is
+    published whole, the first writer wins, and readers write nothing, so that a store may lie where they cannot.
 
     Parameters
     ----------
     root : folder; by default ``activations`` in the cache.
+    storage : ``"float16"`` takes half the space; what does not fit its range is refused.
+    logits : ``"from_head"`` computes them from the features when they are read, where the head is proved. Always so
+        above 4,096 classes.
 
     Examples
     --------
@@ -45,8 +72,11 @@ class ActivationStore:
     (80, 80, 80)
     """
 
-    def __init__(self, root: Path | str | None = None) -> None:
+    def __init__(
+        self, root: Path | str | None = None, *, storage: Storage = "float32", logits: LogitsFrom = "stored"
+    ) -> None:
         self.root = Path(root) if root is not None else cache_root() / "activations"
+        self.storage, self.logits = storage, logits
         self._scratch: TemporaryDirectory[str] | None = None
         self.forwarded = 0
         """Images that this object sent through a network, each plain pass and each forward of a probe counted."""
@@ -61,78 +91,176 @@ class ActivationStore:
         progress: Progress = SILENT,
     ) -> Activations:
         """The activations of a set: read where they are known, computed and kept where they are not."""
-        folder = self._root_for(classifier) / _address(classifier, images)
-        with storage_errors(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(folder / "lock").acquire()
-        with lock:
-            columns = self._open(folder, classifier, images, probes)
-            self._fill(columns, classifier, images, probes, batch_size, progress)
-        return _gather(columns, classifier, images)
+        (found,) = self.extract_many([classifier], images, probes=probes, batch_size=batch_size, progress=progress)
+        return found
 
-    def _root_for(self, classifier: Classifier) -> Path:
+    def extract_many(
+        self,
+        classifiers: Sequence[Classifier],
+        images: ImageSet,
+        *,
+        probes: Sequence[Probe] = (),
+        batch_size: int = 256,
+        progress: Progress = SILENT,
+    ) -> list[Activations]:
+        """The activations of a set under several networks: those with one preprocessing share each decoded batch."""
+        for _ in range(2):
+            works = [self._open(classifier, images, probes) for classifier in classifiers]
+            for group in _alike(works):
+                self._fill(group, images, batch_size, progress)
+            works = [self._open(work.classifier, images, probes) for work in works]
+            if all(work.sound() for work in works):
+                return [work.gathered(images) for work in works]
+        reasons = [reason for work in works for column in work.columns.values() for reason in column.refused]
+        raise ActivationError(f"{'; '.join(reasons) or self.root}: damaged, and cannot be replaced; delete it")
+
+    def _place(self, classifier: Classifier) -> Place:
         """The store, or a folder that dies with this object where nothing could ever be found again."""
         if not classifier.uncached_reason:
-            return self.root
+            return LocalPlace(self.root)
         self._scratch = self._scratch or TemporaryDirectory(prefix="oodscope-")
-        return Path(self._scratch.name)
+        return LocalPlace(self._scratch.name)
 
-    def _open(
-        self, folder: Path, classifier: Classifier, images: ImageSet, probes: Sequence[Probe]
-    ) -> dict[str, StoredColumn]:
-        names = {"logits": "logits"}
+    def _open(self, classifier: Classifier, images: ImageSet, probes: Sequence[Probe]) -> "_Work":
+        network = [classifier.precision, self.storage, classifier.fingerprint, classifier.transform_key]
+        address = fingerprint([SCHEMA, *network, images.source.key])
+        derived = classifier.head is not None and (self.logits == "from_head" or classifier.num_classes > MOST_STORED)
+        names = {} if derived else {"logits": "logits"}
         if classifier.head is not None:
             names["features"] = "features"
         names.update({probe.column: f"probe-{probe.key[:24]}" for probe in probes})
-        return {name: StoredColumn(folder / f"{file}.bin", len(images.source)) for name, file in names.items()}
+        place = self._place(classifier)
+        columns = {
+            name: ShardedColumn(place, f"{address[:2]}/{address[2:40]}/{file}", f"{address}/{file}", len(images.source))
+            for name, file in names.items()
+        }
+        return _Work(classifier, columns, np.unique(images.rows), probes, self.storage)
 
-    def _fill(
-        self,
-        columns: dict[str, StoredColumn],
-        classifier: Classifier,
-        images: ImageSet,
-        probes: Sequence[Probe],
-        batch_size: int,
-        progress: Progress,
-    ) -> None:
-        wanted = np.unique(images.rows)
-        lacking = {name: column.missing(wanted) for name, column in columns.items()}
-        every = np.unique(np.concatenate(list(lacking.values())))
-        if len(every) == 0:
+    def _fill(self, works: Sequence["_Work"], images: ImageSet, batch_size: int, progress: Progress) -> None:
+        """Compute what some networks lack, all of them the same rows, and publish it shard by shard."""
+        asks = [work.asks for work in works]
+        if not asks[0]:
             return
         parent = ImageSet(images.name, images.source)
-        asks = [
-            self._ask(block, lacking, probes) for block in np.split(every, np.flatnonzero(np.diff(every // BLOCK)) + 1)
-        ]
+        total = sum(len(ask.rows) for ask in asks[0])
+        streams = run_networks([work.classifier for work in works], parent, asks, batch_size)
         with (
-            progress.stage(f"extract {images.name}", len(every)) as advance,
-            closing(run_network(classifier, parent, asks, batch_size)) as blocks,
+            progress.stage(f"extract {images.name}", total) as advance,
+            closing(streams) as blocks,
+            _Publisher() as publisher,
         ):
-            for ask, computed in zip(asks, blocks):
-                for name, values in computed.items():
-                    columns[name].write(ask.rows, values)
-                self.forwarded += len(ask.rows) * ask.forwards
-                advance(len(ask.rows))
-
-    def _ask(self, block: NDArray[np.int64], lacking: dict[str, NDArray[np.int64]], probes: Sequence[Probe]) -> Ask:
-        short = {name for name, rows in lacking.items() if np.isin(block, rows).any()}
-        return Ask(block, bool(short & {"logits", "features"}), [probe for probe in probes if probe.column in short])
+            for place, computed in enumerate(blocks):
+                for work, ask, columns in zip(works, (each[place] for each in asks), computed):
+                    work.gather(ask, columns)
+                    self.forwarded += len(ask.rows) * ask.forwards
+                    following = asks[0][place + 1].rows[0] if place + 1 < len(asks[0]) else None
+                    work.publish(publisher, following)
+                advance(len(asks[0][place].rows))
 
 
-def _address(classifier: Classifier, images: ImageSet) -> str:
-    key = fingerprint(
-        [SCHEMA, classifier.precision, classifier.fingerprint, classifier.transform_key, images.source.key]
-    )
-    return f"{key[:2]}/{key[2:40]}"
+@dataclass
+class _Work:
+    """One network's columns of a set, what they lack, and what was computed since the last publication."""
+
+    classifier: Classifier
+    columns: dict[str, ShardedColumn]
+    wanted: Rows
+    probes: Sequence[Probe]
+    storage: Storage
+    _ready: dict[str, list[tuple[Rows, NDArray[Any]]]] = field(default_factory=dict)
+    _since: float = field(default_factory=perf_counter)
+
+    def __post_init__(self) -> None:
+        self.lacking = {name: column.missing(self.wanted) for name, column in self.columns.items()}
+        every = np.unique(np.concatenate(list(self.lacking.values())))
+        blocks = np.split(every, np.flatnonzero(np.diff(every // BLOCK)) + 1) if len(every) else []
+        self.asks = [self._ask(block) for block in blocks]
+
+    def _ask(self, block: Rows) -> Ask:
+        short = {name for name, rows in self.lacking.items() if np.isin(block, rows).any()}
+        return Ask(block, bool(short & {"logits", "features"}), [each for each in self.probes if each.column in short])
+
+    def gather(self, ask: Ask, columns: dict[str, NDArray[np.float32]]) -> None:
+        """Take what was computed of one block, as far as it is lacking."""
+        for name, values in columns.items():
+            if name in self.columns:
+                new = np.isin(ask.rows, self.lacking[name])
+                if new.any():
+                    self._ready.setdefault(name, []).append((ask.rows[new], self._stored(name, values[new])))
+
+    def _stored(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
+        if self.storage == "float32" or values.dtype.kind != "f":
+            return values
+        with np.errstate(over="ignore"):
+            short = values.astype(np.float16)
+        if np.isinf(short[np.isfinite(values)]).any():
+            most = np.abs(values[np.isfinite(values)]).max()
+            raise ActivationError(f"{name} reach {most:.3g}, more than float16 can hold; use storage='float32'")
+        return short
+
+    def publish(self, publisher: "_Publisher", following: int | None) -> None:
+        """Publish what was computed, if its shard ends here or took long."""
+        last = next((int(rows[-1]) for pieces in self._ready.values() for rows, _ in reversed(pieces)), 0)
+        seconds, size = perf_counter() - self._since, BLOCK * SHARD
+        if following is not None and following // size == last // size and seconds < PATIENCE:
+            return
+        about = {"device": _device_name(self.classifier.device), "torch": torch.__version__, "seconds": seconds}
+        for name, pieces in self._ready.items():
+            rows, values = (np.concatenate(parts) for parts in zip(*pieces))
+            publisher.submit(self.columns[name], rows, values, about, size)
+        self._ready, self._since = {}, perf_counter()
+
+    def sound(self) -> bool:
+        """Whether all that is wanted is there, and what is verified at once is whole."""
+        for column in self.columns.values():
+            if len(column.missing(self.wanted)):
+                return False
+            try:
+                if column.nbytes <= AT_ONCE:
+                    column.verify()
+            except DamagedError:
+                return False
+        return True
+
+    def gathered(self, images: ImageSet) -> Activations:
+        whole = len(images) == len(images.source) and bool((np.diff(images.rows) == 1).all())
+        values: dict[str, Any] = {
+            name: column if whole else column[images.rows] for name, column in self.columns.items()
+        }
+        head, features = self.classifier.head, values.pop("features", None)
+        logits = values.pop("logits") if "logits" in values else HeadLogits(features, head)  # type: ignore[arg-type]
+        return Activations(logits=logits, features=features, labels=images.labels, head=head, columns=values)
 
 
-def _gather(columns: dict[str, StoredColumn], classifier: Classifier, images: ImageSet) -> Activations:
-    whole = len(images) == len(images.source) and bool((np.diff(images.rows) == 1).all())
-    values = {name: column.read() if whole else column.read()[images.rows] for name, column in columns.items()}
-    return Activations(
-        logits=values.pop("logits"),
-        features=values.pop("features", None),
-        labels=images.labels,
-        head=classifier.head,
-        columns=values,
-    )
+class _Publisher:
+    """One thread that packs and publishes while the network works; at most two shards wait for it."""
+
+    def __enter__(self) -> "_Publisher":
+        self._pool = ThreadPoolExecutor(1)
+        self._waiting: deque[Future[None]] = deque()
+        return self
+
+    def submit(self, column: ShardedColumn, rows: Rows, values: NDArray[Any], about: dict[str, Any], size: int) -> None:
+        self._waiting.append(self._pool.submit(column.publish, rows, values, about, size))
+        while len(self._waiting) > 2:
+            self._waiting.popleft().result()
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self._pool.shutdown(wait=True)
+        for future in self._waiting:
+            if kind is None:
+                future.result()
+
+
+def _alike(works: Iterable[_Work]) -> list[list[_Work]]:
+    """Networks that read the same rows through the same preprocessing, together."""
+    groups: dict[str, list[_Work]] = {}
+    for work in works:
+        rows = [ask.rows for ask in work.asks]
+        key = fingerprint(work.classifier.transform_key, str(work.classifier.device), *rows)
+        groups.setdefault(key, []).append(work)
+    return list(groups.values())
+
+
+def _device_name(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type

@@ -1,21 +1,16 @@
 """``oodscope data``: the public datasets that benchmarks are made of."""
 
-import typer
-
+from oodscope.cli.command import add, group
 from oodscope.cli.data.audit import audit
 from oodscope.cli.data.check import check
 from oodscope.cli.data.list import list_all
 from oodscope.cli.data.prepare import prepare
 from oodscope.cli.data.show import show
+from oodscope.cli.examples import EXAMPLES
 
-data = typer.Typer(
-    name="data",
-    help="Public datasets: what there is, what is missing, get it, look it over, audit it.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-data.command("list")(list_all)
-data.command()(show)
-data.command()(prepare)
-data.command()(check)
-data.command()(audit)
+data = group("data", "Find, download, verify and audit public datasets.")
+add(data, list_all, name="list", examples=EXAMPLES["data list"])
+add(data, show, examples=EXAMPLES["data show"])
+add(data, prepare, examples=EXAMPLES["data prepare"])
+add(data, check, examples=EXAMPLES["data check"])
+add(data, audit, examples=EXAMPLES["data audit"])

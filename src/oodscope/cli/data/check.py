@@ -6,7 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from oodscope.cli.data.options import AsJson, Name, Root
+from oodscope.cli.command import progress as shown_progress
+from oodscope.cli.data.options import AsJson, Name
+from oodscope.cli.options import OUTPUT, Root
 
 SHOWN = 10
 
@@ -15,22 +17,24 @@ def check(
     name: Name,
     root: Root = None,
     as_json: AsJson = False,
-    output: Annotated[Path | None, typer.Option(help="Write the whole report, as JSON, to this file.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", rich_help_panel=OUTPUT, help="Write the whole report, as JSON, to this file."),
+    ] = None,
 ) -> None:
-    """Count, decode and hash every file; what is whole is marked as ready.
+    """Verify every file of a dataset: counted, decoded, hashed.
 
-    Ends with status 1 if a file is missing or broken, or a number is wrong. Sets that a benchmark can do without are
-    passed over where they are missing.
+    What is complete is marked as ready. Ends with status 1 if a file is missing or broken, or a number is wrong. Sets
+    that a benchmark can do without are passed over where they are missing.
     """
     from oodscope.base.files import write_text
     from oodscope.data.public.check import check_split
     from oodscope.data.public.needs import needs_of
     from oodscope.data.public.root import data_root
     from oodscope.data.public.state import State, state_of
-    from oodscope.execution.console import ConsoleProgress
 
     folder = data_root(root)
-    progress = ConsoleProgress()
+    progress = shown_progress()
     reports = [
         check_split(each.card, each.split, folder, progress)
         for each in needs_of(name)

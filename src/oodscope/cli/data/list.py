@@ -6,13 +6,14 @@ from typing import Any
 
 import typer
 
-from oodscope.cli.data.options import AsJson, Root
+from oodscope.cli.data.options import AsJson
+from oodscope.cli.options import Root
 
 
 def list_all(root: Root = None, as_json: AsJson = False) -> None:
-    """List benchmarks and datasets with their state under the root.
+    """List benchmarks and datasets, with their state.
 
-    ready: verified and unchanged since. unverified: there, but never looked over, or changed. partial: some of it is
+    ready: verified and unchanged since. unverified: there, but never verified, or changed. partial: some of it is
     there. missing: nothing is.
     """
     from oodscope.data.public.root import data_root

@@ -4,24 +4,28 @@ from typing import Annotated
 
 import typer
 
-from oodscope.cli.data.options import Name, Root
+from oodscope.cli.command import EXECUTION, progress
+from oodscope.cli.data.options import Name
+from oodscope.cli.options import Root
 
 
 def prepare(
     name: Name,
     root: Root = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Download without asking.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", rich_help_panel=EXECUTION, help="Download without asking.")
+    ] = False,
 ) -> None:
-    """Download, unpack and verify a benchmark's datasets, and print what must be fetched by hand.
+    """Download, unpack and verify datasets.
 
-    Interrupted, it goes on where it stopped. Ends with status 1 while something is lacking.
+    Prints what must be fetched by hand. Interrupted, it continues where it stopped. Ends with status 1 while something
+    is lacking.
     """
     from oodscope.cli.data.check import show_report
     from oodscope.data.public.check import SplitReport
     from oodscope.data.public.needs import needs_of
     from oodscope.data.public.prepare import prepare as bring
     from oodscope.data.public.root import data_root
-    from oodscope.execution.console import ConsoleProgress
 
     folder = data_root(root)
     wanted = needs_of(name)
@@ -31,10 +35,10 @@ def prepare(
             typer.echo(f"to download: {url}", err=True)
         return yes or typer.confirm(f"Download {len(urls)} files to {folder}?", default=True, err=True)
 
-    def tell(report: SplitReport) -> None:
+    def show(report: SplitReport) -> None:
         show_report(report.as_json())
 
-    outcome = bring(wanted, folder, confirm, tell, ConsoleProgress())
+    outcome = bring(wanted, folder, confirm, show, progress())
     for item in outcome.by_hand.values():
         place = f" Put it into {item.archive(folder).parent} and run this again." if item.fetch.name else ""
         typer.echo(f"by hand, {item.card.name}: {item.fetch.ask}{place}")

@@ -6,18 +6,19 @@ from typing import Any
 
 import typer
 
-from oodscope.cli.data.options import AsJson, Name, Root
+from oodscope.cli.data.options import AsJson, Name
+from oodscope.cli.options import Root
 
 
 def show(name: Name, root: Root = None, as_json: AsJson = False) -> None:
-    """Show roles, sets, counts, sources, preprocessing, terms, and what to fetch."""
+    """Show the sets, counts, terms and sources of a benchmark."""
     from oodscope.data.packaged import names_in
     from oodscope.data.public.cards import load_card
     from oodscope.data.public.describe import describe_benchmark, describe_dataset
     from oodscope.data.public.needs import needs_of
     from oodscope.data.public.root import data_root
 
-    needs_of(name)  # an unknown name is told apart from both kinds at once
+    needs_of(name)  # a name that is neither a benchmark nor a dataset is refused here
     folder = data_root(root)
     is_benchmark = name in names_in("benchmarks")
     described = describe_benchmark(name, folder) if is_benchmark else describe_dataset(load_card(name), folder)

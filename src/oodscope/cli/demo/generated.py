@@ -1,4 +1,4 @@
-"""The demo's generated section: a set of near outliers made on the spot, judged beside the drawn ones."""
+"""The demo's generated section: a near-OOD set made on the spot, evaluated beside the drawn ones."""
 
 import shutil
 from dataclasses import replace

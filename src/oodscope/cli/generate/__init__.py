@@ -1,19 +1,12 @@
-"""``oodscope generate``: images, and what draws them."""
+"""``oodscope generate``: images, and the generators that draw them."""
 
-import typer
-
+from oodscope.cli.command import add, group
+from oodscope.cli.examples import EXAMPLES
 from oodscope.cli.generate.again import again
 from oodscope.cli.generate.gan import gan
 from oodscope.cli.generate.near import near
 from oodscope.cli.generate.shifted import shifted
 
-generate = typer.Typer(
-    name="generate",
-    help="Make images to judge detectors on: a generator of outliers, near outliers, shifted images.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-generate.command()(gan)
-generate.command()(near)
-generate.command()(shifted)
-generate.command()(again)
+generate = group("generate", "Make near-OOD or shifted images, or a generator.")
+for command in (gan, near, shifted, again):
+    add(generate, command, examples=EXAMPLES[f"generate {command.__name__}"])

@@ -1,11 +1,13 @@
-"""``oodscope generate again``: a generated set once more, from its recipe."""
+"""``oodscope generate again``: a generated set, made again from its recipe."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from oodscope.cli.command import loading, progress
 from oodscope.cli.generate import options
+from oodscope.cli.options import Device, Root
 
 
 def again(
@@ -14,27 +16,31 @@ def again(
     output: options.Output,
     val: options.Val = None,
     work: options.Work = None,
-    root: options.Root = None,
-    device: options.Device = "auto",
+    root: Root = None,
+    device: Device = "auto",
 ) -> None:
-    """Make a set again from its recipe and the images it was made from, and say whether it is the same.
+    """Make a set again from its recipe, and compare.
 
-    The status is 1 if an image differs: another device or other versions end with other networks.
+    From the images it was made from. The status is 1 if an image differs: another device or other versions end with
+    other networks.
     """
     from oodscope.base.errors import DataError
     from oodscope.base.files import cache_root
     from oodscope.data.generated.files import check_free
-    from oodscope.execution.console import ConsoleProgress
+
+    loading()
+    shown = progress()
+
     from oodscope.generation.sets.making import plan_of, remake_set
     from oodscope.jobs.opening import open_id
     from oodscope.report.page.generated_set import write_set_page
 
     check_free(output)
-    plan, progress = plan_of(recipe), ConsoleProgress()
-    sets = open_id(id_images, val, root, plan.seed, progress)
+    plan = plan_of(recipe)
+    sets = open_id(id_images, val, root, plan.seed, shown)
     place = work or cache_root() / "generated"
     found = remake_set(
-        recipe, sets.train, sets.val, output, redrawn=sets.test, work=place, device=device, progress=progress
+        recipe, sets.train, sets.val, output, redrawn=sets.test, work=place, device=device, progress=shown
     )
     write_set_page(output)
     if found:

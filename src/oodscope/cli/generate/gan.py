@@ -5,10 +5,18 @@ from typing import Annotated
 
 import typer
 
+from oodscope.cli.command import EXECUTION, loading, progress
+from oodscope.cli.options import OUTPUT, Device, Root
+
 
 def gan(
     on: Annotated[str, typer.Option(help="Images to learn from: a folder, list, .npz, ..., or BENCHMARK:SET.")],
-    output: Annotated[Path, typer.Option(help="Folder for generator, sample grid and checkpoints.")],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", rich_help_panel=OUTPUT, help="Folder for generator, sample grid and checkpoints."
+        ),
+    ],
     steps: Annotated[int, typer.Option(help="Training steps.", min=1)] = 10_000,
     minutes: Annotated[
         float | None, typer.Option(help="Stop after so many minutes, with the generator of that moment.", min=0.0)
@@ -22,19 +30,20 @@ def gan(
     ),
     augment: Annotated[float, typer.Option(help="Share of images that the discriminator sees varied.")] = 0.5,
     flip: Annotated[bool, typer.Option("--flip", help="Mirror every second image; not for digits or letters.")] = False,
-    root: Annotated[
-        Path | None, typer.Option(help="Folder of public datasets; $OODSCOPE_ROOT, or the cache, unless given.")
-    ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps.")] = "auto",
-    seed: Annotated[int, typer.Option(help="Of weights, latents and batches.", min=0)] = 0,
+    root: Root = None,
+    device: Device = "auto",
+    seed: Annotated[int, typer.Option(rich_help_panel=EXECUTION, help="Of weights, latents and batches.", min=0)] = 0,
 ) -> None:
-    """Train a compact StyleGAN2-style generator with a latent of 64 on the unit sphere.
+    """Train a generator of images like those of a set.
 
-    Interrupted or stopped by --minutes, the same command goes on from there. The output holds generator.safetensors
+    A compact StyleGAN2-style network with a latent of 64 on the unit sphere. Interrupted or stopped by --minutes, the
+    same command continues from there. The output holds generator.safetensors
     and samples.png, a grid of 64 fixed latents that is renewed while training runs.
     """
+    loading()
+    shown = progress()
+
     from oodscope.base.config import parse
-    from oodscope.execution.console import ConsoleProgress
     from oodscope.generation.gan.recipe import GanRecipe
     from oodscope.generation.gan.trained import train_gan
     from oodscope.jobs.opening import open_one
@@ -52,11 +61,11 @@ def gan(
         "seed": seed,
         "precision": "bf16-mixed" if choose_device(device).type == "cuda" else "32-true",
     }
-    recipe, progress = parse(GanRecipe, declared, "generate gan"), ConsoleProgress()
-    images = open_one(on, root, progress)
+    recipe = parse(GanRecipe, declared, "generate gan")
+    images = open_one(on, root, shown)
     stop_after = None if minutes is None else 60 * minutes
-    done = train_gan(images, recipe, folder=output, size=size, stop_after=stop_after, device=device, progress=progress)
+    done = train_gan(images, recipe, folder=output, size=size, stop_after=stop_after, device=device, progress=shown)
     if done.steps < steps:
-        typer.echo(f"stopped at step {done.steps:,} of {steps:,}; the same command goes on from there")
+        typer.echo(f"stopped at step {done.steps:,} of {steps:,}; the same command continues from there")
     typer.echo(f"variety: {done.variety.share:.0%} of that of the {len(images):,} images of {images.name}")
     typer.echo(f"saved: {output / 'generator.safetensors'} and {output / 'samples.png'} after {done.seconds:.0f} s")

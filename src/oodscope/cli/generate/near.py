@@ -1,10 +1,13 @@
-"""``oodscope generate near``: images that look familiar and mean something else."""
+"""``oodscope generate near``: near-OOD images, which look like ID images and show none of their classes."""
 
 from typing import Annotated
 
 import typer
 
+from oodscope.cli.choices import NearMethod, NearNetwork
+from oodscope.cli.command import loading
 from oodscope.cli.generate import options
+from oodscope.cli.options import Device, Root
 
 
 def near(
@@ -12,15 +15,16 @@ def near(
     output: options.Output,
     val: options.Val = None,
     method: Annotated[
-        str, typer.Option(help="gan: train generators; latent: search those of --generator; recombination: patches.")
-    ] = "recombination",
+        NearMethod,
+        typer.Option(help="gan: train generators; latent: search those of --generator; recombination: patches."),
+    ] = NearMethod.RECOMBINATION,
     count: options.Count = None,
     pool: options.PoolSize = None,
     ensemble: options.Architectures = None,
     epochs: options.Epochs = 30,
     flip: options.Flip = False,
     perceptual: options.Distance = "ensemble",
-    network: Annotated[str, typer.Option(help="Generator to train, for gan: biggan or dcgan.")] = "biggan",
+    network: Annotated[NearNetwork, typer.Option(help="Generator to train, for gan.")] = NearNetwork.BIGGAN,
     steps: options.Steps = None,
     fine_steps: Annotated[int | None, typer.Option(help="Steps for each weight of the semantic term.", min=1)] = None,
     generator: Annotated[
@@ -32,24 +36,27 @@ def near(
         str | None, typer.Option(help="LOW,HIGH mutual information in nats, instead of the rule's.")
     ] = None,
     work: options.Work = None,
-    root: options.Root = None,
-    device: options.Device = "auto",
+    root: Root = None,
+    device: Device = "auto",
     seed: options.Seed = 0,
 ) -> None:
-    """Write a set of near outliers: pooled, filtered by the disagreement of an ensemble, reproducible.
+    """Make a near-OOD set from ID images.
 
-    The folder can be used wherever images are asked for (--near DIR, or source: generated in a benchmark). Interrupted,
-    the same command goes on with what it had trained.
+    Pooled, filtered by the disagreement of an ensemble, reproducible. The folder can be used wherever images are asked
+    for (--near DIR, or source: generated in a benchmark). Interrupted, the same command continues with what it had
+    trained.
     """
+    loading()
+
     from oodscope.cli.generate.writing import Request, trained, two_numbers, write_set
 
     write_set(
         Request(id_images, val, output, count, pool, ensemble, epochs, flip, work, root, device, seed),
         kind="near",
-        method=method,
+        method=method.value,
         generator=generator,
         perceptual=perceptual,
-        near=trained(device, seed, flip, network=network, steps=steps, fine_steps=fine_steps),
+        near=trained(device, seed, flip, network=network.value, steps=steps, fine_steps=fine_steps),
         budget=budget,
         pieces=pieces,
         window=None if window is None else two_numbers(window, "window"),

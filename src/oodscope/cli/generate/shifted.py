@@ -1,10 +1,12 @@
-"""``oodscope generate shifted``: images that look strange and mean the same."""
+"""``oodscope generate shifted``: covariate-shifted images, which look different and show the same classes."""
 
 from typing import Annotated
 
 import typer
 
+from oodscope.cli.command import loading
 from oodscope.cli.generate import options
+from oodscope.cli.options import Device, Root
 
 
 def shifted(
@@ -22,15 +24,18 @@ def shifted(
         float, typer.Option(help="Weight of the right class; 0, as in the paper, never looks at it.", min=0.0)
     ] = 1.0,
     work: options.Work = None,
-    root: options.Root = None,
-    device: options.Device = "auto",
+    root: Root = None,
+    device: Device = "auto",
     seed: options.Seed = 0,
 ) -> None:
-    """Write a set of shifted images, drawn from ID images by a network that was trained to change their look.
+    """Make a covariate-shifted ID set from ID images.
 
-    Kept are images in which the ensemble sees the class that they were drawn from, as sure as of 95 % of the validation
-    images. Whether the class is there for others, another ensemble must say.
+    Drawn by a network that was trained to change their look. Kept are images in which the ensemble sees the class that
+    they were drawn from, as certain as of 95 % of the validation images. Whether other networks see the class, another
+    ensemble must check.
     """
+    loading()
+
     from oodscope.cli.generate.writing import Request, trained, write_set
 
     write_set(

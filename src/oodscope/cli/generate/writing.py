@@ -7,11 +7,11 @@ from typing import Any
 import typer
 
 from oodscope.base.config import parse
-from oodscope.base.errors import OodscopeError
+from oodscope.base.errors import UsageError
 from oodscope.base.files import cache_root
+from oodscope.cli.command import progress
 from oodscope.cli.options import separated
 from oodscope.data.generated.files import check_free
-from oodscope.execution.console import ConsoleProgress
 from oodscope.generation.sets.making import make_set
 from oodscope.generation.sets.plan import SetPlan
 from oodscope.generation.sets.pool import frame_of
@@ -29,14 +29,14 @@ SEEDS = 1000
 
 @dataclass(frozen=True)
 class Request:
-    """What every command that writes a set is told; names are those of its options."""
+    """What every command that writes a set is given; names are those of its options."""
 
     id: str
     val: str | None
     output: Path
     count: int | None
     pool: int | None
-    ensemble: str | None
+    ensemble: list[str] | None
     epochs: int
     flip: bool
     work: Path | None
@@ -48,8 +48,8 @@ class Request:
 def write_set(request: Request, **own: Any) -> None:
     """Make, write and show a set; ``own`` is what one command alone decides: keys of ``SetPlan``."""
     check_free(request.output)
-    progress = ConsoleProgress()
-    sets = open_id(request.id, request.val, request.root, request.seed, progress)
+    sink = progress()
+    sets = open_id(request.id, request.val, request.root, request.seed, sink)
     wanted = request.count or len(sets.test)
     declared: dict[str, Any] = {
         **own,
@@ -64,23 +64,23 @@ def write_set(request: Request, **own: Any) -> None:
             "precision": precision(request.device),
         },
     }
-    if request.ensemble is not None:
+    if request.ensemble:
         declared["architectures"] = separated(request.ensemble)
     plan = parse(SetPlan, declared, f"generate {declared['kind']}")
     work, output = request.work or cache_root() / "generated", request.output
-    places: dict[str, Any] = {"work": work, "device": request.device, "progress": progress}
+    places: dict[str, Any] = {"work": work, "device": request.device, "progress": sink}
     made = make_set(plan, sets.train, sets.val, output, redrawn=sets.test, **places).record
-    page, told = write_set_page(output), made.recipe["pool"]
+    page, pool = write_set_page(output), made.recipe["pool"]
     low, high = made.recipe["window"]
     typer.echo(f"window: mutual information from {low:.2f} to {high:.2f} nats")
-    typer.echo(f"kept: {told['kept']:,} of {told['images']:,} images, {told['chosen']:,} in the set")
+    typer.echo(f"kept: {pool['kept']:,} of {pool['images']:,} images, {pool['chosen']:,} in the set")
     if plan.kind == "near":
         share = made.recipe["class seen by the ensemble"]
         typer.echo(f"the ensemble still sees the class that they were made from in {100 * share:.1f} % of them")
         if share > RECOGNISED_NEAR:
-            typer.echo("most are odd images of their class and no outliers: raise --pool, or set a higher --window")
+            typer.echo("most are odd images of their class, not OOD: raise --pool, or set a higher --window")
     if len(made.files) < wanted:
-        typer.echo(f"fewer than the {wanted:,} asked for: raise --pool above {told['images']:,}")
+        typer.echo(f"fewer than the {wanted:,} asked for: raise --pool above {pool['images']:,}")
     typer.echo(f"saved: {output} ({page})")
 
 
@@ -100,5 +100,5 @@ def two_numbers(text: str, option: str) -> list[float]:
     try:
         first, second = (float(part) for part in text.split(","))
     except ValueError as error:
-        raise OodscopeError(f"--{option} takes two numbers, such as 0.2,0.6, not {text!r}") from error
+        raise UsageError(f"--{option} takes two numbers, such as 0.2,0.6, not {text!r}") from error
     return [first, second]

@@ -1,7 +1,7 @@
 """``oodscope leaderboard``: entries whose every number is computed again."""
 
-import typer
-
+from oodscope.cli.command import add, group
+from oodscope.cli.examples import EXAMPLES
 from oodscope.cli.leaderboard.build import build
 from oodscope.cli.leaderboard.pin import pin
 from oodscope.cli.leaderboard.publish import publish
@@ -10,16 +10,6 @@ from oodscope.cli.leaderboard.submit import submit
 from oodscope.cli.leaderboard.supersede import supersede
 from oodscope.cli.leaderboard.verify import verify
 
-leaderboard = typer.Typer(
-    name="leaderboard",
-    help="Entries whose every number is computed again from their scores.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-leaderboard.command()(submit)
-leaderboard.command()(verify)
-leaderboard.command()(rerun)
-leaderboard.command()(supersede)
-leaderboard.command()(pin)
-leaderboard.command()(publish)
-leaderboard.command()(build)
+leaderboard = group("leaderboard", "Submit, verify and publish leaderboard entries.")
+for command in (submit, verify, rerun, supersede, pin, publish, build):
+    add(leaderboard, command, examples=EXAMPLES[f"leaderboard {command.__name__}"])

@@ -5,15 +5,22 @@ from typing import Annotated
 
 import typer
 
+from oodscope.cli.options import OUTPUT
+
 
 def build(
     folder: Annotated[Path, typer.Argument(help="Folder of entries.")],
-    output: Annotated[Path, typer.Option(help="Folder of the site; a site that is there is replaced.")] = Path("site"),
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", rich_help_panel=OUTPUT, help="Folder of the site; an earlier site there is replaced."
+        ),
+    ] = Path("site"),
 ) -> None:
-    """Verify every entry of a folder and write the leaderboard as a site of plain files.
+    """Verify all entries and write the leaderboard's pages.
 
-    Refused entries are named and left out, and the exit status is 1. Numbers that this code computed before from the
-    same scores are taken from the cache; ``leaderboard verify`` never does that.
+    The site is plain files. Refused entries are named and left out, and the exit status is 1. Numbers that this code
+    computed before from the same scores are taken from the cache; ``leaderboard verify`` never does that.
     """
     from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""``oodscope leaderboard rerun``: the detector of an entry once more."""
+"""``oodscope leaderboard rerun``: the detector of an entry, executed again."""
 
 from pathlib import Path
 from typing import Annotated
@@ -15,10 +15,10 @@ def rerun(
     alone: Annotated[int, typer.Option(help="Images to score one by one.", min=1)] = 256,
     as_json: Annotated[bool, typer.Option("--json", help="Print the receipt as JSON.")] = False,
 ) -> None:
-    """Run the detector of an entry again on published activations: in order, shuffled, and image by image.
+    """Run the detector of an entry again on activations.
 
-    A receipt is written beside the entries. Exit status 1 if the scores did not come out. Nothing of the entry is
-    executed: the detector comes from the registry, or is a class that you name.
+    In order, shuffled, and image by image. A receipt is written beside the entries. Exit status 1 if the scores did not
+    come out. Nothing of the entry is executed: the detector comes from the registry, or is a class that you name.
     """
     from oodscope.leaderboard.records.keeping import write_receipt
     from oodscope.leaderboard.verify.rerunning import rerun as run_again

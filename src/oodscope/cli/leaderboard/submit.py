@@ -1,9 +1,11 @@
 """``oodscope leaderboard submit``: one detector of a run as an entry."""
 
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import Annotated
 
 import typer
+
+from oodscope.cli.choices import Track
 
 
 def submit(
@@ -12,9 +14,7 @@ def submit(
     board: Annotated[Path, typer.Option(help="Folder of entries.")] = Path("leaderboard"),
     entry: Annotated[str, typer.Option("--id", help="Of the entry, and its folder; made from method and run.")] = "",
     detector: Annotated[str | None, typer.Option(help="Which detector of the run; where it has one, that one.")] = None,
-    track: Annotated[
-        str, typer.Option(help="post-hoc, training, outlier-data, vision-language or transductive.")
-    ] = "post-hoc",
+    track: Annotated[Track, typer.Option(help="See 'oodscope list tracks'.")] = Track.POST_HOC,
     group: Annotated[str, typer.Option(help="Shared by entries that differ in the seed of the training only.")] = "",
     about: Annotated[
         Path | None,
@@ -25,28 +25,27 @@ def submit(
         ),
     ] = None,
 ) -> None:
-    """Write one detector of a run as an entry: its record and its scores."""
+    """Write one detector of a run as an entry.
+
+    An entry is a record and its scores.
+    """
     import re
 
     from oodscope.base.config import parse, read_yaml
-    from oodscope.base.errors import UnknownNameError
-    from oodscope.leaderboard.records.entry import Track
     from oodscope.leaderboard.verify.about import About
     from oodscope.leaderboard.verify.submitting import submit as submit_run
 
-    if track not in get_args(Track):
-        raise UnknownNameError("track", track, get_args(Track), f"Known: {', '.join(get_args(Track))}")
-    told = parse(About, read_yaml(about) or {}, str(about)) if about is not None else About()
+    described = parse(About, read_yaml(about) or {}, str(about)) if about is not None else About()
     made = re.sub(r"[^a-z0-9_]+", "-", f"{method} {run.resolve().name}".lower()).strip("-")
     folder = submit_run(
         run,
         board,
         id=entry or made[:80],
         method=method,
-        track=track,  # type: ignore[arg-type]  # checked above
+        track=track.value,
         detector=detector,
         group=group,
-        about=told,
+        about=described,
     )
     typer.echo(f"entry: {folder}")
     typer.echo(f"check it: oodscope leaderboard verify {folder}")

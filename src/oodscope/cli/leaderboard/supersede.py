@@ -12,7 +12,10 @@ def supersede(
     reason: Annotated[str, typer.Option(help="Why; everybody can read it.")],
     board: Annotated[Path, typer.Option(help="Folder of entries.")] = Path("leaderboard"),
 ) -> None:
-    """Let one entry take the place of another. Both stay; the list of errata grows."""
+    """Let one entry take the place of another.
+
+    Both stay, and the reason is added to the errata.
+    """
     from oodscope.leaderboard.records.keeping import append_erratum as append
     from oodscope.leaderboard.verify.verifying import verify
 

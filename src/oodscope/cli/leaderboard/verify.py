@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from oodscope.cli.options import OUTPUT
+
 if TYPE_CHECKING:
     from oodscope.leaderboard.records.standing import Standing
     from oodscope.leaderboard.verify.verifying import Verification
@@ -13,16 +15,19 @@ if TYPE_CHECKING:
 
 def verify(
     folder: Annotated[Path, typer.Argument(help="An entry, or a folder of entries.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", rich_help_panel=OUTPUT, help="Print one JSON object.")] = False,
 ) -> None:
-    """Compute every number of an entry again from its scores; exit status 1 if anything is refused."""
+    """Compute every number of an entry again.
+
+    From its scores; exit status 1 if anything is refused.
+    """
     found = _verified(folder)
     if as_json:
         standings = [content(each) for each in found.board.standings]
         typer.echo(json.dumps({"standings": standings, "refused": dict(found.refused)}))
     else:
         for standing in found.board.standings:
-            _say(standing)
+            _print(standing)
         for name, reason in found.refused.items():
             _line(f"{name}: REFUSED: {reason}")
     if found.refused:
@@ -65,7 +70,7 @@ def _verified(folder: Path) -> "Verification":
         return Verification(Board(()), {folder.name: str(error)})
 
 
-def _say(standing: "Standing") -> None:
+def _print(standing: "Standing") -> None:
     from oodscope.document.wording import percent
 
     entry = standing.entry
@@ -84,7 +89,7 @@ def _say(standing: "Standing") -> None:
 
 
 def _line(text: str) -> None:
-    """Print text of strangers: nothing in it moves the cursor."""
+    """Print text of submitters: nothing in it moves the cursor."""
     from oodscope.leaderboard.records.text import one_line
 
     indent = "  " if text.startswith("  ") else ""

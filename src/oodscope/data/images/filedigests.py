@@ -52,16 +52,15 @@ class Statuses:
         except OSError:
             return cls(*table)
         try:
-            sizes, times = [MISSING] * len(paths), [MISSING] * len(paths)
-            ask, regular = os.stat, stat.S_ISREG
-            for row, path in enumerate(paths):
+            found = []
+            for path in paths:
                 try:
-                    status = ask(path, dir_fd=folder)
+                    status = os.stat(path, dir_fd=folder)
+                    regular = stat.S_ISREG(status.st_mode)
+                    found.append((status.st_size, status.st_mtime_ns) if regular else (MISSING, MISSING))
                 except OSError:
-                    continue
-                if regular(status.st_mode):
-                    sizes[row], times[row] = status.st_size, status.st_mtime_ns
-            table[0], table[1] = sizes, times
+                    found.append((MISSING, MISSING))
+            table[:] = np.array(found, dtype=np.int64).reshape(-1, 2).T
         finally:
             os.close(folder)
         return cls(*table)
@@ -197,6 +196,5 @@ def _note(
     for row, digest in zip(rows, found):
         digests[row] = np.frombuffer(digest, dtype=np.uint8)
         folder, _, name = paths[row].rpartition("/")
-        folders[folder].append((name, int(statuses.sizes[row]), int(statuses.times[row]), digest))
-    for folder, files in folders.items():
-        hashes.note(str(root / folder), files)
+        folders[str(root / folder)].append((name, int(statuses.sizes[row]), int(statuses.times[row]), digest))
+    hashes.note(folders)

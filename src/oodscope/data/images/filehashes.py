@@ -2,7 +2,7 @@
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -53,14 +53,18 @@ class FileHashes:
             ).fetchall()
         return {os.fsdecode(name): (size, mtime, digest) for name, size, mtime, digest in rows}
 
-    def note(self, folder: str, files: Iterable[Hashed]) -> None:
-        """Remember the digests of some files of a folder."""
-        place = _place(folder)
+    def note(self, folders: Mapping[str, Iterable[Hashed]]) -> None:
+        """Remember the digests of some files, by folder."""
+        places = {folder: _place(folder) for folder in folders}
         # one short transaction: a process that hashes for an hour must not lock out the others
         with self._cache_errors(), self._table:
             self._table.executemany(
                 "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?)",
-                ((place, os.fsencode(name), size, mtime, digest) for name, size, mtime, digest in files),
+                (
+                    (places[folder], os.fsencode(name), size, mtime, digest)
+                    for folder, files in folders.items()
+                    for name, size, mtime, digest in files
+                ),
             )
 
     def decoded(self, digests: Sequence[bytes]) -> set[bytes]:

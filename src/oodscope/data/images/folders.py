@@ -156,9 +156,11 @@ def open_list(name: str, path: Path | str, root: Path | str | None = None) -> Im
 def open_npz(name: str, path: Path | str, images: str = "images", labels: str = "labels") -> ImageSet:
     """Images from an npz file: uint8 ``images``, and where present integer ``labels`` and ``class_names``."""
     try:
-        with np.load(path, allow_pickle=False) as content:
-            if not isinstance(content, np.lib.npyio.NpzFile):
-                raise DataError(f"set {name!r}: {path} is one array, not an npz file with {images!r} and {labels!r}")
+        # mapped, because a single array is refused and need not be read for that
+        opened = np.load(path, mmap_mode="r", allow_pickle=False)
+        if isinstance(opened, np.ndarray):
+            raise DataError(f"set {name!r}: {path} is one array, not an npz file with {images!r} and {labels!r}")
+        with opened as content:
             if images not in content:
                 raise DataError(
                     f"set {name!r}: {path} has no array {images!r}.{did_you_mean(images, content.files)} "

@@ -9,6 +9,7 @@ from oodscope.base.config import StrictModel, parse
 from oodscope.base.registry import Collection
 from oodscope.data.imageset import ImageSet
 from oodscope.execution.progress import SILENT, Progress
+from oodscope.metrics.metric import Population
 
 
 class SourceSpec(StrictModel):
@@ -25,7 +26,14 @@ class SourceSpec(StrictModel):
 
     Offered through the entry point group ``oodscope.sources``, it is ``{source: lmdb, path: ...}`` in a benchmark and
     ``lmdb:PATH`` wherever a set is named by one word.
+
+    Parameters
+    ----------
+    classes : what the classes of an OOD set are: ``sampled`` from many more that could have been taken, ``exhaustive``,
+        or ``none``. Unless said, classes that a set has count as sampled.
     """
+
+    classes: Population | None = None
 
     @abstractmethod
     def open(self, name: str, root: Path, progress: Progress = SILENT) -> ImageSet:

@@ -12,6 +12,7 @@ from oodscope.base.errors import DataError, did_you_mean
 from oodscope.data.imageset import ImageSet
 from oodscope.data.packaged import find
 from oodscope.data.public.layouts import AnyLayout
+from oodscope.metrics.metric import Population
 
 
 class Fetch(StrictModel):
@@ -58,6 +59,7 @@ class Card(StrictModel):
     home : the publisher's page.
     fetch : what to get.
     requires : other cards whose files the splits need, such as OpenOOD's lists.
+    classes : what its classes are: ``sampled`` from many more (the default), ``exhaustive``, or ``none``.
     hierarchy : per level, which classes each group holds, such as CIFAR-100's superclasses.
     """
 
@@ -68,6 +70,7 @@ class Card(StrictModel):
     home: str
     fetch: list[Fetch]
     requires: list[str] = []
+    classes: Population = "sampled"
     hierarchy: dict[str, dict[str, list[str]]] = {}
     splits: dict[str, AnyLayout] = {}
 

@@ -10,9 +10,11 @@ from oodscope.base.config import StrictModel
 from oodscope.base.errors import DataError
 from oodscope.data.imageset import ImageSet
 from oodscope.data.packaged import row_list
+from oodscope.data.public.cards import load_card
 from oodscope.data.public.root import DatasetRoot
 from oodscope.data.public.selection import DrawnClasses, ListedClasses, RandomShare, crop, join, restrict
 from oodscope.data.public.state import State
+from oodscope.metrics.metric import Population
 
 
 class DatasetSpec(StrictModel):
@@ -43,6 +45,11 @@ class DatasetSpec(StrictModel):
     @property
     def splits(self) -> list[str]:
         return [self.split] if isinstance(self.split, str) else self.split
+
+    @property
+    def population(self) -> Population:
+        """What the classes of the set are, as its card says."""
+        return load_card(self.dataset).classes
 
     def absent(self, datasets: DatasetRoot) -> bool:
         """Whether nothing of it is there."""

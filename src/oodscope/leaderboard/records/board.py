@@ -12,7 +12,7 @@ from oodscope.document.table import Column
 from oodscope.document.wording import higher_is_better, unit_of
 from oodscope.leaderboard.records.entry import Track
 from oodscope.leaderboard.records.standing import Standing, TuningTrack
-from oodscope.metrics.comparison.multiplicity import rank_ranges
+from oodscope.metrics.comparison.simultaneous import rank_ranges
 from oodscope.metrics.interval import t_interval
 from oodscope.metrics.metric import MEAN
 from oodscope.metrics.ranking.placements import Placements

@@ -12,8 +12,8 @@ from oodscope.leaderboard.records.entry import Entry
 from oodscope.leaderboard.records.folder import read_scores
 from oodscope.leaderboard.records.text import NOT_KNOWN
 from oodscope.metrics.ranking.placements import Placements
-from oodscope.protocols.ranking import GROUPS, separate
 from oodscope.protocols.registry import PROTOCOLS, stored_protocol
+from oodscope.protocols.separation import GROUPS, separate
 from oodscope.results.measurement import Measurements
 from oodscope.results.scoretable import ScoreTable
 

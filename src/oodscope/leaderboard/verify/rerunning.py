@@ -33,7 +33,6 @@ from oodscope.leaderboard.records.folder import ENTRY, list_hash, read_entry, re
 from oodscope.leaderboard.records.keeping import Receipt
 from oodscope.leaderboard.records.standing import Covered
 from oodscope.leaderboard.verify.defaults import by_hand
-from oodscope.protocols.human_centric.training import training_rows
 from oodscope.protocols.registry import stored_protocol
 from oodscope.results.scoretable import ScoreTable
 
@@ -200,12 +199,12 @@ Rows = tuple[NDArray[np.int64], NDArray[np.int64]]
 def _training_rows(scores: ScoreTable, published: PublishedActivations) -> Rows | None:
     """The draw that the protocol makes from ``id_train``, by the options and the seed of the entry."""
     names = published.sets("id_train")
-    if not names or not scores.sets("id_train") or "human_centric" not in scores.context.protocols:
+    if not names or not scores.sets("id_train"):
         return None
-    asked = stored_protocol(scores, "human_centric")
     labels = published.images(names[0])["label"].to_numpy(dtype=np.int64)
-    split, most = getattr(asked, "threshold_split", False), getattr(asked, "train_rows", len(labels))
-    return training_rows(labels, split=split, most=most, seed=scores.context.seed or 0)
+    asked = (stored_protocol(scores, name) for name in scores.context.protocols)
+    drawn = (each.training_rows(labels, scores.context.seed or 0) for each in asked)
+    return next((rows for rows in drawn if rows is not None), None)
 
 
 def _judged(

@@ -45,14 +45,14 @@ class Verification:
     refused: Mapping[str, str]
 
 
-def verify(folder: Path | str) -> Standing:
+def verify(folder: Path | str, examiner: Examiner = examine) -> Standing:
     """What became of one entry; an entry that cannot be believed is refused with a ``DataError``.
 
     Receipts and pinned lists are looked for beside the entry's folder, where the keeper of the board writes them.
     """
     folder = Path(folder)
     board = folder.absolute().parent
-    standing, _ = _verified(folder, read_lists(board), board)
+    standing, _ = _verified(folder, read_lists(board), board, examiner)
     return _superseded([standing], read_errata(board))[0]
 
 
@@ -65,19 +65,20 @@ def verify_all(folder: Path | str) -> Board:
     return found.board
 
 
-def verify_each(folder: Path | str, examiner: Examiner = examine) -> Verification:
+def verify_each(folder: Path | str, examiner: Examiner = examine, newcomers: Iterable[Path] = ()) -> Verification:
     """The board of the entries that stand, and why the others do not: whatever is wrong with one costs only that one.
 
     Parameters
     ----------
     examiner : what computes the numbers; ``RememberedExaminer`` gives the same ones, faster the second time.
+    newcomers : folders of entries elsewhere that are verified as if they were on the board already.
     """
     folder = Path(folder)
     pinned, errata = read_lists(folder), read_errata(folder)
     standings: list[Standing] = []
     placed: dict[str, Placed] = {}
     refused: dict[str, str] = {}
-    for each in entry_folders(folder):
+    for each in (*entry_folders(folder), *newcomers):
         try:
             standing, images = _verified(each, pinned, folder, examiner)
         except OodscopeError as error:

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodscope.base.errors import DataError
-from oodscope.metrics.comparison.influence import Population, SetUnits, class_keys
-from oodscope.metrics.metric import Columns, Metric
+from oodscope.metrics.comparison.influence import SetUnits, class_keys
+from oodscope.metrics.metric import Columns, Metric, Population
 from oodscope.metrics.ranking.walk import Walk
+from oodscope.metrics.rejection.selective import Acceptance, Selection
 from oodscope.metrics.scores import FloatArray
 
 DRAWS = 100
@@ -54,8 +55,8 @@ def weigh_sets(
         if sampled:
             sizes = np.bincount(own)
             weights[is_ood] = own.size / (np.count_nonzero(sizes) * sizes[own])
-        known = _drawn(weights, ~is_ood, seed, "")
-        drawn = _without(weights, is_ood, own) if sampled else _drawn(weights, is_ood, seed, name)
+        known = draw_weights(weights, ~is_ood, seed, "")
+        drawn = _without(weights, is_ood, own) if sampled else draw_weights(weights, is_ood, seed, name)
         table = np.concatenate([weights[None], np.ones((1, is_ood.size)), known, drawn])
         values = np.stack([evaluate(metric, each, table) for each in detectors], axis=1)
         of_id, of_ood = values[2 : 2 + len(known)], values[2 + len(known) :]
@@ -76,7 +77,7 @@ def _without(weights: FloatArray, side: NDArray[np.bool_], classes: NDArray[np.i
     return rows
 
 
-def _drawn(weights: FloatArray, side: NDArray[np.bool_], seed: int, name: str) -> FloatArray:
+def draw_weights(weights: FloatArray, side: NDArray[np.bool_], seed: int, name: str) -> FloatArray:
     """The weights with the images of one side drawn with replacement, the side scaled to its old total."""
     count, total = int(side.sum()), weights[side].sum()
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(8, *name.encode())))
@@ -94,6 +95,11 @@ def evaluate(metric: Metric, columns: Columns, weights: FloatArray) -> FloatArra
         return np.concatenate(
             [_walked(metric, columns, weights[at : at + block]) for at in range(0, len(weights), block)]
         )
+    if metric.sample is Acceptance and metric.of is not None:
+        selection = Selection(columns["score"], columns["correct"])
+        block = max(1, _BLOCK // weights.shape[1])
+        parts = [selection.weighted(weights[at : at + block]) for at in range(0, len(weights), block)]
+        return np.concatenate([np.asarray(metric.of(part)) for part in parts])
     assert metric.value is not None, "the caller has checked it"
     return np.array([metric.value(columns, row) for row in weights])
 

@@ -12,21 +12,19 @@ What is drawn decides the statement: images for *these classes*, whole OOD class
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf, sqrt
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oodscope.base.errors import DataError, UnknownNameError
+from oodscope.metrics.metric import Population
 from oodscope.metrics.ranking.clusters import FEWEST, Noise
+from oodscope.metrics.ranking.placements import Placements
 from oodscope.metrics.scores import FloatArray
-
-Population = Literal["sampled", "exhaustive", "none"]
-"""What the classes of an OOD set are: a sample of many more that could have been taken (CIFAR-100), all that there are
-(digits), or nothing that the set is divided into (OpenImage-O). Only sampled classes are drawn anew."""
 
 POPULATIONS: tuple[Population, ...] = get_args(Population)
 
@@ -114,9 +112,11 @@ def _quadratic(covariance: FloatArray, weights: FloatArray) -> FloatArray:
     return np.where(variance > 1e-13 * (np.diagonal(covariance) @ weights**2), variance, 0.0)
 
 
-def pairs_of(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]:
-    """All pairs a < b of detectors, and their differences as contrasts ``[detector, pair]``."""
-    first, second = np.triu_indices(count, 1)
+def pairs_of(
+    count: int, pairs: Sequence[tuple[int, int]] | None = None
+) -> tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]:
+    """Pairs of detectors (all a < b by default), and their differences as contrasts ``[detector, pair]``."""
+    first, second = np.triu_indices(count, 1) if pairs is None else np.array(pairs, dtype=np.intp).reshape(-1, 2).T
     weights = np.zeros((count, first.size))
     weights[first, np.arange(first.size)] = 1.0
     weights[second, np.arange(first.size)] = -1.0
@@ -212,6 +212,32 @@ def _class_part(group: Sequence[SetUnits], shares: Mapping[str, float]) -> Part:
         own = part_of_units(f"classes of {each.name}", each.of_ood, share=shares[each.name])
         np.add.at(rows, [where[name] for name in each.classes or ()], own.rows)
     return Part(what, rows, float(len(names) - len(group)))
+
+
+def placed_images(detectors: Sequence[Placements]) -> Estimates:
+    """The same from placements that are there already, images as units: DeLong's noise of every detector."""
+    if not detectors:
+        raise DataError("a comparison needs at least one detector")
+    names = list(detectors[0].of_ood)
+    sets = [
+        SetUnits(
+            name,
+            values := np.array([each.of_ood[name].mean() for each in detectors]),
+            values,
+            np.stack([each.of_id for each in detectors], axis=1),
+            np.stack([each.of_ood[name] for each in detectors], axis=1),
+        )
+        for name in names
+    ]
+    found = join_sets(sets, half_a_failure(detectors[0]))
+    # DeLong takes the variance as known
+    return replace(found, parts=tuple(Part(part.what, part.rows, inf) for part in found.parts))
+
+
+def half_a_failure(placed: Placements) -> float:
+    """The standard error of half a failure in m + 1 trials, m the smallest sample: the least noise of a difference."""
+    m = min(placed.n_id, *(values.size for values in placed.of_ood.values()))
+    return sqrt((m + 0.5) * 0.5 / (m + 1) ** 2 / m)
 
 
 def effective_classes(classes: ArrayLike) -> float:

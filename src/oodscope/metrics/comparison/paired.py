@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isnan, nan, sqrt
+from math import inf, isnan, nan, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import bdtr, ndtr, ndtri, stdtr, stdtrit
 
 from oodscope.base.errors import DataError
+from oodscope.metrics.comparison.influence import half_a_failure
 from oodscope.metrics.interval import check_level
 from oodscope.metrics.ranking.clusters import sampling_noise
 from oodscope.metrics.ranking.placements import Placements
@@ -62,7 +63,7 @@ def paired_delong(first: Placements, second: Placements, level: float = 0.95) ->
     difference = between.mean
     error = sampling_noise(between).error
     if error <= 1e-12 * abs(difference) or (error == 0.0 and difference == 0.0):
-        error = 0.0 if difference == 0.0 else _half_a_failure(between)
+        error = 0.0 if difference == 0.0 else half_a_failure(between)
     statistic = difference / error if error > 0.0 else 0.0
     reach = -float(ndtri((1.0 - level) / 2.0)) * error
     return PairedTest(
@@ -109,23 +110,19 @@ def paired_bootstrap(
     )
 
 
-def detectable_difference(error: float, *, power: float = 0.8, alpha: float = 0.05) -> float:
+def detectable_difference(error: float, *, power: float = 0.8, alpha: float = 0.05, freedom: float = inf) -> float:
     r"""The smallest true difference that a two-sided test at ``alpha`` finds with probability ``power``.
 
-    :math:`(z_{1-\alpha/2} + z_{\text{power}})\, \mathrm{se}`, 2.80 standard errors as it stands. Below it, these
-    images are too few: "no significant difference" then says little.
+    :math:`(z_{1-\alpha/2} + z_{\text{power}})\, \mathrm{se}`, 2.80 standard errors as it stands; with few degrees of
+    freedom Student's quantiles stand in. Below it, these images are too few: "no significant difference" then says
+    little.
     """
     if isnan(error) or error < 0.0:
         raise DataError(f"a standard error is a number from 0 up; it is {error}")
     for name, share in (("power", power), ("alpha", alpha)):
         if not 0.0 < share < 1.0:
             raise DataError(f"{name} lies between 0 and 1; it is {share}")
-    return float(ndtri(1.0 - alpha / 2.0) + ndtri(power)) * error
-
-
-def _half_a_failure(placed: Placements) -> float:
-    m = min(placed.n_id, *(values.size for values in placed.of_ood.values()))
-    return sqrt((m + 0.5) * 0.5 / (m + 1) ** 2 / m)
+    return float(stdtrit(freedom, 1.0 - alpha / 2.0) + stdtrit(freedom, power)) * error
 
 
 def mcnemar(first_errors: ArrayLike, second_errors: ArrayLike, level: float = 0.95) -> PairedTest:

@@ -42,28 +42,41 @@ class Selected:
 
 def select(estimates: Estimates, *, higher: bool = True, level: float = 0.95, seed: int = 0) -> Selected:
     """The leader of a table with its cross-fitted value, and the set that may be best."""
-    check_level(level)
-    sign = 1.0 if higher else -1.0
-    leader = int(np.argmax(sign * estimates.values))
-    value = cross_fitted(estimates, higher=higher, seed=seed)
-    noise = estimates.noise(leader)
-    reach = -float(stdtrit(noise.freedom, (1.0 - level) / 2.0)) * noise.error
+    leader = int(np.argmax(estimates.values if higher else -estimates.values))
+    value, low, high = leader_value(estimates, higher=higher, level=level, seed=seed)
     candidates = may_be_best(estimates, higher=higher, alpha=1.0 - level, seed=seed)
     candidates[leader] = True
-    apparent = float(estimates.values[leader])
-    return Selected(leader, apparent, value, value - reach, value + reach, level, candidates)
+    return Selected(leader, float(estimates.values[leader]), value, low, high, level, candidates)
 
 
-def cross_fitted(estimates: Estimates, *, higher: bool = True, seed: int = 0, splits: int = SPLITS) -> float:
-    """The mean value, on the half that did not choose, of the detector that the other half finds best."""
+def leader_value(
+    estimates: Estimates, *, higher: bool = True, level: float = 0.95, seed: int = 0
+) -> tuple[float, float, float]:
+    """The cross-fitted value of the leader with Student's interval.
+
+    The noise is that of the detectors that the halves chose, mean of their variances: the leader's alone would be
+    selected along with it. The degrees of freedom are the fewest among them.
+    """
+    check_level(level)
+    value, chosen = cross_fit(estimates, higher=higher, seed=seed)
+    _, error, freedom = estimates.contrasts(np.eye(len(estimates))[:, chosen])
+    reach = -float(stdtrit(freedom.min(), (1.0 - level) / 2.0) * np.sqrt(np.mean(error**2)))
+    return value, value - reach, value + reach
+
+
+def cross_fit(
+    estimates: Estimates, *, higher: bool = True, seed: int = 0, splits: int = SPLITS
+) -> tuple[float, NDArray[np.intp]]:
+    """The mean value, on the half that did not choose, of the detector that the other half finds best; all choices."""
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(9,)))
     halves = np.sum([_half(part, rng, splits) for part in estimates.parts], axis=0)
     sign = 1.0 if higher else -1.0
-    found = []
+    found, choices = [], []
     for choosing, measuring in zip(halves, halves[::-1]):
         chosen = np.argmax(sign * (estimates.values + choosing), axis=1)
+        choices.append(chosen)
         found.append(estimates.values[chosen] + measuring[np.arange(splits), chosen])
-    return float(np.mean(found))
+    return float(np.mean(found)), np.concatenate(choices)
 
 
 def _half(part: Part, rng: np.random.Generator, splits: int) -> FloatArray:

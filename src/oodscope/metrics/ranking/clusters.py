@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, logit, stdtrit
 
 from oodscope.base.errors import DataError
-from oodscope.metrics.interval import Interval, check_level
+from oodscope.metrics.interval import check_level
 from oodscope.metrics.ranking.placements import Placements
 from oodscope.metrics.scores import FloatArray
 
@@ -57,32 +57,14 @@ def sampling_noise(
     return Noise(sqrt(total), total**2 / spread if spread > 0.0 else min(freedom for _, freedom in parts))
 
 
-def class_interval(
-    placed: Placements,
-    *,
-    id_classes: ArrayLike | None,
-    ood_classes: Mapping[str, ArrayLike],
-    level: float = 0.95,
-) -> Interval | None:
-    """Interval of a mean AUROC over other classes, or ``None`` where the data do not allow one.
-
-    Symmetric on the logit scale like the sample interval, with Student's t in place of z, because classes are
-    few. An OOD set without classes (all labels equal) or with fewer than 5 gives none, and so does perfect
-    separation, where classes have no spread to learn from. Fewer than 5 ID classes count image by image.
-
-    Parameters
-    ----------
-    id_classes, ood_classes : the class of each image; every OOD set of ``placed`` needs its own.
-    """
+def logit_interval(value: float, noise: Noise, level: float = 0.95) -> tuple[float, float] | None:
+    """Student's interval of an AUROC, symmetric on the logit scale; ``None`` at 0 and 1, where there is no spread."""
     check_level(level)
-    mean = placed.mean
-    if mean in (0.0, 1.0) or placed.n_id < 2 or any(_count(ood_classes.get(name)) < FEWEST for name in placed.of_ood):
+    if not 0.0 < value < 1.0:
         return None
-    by_class = id_classes if _count(id_classes) >= FEWEST else None
-    noise = sampling_noise(placed, id_classes=by_class, ood_classes=ood_classes)
-    reach = -float(stdtrit(noise.freedom, (1.0 - level) / 2.0)) * noise.error / (mean * (1.0 - mean))
-    centre = float(logit(mean))
-    return Interval(float(expit(centre - reach)), float(expit(centre + reach)), level, "obuchowski-logit")
+    reach = -float(stdtrit(noise.freedom, (1.0 - level) / 2.0)) * noise.error / (value * (1.0 - value))
+    centre = float(logit(value))
+    return float(expit(centre - reach)), float(expit(centre + reach))
 
 
 def _cluster_variance(values: FloatArray, classes: ArrayLike | None, what: str) -> tuple[float, float]:
@@ -98,7 +80,3 @@ def _cluster_variance(values: FloatArray, classes: ArrayLike | None, what: str) 
     if clusters < 2:
         raise DataError(f"{what}: {'one class' if classes is not None else 'one image'} has no spread; use 2 or more")
     return float(clusters / (clusters - 1) * (residuals @ residuals) / values.size**2), clusters - 1.0
-
-
-def _count(classes: ArrayLike | None) -> int:
-    return 0 if classes is None else int(np.unique(np.asarray(classes)).size)

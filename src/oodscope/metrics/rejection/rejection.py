@@ -93,6 +93,12 @@ class Rejection:
         kept_wrong = np.asarray(np.searchsorted(self._wrong, gamma, side="left"), dtype=np.float64)
         return Decisions(kept_correct, self._correct.size - kept_correct, kept_wrong, self._wrong.size - kept_wrong)
 
+    def between(self, low: float, high: float) -> Decisions:
+        """What happens at every threshold from ``low`` to ``high`` that matters, both included."""
+        distinct = np.unique(np.concatenate([self._correct, self._wrong]))
+        inside = distinct[(distinct > low) & (distinct < high)]
+        return self.at(np.concatenate([[low], inside, [high]]))
+
     def accept_all(self) -> Decisions:
         """No detector: the DER is the error rate of the classifier."""
         return self.at(np.inf)

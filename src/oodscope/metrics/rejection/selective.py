@@ -151,8 +151,8 @@ class Selection:
         return self._walk(counts[:, self._order].astype(np.float64))
 
     def weighted(self, weights: FloatArray) -> Acceptance:
-        """The walk of images with these weights, in the order in which they were given."""
-        return self._walk(weights[self._order])
+        """The walk of images with these weights, in the order of the images; of rows, their walks."""
+        return self._walk(weights[..., self._order])
 
     def replicates(self, counts: Counts) -> dict[str, FloatArray]:
         """Every metric of ``SELECTIVE`` for each row of ``counts``, in blocks that a core's cache holds."""

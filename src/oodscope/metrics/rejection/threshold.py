@@ -11,6 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import binom
 
 from oodscope.base.errors import DataError
 from oodscope.metrics.scores import FloatArray, check_scores
@@ -83,6 +84,22 @@ class ThresholdSample:
         upper = rng.beta(j + 1, self.n - j, size=count)
         lower = upper * rng.random(count) ** (1.0 / j)
         return -self._between(_rows(lower, self.n), _rows(upper, self.n), share)
+
+    def beyond(self, keep: float) -> float:
+        """How many images of the sample are expected beyond the threshold, n (1 - q)."""
+        return self.n * (1.0 - keep)
+
+    def spread(self, keep: float, level: float) -> tuple[float, float]:
+        """Thresholds between which the true quantile lies at this level, whatever the distribution of the scores.
+
+        Ranks of order statistics from the binomial law; where no score is far enough out, an end is infinite.
+        """
+        tail = (1.0 - level) / 2.0
+        ascending = -self._familiar[::-1]
+        below, above = int(binom.ppf(tail, self.n, keep)), int(binom.ppf(1.0 - tail, self.n, keep)) + 1
+        low = ascending[below - 1] if below >= 1 else -np.inf
+        high = ascending[above - 1] if above <= self.n else np.inf
+        return float(low), float(high)
 
     def _position(self, keep: float) -> tuple[int, float]:
         """Where the quantile lies: at a row of the sorted sample, or a share of the way to the next one.

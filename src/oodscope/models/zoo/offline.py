@@ -11,6 +11,10 @@ class NoDownloadError(Exception):
     """What would have been fetched."""
 
 
+FETCHING = (OSError, NoDownloadError)
+"""What the zoo's libraries raise where something is neither here nor to be fetched."""
+
+
 @contextmanager
 def no_downloads() -> Iterator[None]:
     """Inside the block, hubs are read from their caches only, and torch downloads nothing.

@@ -1,45 +1,23 @@
 """A classifier from the user's own code, named as ``python:PACKAGE.MODULE:FUNCTION``."""
 
-import sys
-import traceback
 from collections.abc import Callable
-from importlib import import_module
-from pathlib import Path
 from typing import Any, cast
 
 from torch import nn
 
-from oodscope.base.errors import ModelError, did_you_mean
+from oodscope.base.errors import ModelError, OodscopeError
+from oodscope.base.own_code import PREFIX, find_own, raised
 from oodscope.models.classifier.classifier import Classifier
-from oodscope.models.classifier.network import first_line
 
-PREFIX = "python:"
+__all__ = ["PREFIX", "call_python", "find_python"]
 
 
 def find_python(spec: str) -> Callable[[], Any]:
-    """The function that ``spec`` names, not called yet.
-
-    Its module is imported from where Python looks and from the current folder. This runs the user's code, and says so
-    by its name; nothing else in the zoo does.
-    """
-    module, _, name = spec.removeprefix(PREFIX).partition(":")
-    if not (module and name):
-        raise ModelError(f"{spec}: say python:PACKAGE.MODULE:FUNCTION")
-    here = str(Path.cwd())
-    sys.path.insert(0, here)
+    """The function that ``spec`` names, not called yet."""
     try:
-        home = import_module(module)
-    except ModuleNotFoundError as error:
-        raise ModelError(f"{spec}: cannot import {module!r}: {first_line(error)}") from error
-    except (Exception, SystemExit) as error:
-        raise ModelError(f"{spec}: cannot import {module!r}: {_raised(error)}") from error
-    finally:
-        sys.path.remove(here)
-    function = getattr(home, name, None)
-    if not callable(function):
-        known = [each for each, value in vars(home).items() if callable(value)]
-        raise ModelError(f"{spec}: {module!r} has no function {name!r}.{did_you_mean(name, known)}")
-    return cast(Callable[[], Any], function)
+        return cast(Callable[[], Any], find_own(spec))
+    except OodscopeError as error:
+        raise ModelError(str(error)) from error.__cause__
 
 
 def call_python(spec: str) -> nn.Module | Classifier:
@@ -48,16 +26,10 @@ def call_python(spec: str) -> nn.Module | Classifier:
     try:
         made = function()
     except (Exception, SystemExit) as error:
-        raise ModelError(f"{spec}: {_raised(error)}") from error
+        raise ModelError(f"{spec}: {raised(error, __file__)}") from error
     if not isinstance(made, (nn.Module, Classifier)):
-        raise ModelError(f"{spec} returns a {type(made).__name__}; needed: a torch.nn.Module or an oodscope.Classifier")
+        raise ModelError(
+            f"--model {spec}: the function returned a {type(made).__name__}; it must return a torch.nn.Module, or an "
+            "oodscope.Classifier that brings its transform"
+        )
     return made
-
-
-def _raised(error: BaseException) -> str:
-    """What the user's code raised, and where; the cause keeps the whole traceback for ``-v``."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if frame.filename != __file__ and not frame.filename.startswith("<frozen")]
-    place = f" in {own[-1].filename}, line {own[-1].lineno}" if own else ""
-    words = " ".join(str(error).split())
-    return f"{type(error).__name__}: {words}{place}; -v shows the whole traceback"

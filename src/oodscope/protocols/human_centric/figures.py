@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodscope.base.errors import UnknownNameError
-from oodscope.document.figure import Axis, Figure, Line, Position, figure_name, guide, numbers, positions_of
+from oodscope.document.figure import Axis, Figure, Line, Position, drawn_positions, figure_name, guide, numbers
 from oodscope.metrics.rejection.rejection import Rejection
 from oodscope.metrics.rejection.selective import Selection
 from oodscope.results.scoretable import JUDGED, ScoreTable
@@ -30,8 +30,7 @@ def der_curves(
     positions : of detectors on the page; their places among ``detectors`` by default.
     """
     among = population(scores, set)
-    chosen = list(detectors or scores.detectors)
-    places = positions or positions_of(chosen)
+    places = drawn_positions(scores.detectors, detectors, positions)
     accuracy = float(among.correct.mean())
     return Figure(
         figure_name("der", set),
@@ -40,7 +39,7 @@ def der_curves(
         "left end all is rejected, at the right end all is kept, so that the classifier stands alone. The dotted line "
         "is the best that any detector could do; the legend gives each curve's lowest point.",
         (
-            *(_der(scores, among, name, places[name]) for name in chosen),
+            *(_der(scores, among, name, place) for name, place in places.items()),
             guide([0.0, accuracy, 1.0], [accuracy, 0.0, 1.0 - accuracy]),
         ),
         Axis("share of images kept", percent=True, range=(0.0, 1.0)),
@@ -61,8 +60,7 @@ def risk_coverage(
     detectors, positions : as in :func:`der_curves`.
     """
     among = population(scores, set)
-    chosen = list(detectors or scores.detectors)
-    places = positions or positions_of(chosen)
+    places = drawn_positions(scores.detectors, detectors, positions)
     failures = 1.0 - float(among.correct.mean())
     return Figure(
         figure_name("risk", set),
@@ -70,7 +68,10 @@ def risk_coverage(
         "Images are accepted from the lowest score up. Risk is the share of accepted images that the classifier gets "
         "wrong or that are OOD: lower is better. The dotted line is a random order; the legend gives the area "
         "under each curve (AURC, in percent).",
-        (*(_risk(scores, among, name, places[name]) for name in chosen), guide([0.0, 1.0], [failures, failures])),
+        (
+            *(_risk(scores, among, name, place) for name, place in places.items()),
+            guide([0.0, 1.0], [failures, failures]),
+        ),
         Axis("coverage: share of images accepted", percent=True, range=(0.0, 1.0)),
         Axis("risk", percent=True, from_zero=True),
     )

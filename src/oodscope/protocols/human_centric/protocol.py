@@ -6,14 +6,17 @@ counts wrong decisions, on OOD images (label shift) as on images of known classe
 
 The paper takes the threshold from correctly classified training images (``train_correct``), which compares detectors
 at different operating points, because networks fit their training images and detectors show it differently. The
-headline therefore is ``val_correct``, where all detectors reject the same share of correct new images, and AUGRC,
-which needs no threshold. The realised false rejection (``frr95_...``) is measured beside each: a detector that learns
-from ``id_val`` itself (``klm``) has seen the images of that threshold too, and the rate shows it.
+headline therefore is ``val_correct``, where all detectors reject the same share of correct new images, the paper's
+rule beside it, and AUGRC, which needs no threshold. A source whose images the benchmark lacks is left out and named.
+Every row carries the share of correct ``id_test`` images that its threshold rejects. A detector that learns from
+``id_val`` itself (``klm``) has seen the images of that threshold: its rows there are marked and not ranked.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from oodscope.base.config import StrictModel, parse
@@ -22,14 +25,14 @@ from oodscope.data.benchmark import ID_ROLES, Benchmark
 from oodscope.data.imageset import UNLABELLED
 from oodscope.document.figure import Figure, Position
 from oodscope.metrics.catalog import AUROC as RANKED
-from oodscope.metrics.catalog import FPR95_ID_POSITIVE, REJECTION
+from oodscope.metrics.catalog import FPR95_ID_POSITIVE, REJECTION, SOURCES
 from oodscope.metrics.interval import REPLICATES
 from oodscope.metrics.metric import MEAN
 from oodscope.protocols.base import Protocol
 from oodscope.protocols.human_centric.figures import der_curves, risk_coverage
 from oodscope.protocols.human_centric.rows import baseline_rows, conventional_rows, rejection_rows, selective_estimates
 from oodscope.protocols.human_centric.sets import ALL, SHIFTS, estimate_rows, labelled_sets
-from oodscope.protocols.human_centric.training import divided
+from oodscope.protocols.human_centric.training import divided, training_rows
 from oodscope.protocols.ranking import measure_accuracy
 from oodscope.results.measurement import Measurement, Measurements
 from oodscope.results.scoretable import ScoreTable
@@ -65,14 +68,15 @@ class HumanCentric(Protocol):
 
     Examples
     --------
-    >>> human = oods.HumanCentric(threshold_split=True)
+    >>> from oodscope.protocols.human_centric.protocol import HumanCentric
+    >>> human = HumanCentric(threshold_split=True)
     >>> oods.evaluate(clf, bench, ["msp"], protocols=[human]).table().facts["metric"]
     'der95_val_correct'
     """
 
     name, title = "human_centric", "Human-centric"
     summary = "Keep what the classifier gets right, reject what it gets wrong (DER, AUGRC)."
-    metrics, headline = (RANKED, FPR95_ID_POSITIVE, *REJECTION), ("der95_val_correct", "augrc")
+    metrics, headline = (RANKED, FPR95_ID_POSITIVE, *REJECTION), ("der95_val_correct", "der95_train_correct", "augrc")
     position = 3
     roles = ("id_train", "id_val")
     negatives = ()
@@ -93,7 +97,12 @@ class HumanCentric(Protocol):
         )
 
     def check(self, benchmark: Benchmark) -> None:
-        super().check(benchmark)
+        filled = {role for role, _ in benchmark.members()}
+        if not filled.intersection(self.roles):
+            raise DataError(
+                "human_centric needs id_train or id_val: labelled images whose scores set its thresholds; "
+                f"benchmark {benchmark.name!r} has neither"
+            )
         for role, images in benchmark.members():
             if role in ID_ROLES and (images.labels == UNLABELLED).any():
                 raise DataError(f"human_centric needs the labels of ID images; set {images.name!r} has none")
@@ -101,14 +110,23 @@ class HumanCentric(Protocol):
     def prepare(self, benchmark: Benchmark, seed: int) -> Benchmark:
         return divided(benchmark, split=self.threshold_split, most=self.train_rows, seed=seed)
 
+    def training_rows(self, labels: NDArray[np.int64], seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        return training_rows(labels, split=self.threshold_split, most=self.train_rows, seed=seed)
+
     def notes(self, scores: ScoreTable) -> list[str]:
-        rows = scores.context.training_rows
-        if not self.threshold_split or rows is None:
-            return []
-        return [
-            f"detectors were fitted on {rows['fitted']} images of id_train, "
-            f"thresholds taken from {rows['scored']} others"
+        notes = [
+            f"human_centric: no {role}, so no threshold {' or '.join(missing)}"
+            for role in self.roles
+            if not scores.sets(role)
+            for missing in [[source for source in SOURCES if role == f"id_{source.split('_')[0]}"]]
         ]
+        rows = scores.context.training_rows
+        if self.threshold_split and rows is not None:
+            notes.append(
+                f"detectors were fitted on {rows['fitted']} images of id_train, "
+                f"thresholds taken from {rows['scored']} others"
+            )
+        return notes
 
     def measure(self, scores: ScoreTable) -> Measurements:
         if not scores.sets("id_test"):

@@ -12,6 +12,7 @@ from oodscope.metrics.interval import wilson_interval
 from oodscope.metrics.ranking.delong import auroc_interval, mean_auroc_interval
 from oodscope.metrics.ranking.ranking import Ranking
 from oodscope.metrics.ranking.walk import least_count
+from oodscope.metrics.rejection.rate_intervals import FEW, class_noise, image_noise, order_statistics_interval
 from oodscope.metrics.rejection.rejection import Decisions, Rejection
 from oodscope.metrics.rejection.selective import SELECTIVE, Selection, draw_counts
 from oodscope.metrics.rejection.threshold import ThresholdSample
@@ -125,22 +126,68 @@ def rejection_rows(
     seed = int(shared["seed"] or 0)
     column = scores.scores(detector)
     labelled = {each.name: Rejection(column[each.rows], each.correct) for each in sets}
-    for source in SOURCES:
+    learned = scores.context.detectors[detector].learned_from or {}
+    (known,) = (each for each in sets if each.role == "id_test")
+    for source in sources_of(scores):
         sample = ThresholdSample(column[_source_rows(scores, source)], f"{detector}, {source}")
+        # a detector finds images that it was fitted on more familiar than new ones
+        fitted = "id_val" in learned and source.startswith("val")
+        shown = {**shared, "unranked": "fitted on the images of its threshold" if fitted else ""}
         for keep in KEEPS:
-            replicates = sample.replicates(keep / 100, seed=seed, count=REPLICATES)
-            yield from _threshold_rows(shared, sample, replicates, keep, source)
-            gamma = sample.threshold(keep / 100).value
-            points = {name: each.at(gamma) for name, each in labelled.items()}
-            drawn = {name: each.at(replicates).resampled(_rng(seed, name)) for name, each in labelled.items()}
+            cut = _Cut(sample, keep / 100, seed)
+            yield from _threshold_rows(shown, sample, cut.replicates, keep, source)
+            frr = float(labelled[known.name].at(cut.gamma).frr)
+            carried = {**shown, "rejected_correct": frr}
+            drawn = {name: each.at(cut.replicates).resampled(_rng(seed, name)) for name, each in labelled.items()}
             for kind in ("der", "frr", "far", *(["cost"] if prices else [])):
                 estimates = {
-                    each.name: _estimate(
-                        each, _rate(points[each.name], kind, prices), _rate(drawn[each.name], kind, prices)
-                    )
+                    each.name: _at_threshold(each, labelled[each.name], column, cut, kind, drawn[each.name], prices)
                     for each in sets
                 }
-                yield from estimate_rows(shared, f"{kind}{keep}_{source}", sets, estimates)
+                yield from estimate_rows(carried, f"{kind}{keep}_{source}", sets, estimates)
+
+
+class _Cut:
+    """A threshold, and those of other samples that it could have come from."""
+
+    def __init__(self, sample: ThresholdSample, keep: float, seed: int) -> None:
+        self.sample, self.keep = sample, keep
+        self.gamma = sample.threshold(keep).value
+        self.replicates = sample.replicates(keep, seed=seed, count=REPLICATES)
+        self.few = sample.beyond(keep) < FEW
+
+
+def _at_threshold(
+    each: LabelledSet,
+    rejection: Rejection,
+    column: NDArray[np.float64],
+    cut: _Cut,
+    kind: str,
+    drawn: Decisions,
+    prices: Prices | None,
+) -> Estimate:
+    """A rate of one set, with the interval that its threshold sample allows and, for DER, its noise over classes."""
+    interval, noise = None, None
+    if cut.few and kind != "cost":
+        interval = order_statistics_interval(rejection, cut.sample, cut.keep, kind, LEVEL)  # type: ignore[arg-type]
+    if kind == "der":
+        mistaken = (column[each.rows] >= cut.gamma) == each.correct
+        parts = class_noise(mistaken, each.classes) if each.is_ood and each.classes.size else None
+        parts = image_noise(mistaken) if not each.is_ood else parts
+        noise = None if parts is None else (parts, rejection.at(cut.replicates).der)
+    n_id, n_ood = (0, len(each)) if each.is_ood else (len(each), 0)
+    value = float(_rate(rejection.at(cut.gamma), kind, prices))
+    return Estimate(value, _rate(drawn, kind, prices), n_id, n_ood, interval, noise)
+
+
+def sources_of(scores: ScoreTable) -> list[str]:
+    """The sources of thresholds whose images the table has."""
+    sources = [source for source in SOURCES if scores.sets(f"id_{source.split('_')[0]}")]
+    if not sources:
+        raise DataError(
+            "human_centric needs scores of id_train or id_val, which set its thresholds; the table has none"
+        )
+    return sources
 
 
 def baseline_rows(sets: Sequence[LabelledSet], shared: Mapping[str, Any]) -> Iterator[Measurement]:
@@ -180,8 +227,6 @@ def _source_rows(scores: ScoreTable, source: str) -> NDArray[np.int64]:
     part, kind = source.split("_")
     role = f"id_{part}"
     rows = rows_of(scores, role)
-    if not len(rows):
-        raise DataError(f"human_centric needs scores of {role}, which set the threshold {source}; the table has none")
     if kind == "all":
         return rows
     correct = rows[scores.correct()[rows]]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from oodscope.data.benchmark import Role
 from oodscope.metrics.interval import NO_INTERVAL, Interval
 from oodscope.metrics.metric import MEAN
+from oodscope.metrics.rejection.rate_intervals import RateNoise, mean_rate_interval
 from oodscope.metrics.resampling.bootstrap import percentile_interval
 from oodscope.results.measurement import Measurement
 from oodscope.results.scoretable import ScoreTable
@@ -29,6 +30,7 @@ class LabelledSet:
     group : ``label_shift`` or ``input_shift``.
     rows : where its images stand in the score table.
     correct : whether the classifier's prediction is right; false throughout under label shift.
+    classes : of each image in its own set; empty where one has none.
     """
 
     name: str
@@ -36,6 +38,7 @@ class LabelledSet:
     group: str
     rows: NDArray[np.int64]
     correct: NDArray[np.bool_]
+    classes: NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -48,13 +51,14 @@ class LabelledSet:
 
 def labelled_sets(scores: ScoreTable) -> list[LabelledSet]:
     """Every test set of the table, OOD ones first."""
-    right = scores.correct()
+    right, own = scores.correct(), scores.frame["own_class"].to_numpy()
     found = []
     for group, roles in SHIFTS.items():
         for role in roles:
             for name in scores.sets(role):
                 rows = rows_of(scores, role, name)
-                found.append(LabelledSet(name, role, group, rows, right[rows]))
+                classes = own[rows] if (own[rows] >= 0).all() else own[:0]
+                found.append(LabelledSet(name, role, group, rows, right[rows], classes))
     return found
 
 
@@ -84,6 +88,8 @@ class Estimate:
         interval is had without them.
     n_id, n_ood : images of known and of OOD classes that it was measured on.
     interval : where there is a better one than that of the replicates.
+    noise : its noise if other OOD classes were drawn, at the threshold as it is, and the same replicate by replicate of
+        the threshold alone; ``None`` where a set has too few classes.
     """
 
     value: float
@@ -91,6 +97,7 @@ class Estimate:
     n_id: int
     n_ood: int
     interval: Interval | None = None
+    noise: tuple[RateNoise, NDArray[np.float64]] | None = None
 
 
 def estimate_rows(
@@ -111,7 +118,30 @@ def estimate_rows(
     for group in (ALL, *SHIFTS):
         members = [each.name for each in sets if group in (ALL, each.group)]
         if members and all(name in defined for name in members):
-            yield _row(shared, metric, group, MEAN, [defined[name] for name in members], joint)
+            yield _row(
+                shared, metric, group, MEAN, [defined[name] for name in members], joint or _joined(defined, members)
+            )
+
+
+def _joined(estimates: Mapping[str, Estimate], members: Sequence[str]) -> Interval | None:
+    """The mean of the ends, where every set has a conservative interval because few images set the threshold."""
+    intervals = [estimates[name].interval for name in members]
+    ends = [each for each in intervals if each is not None and each.method.startswith("order-statistics")]
+    if len(ends) < len(members):
+        return None
+    low, high = (float(np.mean([getattr(each, end) for each in ends])) for end in ("low", "high"))
+    return Interval(low, high, LEVEL, ends[0].method)
+
+
+def _class_ends(found: Sequence[Estimate]) -> dict[str, Any]:
+    """The fields ``class_low`` and ``class_high``, where an OOD set is among them and every set has what they need."""
+    noises = [each.noise for each in found if each.noise is not None]
+    if len(noises) < len(found) or not any(each.n_ood for each in found):
+        return {}
+    thresholds = np.mean([replicates for _, replicates in noises], axis=0)
+    rates = [each.value for each in found]
+    interval = mean_rate_interval(rates, [noise for noise, _ in noises], float(np.var(thresholds)), LEVEL)
+    return {} if interval is None else {"class_low": interval.low, "class_high": interval.high}
 
 
 def _row(
@@ -127,6 +157,7 @@ def _row(
         interval = percentile_interval(replicates, LEVEL) if replicates.size else NO_INTERVAL
     return Measurement(
         **shared,
+        **_class_ends(found),
         metric=metric,
         group=group,
         set=name,

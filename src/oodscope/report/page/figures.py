@@ -117,7 +117,7 @@ def attack_plots(attack: Attack, detectors: Sequence[str], run: int, positions: 
 
 def _costs(result: Result, detectors: Sequence[str], positions: Mapping[str, int]) -> Iterator[Figure]:
     for protocol in result.record.protocols:
-        metric = headline_metrics(protocol)[0]
+        metric = headline_metrics(protocol, result.measurements)[0]
         rows = result.measurements.filter(protocol=protocol, metric=metric, set=MEAN)
         groups = [group for group in protocol_of(protocol).groups if group in rows.distinct("group")]
         if groups and any(row.microseconds_per_image for row in rows):

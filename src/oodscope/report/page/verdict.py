@@ -55,10 +55,10 @@ def sureness(trial: Trial, track: Sequence[Entry]) -> str:
     if trial.ranked_by == BY_VALUE:
         return f"{ahead}; without intervals, how much of the lead is noise is not known."
     tied = trial.tied(leader.tuning)
+    population = f" for {leader.cell.population}" if leader.cell.population else ""
     if not tied:
-        rest = "the other one" if len(others) == 1 else f"all {len(others)} others"
-        return f"{ahead}; statistically distinguishable from {rest}."
-    return f"{ahead}; statistically indistinguishable from {len(tied)} of {len(others)} others: {_listed(tied)}."
+        return f"{ahead}; none of {len(others)} other{'s' * (len(others) > 1)} may be best{population}."
+    return f"{ahead}; {len(tied)} of {len(others)} others may be best too{population}: {_listed(tied)}."
 
 
 def _listed(entries: Sequence[Entry]) -> str:

@@ -29,25 +29,30 @@ class PaperFigure:
     paper : short title, such as ``OpenOOD v1.5``.
     number : what the paper calls it, such as ``Fig. 6``; empty for one that the paper lacks.
     needs : the runs that it wants, in one line for people.
-    draw : from opened runs to a figure; runs that do not fit raise an error that names what is missing.
+    draw : from opened runs to a figure; runs that do not fit raise an error that names what is missing. With a
+        ``metric``, from runs and the name of a metric.
+    metric : what it shows unless another is asked for; empty where there is no choice.
     """
 
     name: str
     paper: str
     number: str
     needs: str
-    draw: Callable[[Sequence[Run]], Figure]
+    draw: Callable[..., Figure]
+    metric: str = ""
 
-    def drawn(self, runs: Sequence[Run]) -> Figure:
+    def drawn(self, runs: Sequence[Run], metric: str = "") -> Figure:
         """The figure in the house style: its fonts, sizes and colours do not depend on the reader's settings.
 
         Runs that do not fit are refused with what is missing and what the figure needs, in one line.
         """
         from oodscope.report.paper.style import house_style
 
+        if metric and not self.metric:
+            raise DataError(f"{self.name} shows one thing only; it has no choice of metric")
         try:
             with house_style():
-                return self.draw(runs)
+                return self.draw(runs, metric or self.metric) if self.metric else self.draw(runs)
         except DataError as error:
             raise DataError(f"{self.name}: {error}. It needs: {self.needs}") from error
 

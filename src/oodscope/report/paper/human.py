@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from oodscope.base.errors import DataError
+from oodscope.base.errors import DataError, UnknownNameError
 from oodscope.document.wording import label
 from oodscope.metrics.metric import MEAN
 from oodscope.report.paper.figure import PaperFigure
@@ -24,9 +24,11 @@ from oodscope.report.render.mpl import draw, draw_heatmap
 from oodscope.results.measurement import Measurements
 from oodscope.results.run import Run
 from oodscope.runs.models import figures
-from oodscope.runs.models.run import STUDIED, Study, study_of
+from oodscope.runs.models.run import METRICS, STUDIED, Study, study_of
 
-METRIC = "der99_val_correct"
+METRIC = "der99_train_correct"
+"""What the paper's figures show; ``der99_val_correct`` compares detectors at equal false rejection."""
+
 CONVENTIONAL = {"auroc": "AUROC, % (higher is better)", "fpr95_id_positive": "FPR95, % (lower is better)"}
 
 
@@ -94,7 +96,8 @@ def strategy_heatmap(study: Study, metric: str = METRIC) -> Figure:
     """Figure 6: strategies of training against detectors: error rate, mean over the models of a strategy."""
     figure = figures.strategy_heatmap(study, metric)
     wide = 1.2 + 0.42 * len(study.detectors) > COLUMN
-    height = 1.0 + 0.27 * len(figure.y.categories)
+    # the words beside the colours want this much
+    height = max(1.9, 1.0 + 0.27 * len(figure.y.categories))
     sheet = Figure(figsize=(PAGE if wide else COLUMN, height), layout="constrained")
     panel = sheet.add_subplot()
     image = draw_heatmap(panel, figure)
@@ -140,9 +143,13 @@ def _of_run(runs: Sequence[Run]) -> Figure:
     return conventional_twice(only_result(runs, STUDIED).measurements)
 
 
-def _of_study(draw: Callable[[Study], Figure]) -> Callable[[Sequence[Run]], Figure]:
-    def drawn(runs: Sequence[Run]) -> Figure:
-        return draw(study_of(results_with(runs, STUDIED, at_least=2)))
+def _of_study(draw: Callable[[Study, str], Figure]) -> Callable[[Sequence[Run], str], Figure]:
+    def drawn(runs: Sequence[Run], metric: str) -> Figure:
+        study = study_of(results_with(runs, STUDIED, at_least=2))
+        known = study.measurements.filter(protocol=STUDIED).distinct("metric")
+        if metric not in known:
+            raise UnknownNameError("metric", metric, [name for name in METRICS if name in known])
+        return draw(study, metric)
 
     return drawn
 
@@ -151,14 +158,15 @@ PAPER = "Human-centric OOD detection"
 _STUDY = f"runs of two or more models under {STUDIED}"
 FIGURES = (
     PaperFigure("human-2", PAPER, "Fig. 2", f"one run under {STUDIED} with near or far sets", _of_run),
-    PaperFigure("human-4", PAPER, "Fig. 4", _STUDY, _of_study(der_against_accuracy)),
-    PaperFigure("human-5", PAPER, "Fig. 5", f"{_STUDY}, labelled with perturbation", _of_study(robust_models)),
+    PaperFigure("human-4", PAPER, "Fig. 4", _STUDY, _of_study(der_against_accuracy), METRIC),
+    PaperFigure("human-5", PAPER, "Fig. 5", f"{_STUDY}, labelled with perturbation", _of_study(robust_models), METRIC),
     PaperFigure(
         "human-6",
         PAPER,
         "Fig. 6",
         f"{_STUDY}, labelled with strategy or of several recipes",
         _of_study(strategy_heatmap),
+        METRIC,
     ),
-    PaperFigure("human-7", PAPER, "Fig. 7", f"{_STUDY}, labelled with distilled_from", _of_study(distillation)),
+    PaperFigure("human-7", PAPER, "Fig. 7", f"{_STUDY}, labelled with distilled_from", _of_study(distillation), METRIC),
 )

@@ -13,14 +13,22 @@ from oodscope.runs.models.run import STUDIED, Study
 
 def write_study_figures(study: Study, folder: Path) -> list[Path]:
     """Every figure that the study has something for, each as PNG, PDF and SVG."""
-    wanted: dict[str, Callable[[], Figure]] = {"der-against-accuracy": partial(human.der_against_accuracy, study)}
     models = [member.model for member in study.members]
+    drawn: dict[str, Callable[[Study, str], Figure]] = {"der-against-accuracy": human.der_against_accuracy}
     if len({model.strategy for model in models if model.strategy}) > 1:
-        wanted["strategies"] = partial(human.strategy_heatmap, study)
+        drawn["strategies"] = human.strategy_heatmap
     if len({model.perturbation for model in models if model.perturbation is not None}) > 1:
-        wanted["robust-models"] = partial(human.robust_models, study)
+        drawn["robust-models"] = human.robust_models
     if any(model.distilled_from for model in models):
-        wanted["distillation"] = partial(human.distillation, study)
+        drawn["distillation"] = human.distillation
+    # the rule of the paper, and the one at which detectors reject the same share of correct images
+    measured = study.measurements.filter(protocol=STUDIED).distinct("metric")
+    wanted: dict[str, Callable[[], Figure]] = {
+        f"{name}-{rule.replace('_', '-')}": partial(draw, study, f"der99_{rule}")
+        for name, draw in drawn.items()
+        for rule in ("train_correct", "val_correct")
+        if f"der99_{rule}" in measured
+    }
     for member in study.members:
         if member.measurements.filter(protocol=STUDIED, metric="auroc_correct_id"):
             wanted[f"conventional-{member.model.name}"] = partial(human.conventional_twice, member.measurements)

@@ -82,7 +82,8 @@ class ResultStore:
 
     Examples
     --------
-    >>> store = oods.ResultStore(folder / "results.sqlite")
+    >>> from oodscope.results.store.store import ResultStore
+    >>> store = ResultStore(folder / "results.sqlite")
     >>> store.add(result)
     >>> store.count(), store.measurements(metric="auroc", set="mean").distinct("detector")
     (1, ['msp', 'knn'])

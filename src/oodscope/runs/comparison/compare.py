@@ -1,23 +1,24 @@
-"""Paired comparisons of detectors: all pairs of one run, or the same detectors of two runs."""
+"""Paired comparisons of detectors: all pairs of one run, the same detectors of two runs, or one recipe's networks."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
-
-import pandas as pd
+from typing import Any
 
 from oodscope.base.errors import DataError, UnknownNameError
-from oodscope.metrics.catalog import AUROC, METRICS
-from oodscope.metrics.comparison.multiplicity import holm
-from oodscope.metrics.comparison.paired import PairedTest, paired_bootstrap, paired_delong
-from oodscope.metrics.metric import MEAN, Metric
-from oodscope.protocols.ranking import Separation, resample, separate
+from oodscope.metrics.catalog import METRICS
+from oodscope.metrics.comparison.influence import Estimates, join_sets
+from oodscope.metrics.comparison.networks import paired_by_seed
+from oodscope.metrics.comparison.paired import detectable_difference
+from oodscope.metrics.comparison.simultaneous import compare_pairs
+from oodscope.metrics.metric import MEAN
+from oodscope.metrics.rejection.rejection import Decisions
+from oodscope.metrics.rejection.selective import Acceptance
 from oodscope.protocols.registry import PROTOCOLS, stored_protocol
+from oodscope.protocols.statements import Statement
 from oodscope.results.scoretable import ScoreTable
 from oodscope.runs.comparison.comparison import Comparison, Comparisons
+from oodscope.runs.comparison.sources import RankingSource, RejectionSource, Scored, Source
 from oodscope.runs.evaluation.run import Result
-
-Test = Callable[[str, str, Sequence[str]], PairedTest]
-"""The test of two detectors on the mean over some sets."""
 
 
 def compare(
@@ -26,85 +27,124 @@ def compare(
     *,
     detectors: Sequence[str] | None = None,
     protocol: str | None = None,
-    metric: str = "auroc",
+    metric: str | None = None,
     level: float = 0.95,
+    seeds: Sequence[Result] = (),
 ) -> Comparisons:
-    """Which detectors differ by more than noise, and what difference these images could show at all.
+    """Which detectors differ by more than noise, and what difference could be seen at all.
 
-    With one result, every pair of its detectors; with two of the same benchmark and images (two models, two
-    recipes), each detector of the first against the same one of the second. AUROC is tested by paired DeLong,
-    every other metric by a paired bootstrap; p-values are corrected by Holm over the pairs of a column.
+    With one result, every pair of its detectors; with two (two models, two recipes), each detector of the first against
+    the same one of the second, on the images that both scored. Each pair and column has a row for every statement that
+    can be made: ``images`` (other images of these classes), ``classes`` (other OOD classes, where classes are sampled
+    and at least 5 effective ones) and, given more networks of the same recipe, ``networks``. p-values are adjusted over
+    the pairs of a column by step-down max-T, or by Holm where fewer than 10 classes or networks were drawn.
 
     Parameters
     ----------
     detectors : which; all (or all that both have) by default.
-    protocol : whose negatives and groups count; the first one of the run that ranks, by default.
+    protocol : whose negatives and groups count; the first one of the run that measures the metric, by default.
+    metric : any metric that is measured there: of a ranking, of rejection (DER, AUGRC, ...), or with a weighted form;
+        the first headline metric of the protocol by default.
+    seeds : runs of the same detectors and images with other networks of the recipe, for post-hoc detectors.
 
     Examples
     --------
     >>> row = oods.compare(result)[0]
-    >>> (row.first, row.second, row.set, row.method)
-    ('msp', 'knn', 'mean', 'delong-paired')
+    >>> (row.first, row.second, row.set, row.statement)
+    ('msp', 'knn', 'mean', 'images')
     """
-    measure = METRICS[metric]
-    name = protocol or next((each for each in first.record.protocols if PROTOCOLS.get(each).negatives), "standard")
-    ranking = stored_protocol(first.scores, name)
-    if not ranking.negatives:
-        raise DataError(f"protocol {name!r} does not rank images, so its numbers cannot be compared pair by pair")
+    name, metric = _protocol_and_metric(first, protocol, metric)
+    if second is not None and seeds:
+        raise DataError("give a second run or seeds, not both: two trainings are compared over seeds of each")
     if second is None:
-        scores, chosen = first.scores, _chosen(detectors, first.scores.detectors)
-        pairs = list(combinations(chosen, 2))
+        chosen = _chosen(detectors, first.scores.detectors)
+        scored = [Scored(each, first.scores, each) for each in chosen]
+        pairs = list(combinations(range(len(scored)), 2))
     else:
-        scores, pairs = _joined(first, second, _chosen(detectors, _shared(first, second)))
+        scored, pairs = _side_by_side(first, second, _chosen(detectors, _shared(first, second)))
     if not pairs:
         raise DataError("a comparison needs two detectors, or two runs")
-    every = separate(scores, ranking.negatives, ranking.groups)
-    separations = {each: found for each, found in every.items() if any(each in pair for pair in pairs)}
-    if not separations[pairs[0][0]].groups:
+    others = [_same_images(first, other, [each.detector for each in scored]) for other in seeds]
+    source = _source(scored, name, metric, first.scores.context.seed or 0)
+    if not source.groups:
         raise DataError("there is no near or far set to compare on")
-    test = _test(separations, measure, first.scores.context.seed or 0, level)
-    return Comparisons(_rows(separations, pairs, test, {"protocol": name, "metric": metric}))
+    networks = [_source(other, name, metric, first.scores.context.seed or 0) for other in others]
+    rows, notes = [], []
+    for group, names in source.groups.items():
+        for column, sets in ((MEAN, list(names)), *((each, [each]) for each in names)):
+            if reason := source.refusal(sets):
+                where = f"{group} mean" if column == MEAN else column
+                notes.append(f"Of other OOD classes nothing is said on {where}: {reason}.")
+            for statement, found in _statements(source, networks, sets):
+                made = _rows(source, scored, pairs, found(), (statement, group, column, sets), level)
+                rows += [Comparison(protocol=name, metric=metric, **fields) for fields in made]
+    return Comparisons(rows, notes)
+
+
+def _protocol_and_metric(result: Result, protocol: str | None, metric: str | None) -> tuple[str, str]:
+    """What is compared: by default the headline of the run's first protocol that ranks images."""
+    if protocol is None:
+        decides = metric is not None and METRICS[metric].sample in (Decisions, Acceptance)
+        candidates = [*result.record.protocols, *PROTOCOLS.names()]
+        protocol = next(name for name in candidates if bool(PROTOCOLS.get(name).negatives) != decides)
+    return protocol, metric or stored_protocol(result.scores, protocol).headline[0]
+
+
+def _source(scored: Sequence[Scored], name: str, metric: str, seed: int) -> Source:
+    protocol = stored_protocol(scored[0].table, name)
+    kind = RankingSource if protocol.negatives else RejectionSource
+    return kind(scored, protocol, METRICS[metric], seed)
+
+
+def _statements(
+    source: Source, networks: Sequence[Source], names: Sequence[str]
+) -> Iterator[tuple[Statement, Callable[[], Estimates]]]:
+    """Every statement that can be made of some sets, with what it rests on."""
+    yield "images", lambda: source.images(names)
+    if not source.refusal(names):
+        yield "classes", lambda: join_sets([source.class_units()[name] for name in names])
+    if networks:
+        every = [[each.class_units()[name] for name in names] for each in (source, *networks)]
+        yield "networks", lambda: paired_by_seed(every)
 
 
 def _rows(
-    separations: Mapping[str, Separation], pairs: Sequence[tuple[str, str]], test: Test, shared: Mapping[str, str]
-) -> list[Comparison]:
-    rows = []
-    any_one = next(iter(separations.values()))
-    for group, names in any_one.groups.items():
-        for column, sets in ((MEAN, names), *((name, [name]) for name in names)):
-            tests = [test(a, b, sets) for a, b in pairs]
-            for (a, b), found, p_holm in zip(pairs, tests, holm([found.p for found in tests])):
-                rows.append(
-                    Comparison(
-                        **shared,
-                        group=group,
-                        set=column,
-                        first=a,
-                        second=b,
-                        first_value=found.first,
-                        second_value=found.second,
-                        difference=found.difference,
-                        low=found.low,
-                        high=found.high,
-                        level=found.level,
-                        p=found.p,
-                        p_holm=float(p_holm),
-                        comparisons=len(pairs),
-                        detectable=found.detectable,
-                        method=found.method,
-                        n_id=any_one.negative.size,
-                        n_ood=sum(any_one.ood[name].size for name in sets),
-                    )
-                )
-    return rows
-
-
-def _test(separations: Mapping[str, Separation], metric: Metric, seed: int, level: float) -> Test:
-    if metric.name == AUROC.name:
-        return lambda a, b, sets: paired_delong(separations[a].placements(sets), separations[b].placements(sets), level)
-    draws = resample(separations, [metric], seed=seed)
-    return lambda a, b, sets: paired_bootstrap(draws[a], draws[b], metric.name, sets, level)
+    source: Source,
+    scored: Sequence[Scored],
+    pairs: Sequence[tuple[int, int]],
+    found: Estimates,
+    where: tuple[Statement, str, str, Sequence[str]],
+    level: float,
+) -> Iterator[dict[str, Any]]:
+    statement, group, column, sets = where
+    table = compare_pairs(found, pairs=pairs, level=level)
+    n_id, n_ood, n_classes = source.counts(sets)
+    networks = next((part.units for part in found.parts if part.what == "networks"), 1)
+    for number, (a, b) in enumerate(pairs):
+        yield {
+            "statement": statement,
+            "group": group,
+            "set": column,
+            "first": scored[a].label,
+            "second": scored[b].label,
+            "first_value": float(found.values[a]),
+            "second_value": float(found.values[b]),
+            "difference": float(table.difference[number]),
+            "low": float(table.low[number]),
+            "high": float(table.high[number]),
+            "level": level,
+            "p": float(table.p[number]),
+            "p_adjusted": float(table.p_adjusted[number]),
+            "family": table.family,
+            "comparisons": len(pairs),
+            "detectable": detectable_difference(
+                float(table.error[number]), alpha=1.0 - level, freedom=float(table.freedom[number])
+            ),
+            "n_id": n_id,
+            "n_ood": n_ood,
+            "n_classes": n_classes if statement != "images" else 0,
+            "n_networks": networks,
+        }
 
 
 def _chosen(asked: Sequence[str] | None, known: Sequence[str]) -> list[str]:
@@ -121,28 +161,62 @@ def _shared(first: Result, second: Result) -> list[str]:
     return shared
 
 
-def _joined(first: Result, second: Result, detectors: Sequence[str]) -> tuple[ScoreTable, list[tuple[str, str]]]:
-    """The scores of two runs side by side, image by image, and which columns to compare."""
-    benchmarks = [f"{each.record.benchmark}@{each.record.benchmark_version}" for each in (first, second)]
-    if benchmarks[0] != benchmarks[1]:
-        raise DataError(f"the runs are of different benchmarks, {benchmarks[0]} and {benchmarks[1]}")
-    key = ["set", "role", "unit", "sample_id"]
-    mine, theirs = (each.scores.frame.astype(dict.fromkeys(key, str)).set_index(key) for each in (first, second))
-    if missing := mine.index.symmetric_difference(theirs.index).tolist():
-        name, _, _, sample = missing[0]
-        raise DataError(
-            f"a paired comparison needs the same images in both runs; {len(missing)} are in one only, such as "
-            f"{sample} of {name}"
-        )
+_KEY = ["set", "role", "unit", "sample_id"]
+
+
+def _side_by_side(
+    first: Result, second: Result, detectors: Sequence[str]
+) -> tuple[list[Scored], list[tuple[int, int]]]:
+    """The detectors of both runs on the images that both scored, and which to compare."""
     labels = [each.record.model for each in (first, second)]
     if labels[0] == labels[1]:
         labels = [each.record.id for each in (first, second)]
     if labels[0] == labels[1]:
         raise DataError(f"both are run {labels[0]}; to compare its detectors, give it once")
-    pairs = [(f"{name} of {labels[0]}", f"{name} of {labels[1]}") for name in detectors]
-    frame = mine[[column for column in mine.columns if column not in first.scores.detectors]].copy()
-    other = theirs.reindex(mine.index)
-    columns = {a: mine[name].to_numpy() for name, (a, _) in zip(detectors, pairs)}
-    columns |= {b: other[name].to_numpy() for name, (_, b) in zip(detectors, pairs)}
-    joined = pd.concat([frame, pd.DataFrame(columns, index=frame.index)], axis=1).reset_index()
-    return ScoreTable(joined, {"detectors": {name: {} for name in columns}}), pairs
+    tables = _shared_rows(first, second)
+    scored = [Scored(f"{name} of {label}", table, name) for name in detectors for label, table in zip(labels, tables)]
+    return scored, [(2 * number, 2 * number + 1) for number in range(len(detectors))]
+
+
+def _shared_rows(first: Result, second: Result) -> tuple[ScoreTable, ScoreTable]:
+    """Both tables cut to the sets and images that they share, in one order, whatever else either measured."""
+    names = [each.record.benchmark for each in (first, second)]
+    if names[0] != names[1]:
+        raise DataError(f"the runs are of different benchmarks, {names[0]} and {names[1]}")
+    if first.record.benchmark_version != second.record.benchmark_version:
+        known = second.record.sets
+        shared = {
+            name
+            for name, own in first.record.sets.items()
+            if name in known and known[name].fingerprint == own.fingerprint
+        }
+    else:
+        shared = set(first.scores.sets())
+    mine, theirs = (each.scores.frame.astype(dict.fromkeys(_KEY, str)).set_index(_KEY) for each in (first, second))
+    index = mine.index[mine.index.isin(theirs.index) & mine.index.get_level_values("set").isin(shared)]
+    tables = []
+    for frame, result in ((mine, first), (theirs, second)):
+        tables.append(ScoreTable(frame.loc[index].reset_index(), result.scores.context))
+    for table in tables[:1]:
+        if not table.sets("id_test") or not (table.sets("near") or table.sets("far")):
+            raise DataError(
+                f"{first.record.id} and {second.record.id} share no images of id_test and of an OOD set, so there is "
+                "nothing to compare them on"
+            )
+    return tables[0], tables[1]
+
+
+def _same_images(first: Result, other: Result, detectors: Sequence[str]) -> list[Scored]:
+    """The same detectors of another network of the recipe, on the same images in the same order."""
+    for what in ("benchmark", "benchmark_version"):
+        if getattr(first.record, what) != getattr(other.record, what):
+            raise DataError(f"networks of a recipe are compared on one benchmark; {other.record.id} has another {what}")
+    if first.record.model_fingerprint == other.record.model_fingerprint:
+        raise DataError(f"{first.record.id} and {other.record.id} are of one network; seeds are separately trained")
+    for name in detectors:
+        if name not in other.scores.detectors:
+            raise DataError(f"{other.record.id} has no detector {name}")
+    table, aligned = _shared_rows(first, other)
+    if len(table) < len(first.scores):
+        raise DataError(f"{other.record.id} lacks images of {first.record.id}; networks need the same images")
+    return [Scored(name, aligned, name) for name in detectors]

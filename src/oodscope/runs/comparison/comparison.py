@@ -14,24 +14,32 @@ from oodscope.document.html import block, note, notebook_parts
 from oodscope.document.table import Column, Entry, Row, Table, columns
 from oodscope.document.wording import explanation, heading, higher_is_better, label
 from oodscope.metrics.metric import MEAN
+from oodscope.protocols.statements import POPULATION_WORDS, Statement
 
 _QUOTED = 3
+
+_WIDEST: tuple[Statement, ...] = ("networks", "classes", "images")
+"""Statements, the one about the widest population first."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """The difference of two detectors in one metric, on one OOD set or on the mean of a group.
+    """The difference of two detectors in one metric, on one OOD set or on the mean of a group, for one population.
 
     Parameters
     ----------
+    statement : what is random: ``images`` (other images of these classes), ``classes`` (other OOD classes) or
+        ``networks`` (other networks of the recipe).
+    first_value, second_value : with equal weights of images, or of classes where classes are drawn anew.
     difference, low, high, level : first minus second, with its interval.
-    p, p_holm, comparisons : two-sided; as it is, and corrected for so many comparisons on this set.
-    detectable : the smallest true difference that these images would show with probability 0.8.
-    method : the paired test.
+    p, p_adjusted, comparisons, family : two-sided; as it is, and adjusted for so many comparisons on this set.
+    detectable : the smallest true difference that such data would show with probability 0.8.
+    n_classes, n_networks : how many OOD classes and networks were drawn; 0 classes where these are fixed.
     """
 
     protocol: str
     metric: str
+    statement: Statement
     group: str
     set: str
     first: str
@@ -43,12 +51,14 @@ class Comparison:
     high: float
     level: float
     p: float
-    p_holm: float
+    p_adjusted: float
     comparisons: int
+    family: str
     detectable: float
-    method: str
     n_id: int
     n_ood: int
+    n_classes: int = 0
+    n_networks: int = 1
 
     @property
     def column(self) -> Column:
@@ -58,25 +68,36 @@ class Comparison:
     @property
     def distinguishable(self) -> bool:
         """Whether the difference is more than noise, the other comparisons considered."""
-        return self.p_holm < round(1.0 - self.level, 12)
+        return self.p_adjusted < round(1.0 - self.level, 12)
+
+    @property
+    def population(self) -> str:
+        """What the statement is about, and how much was drawn of it."""
+        counts = [f"{self.n_classes} classes"] * bool(self.n_classes) + [f"{self.n_id + self.n_ood:,} images"]
+        counts += [f"{self.n_networks} networks"] * (self.n_networks > 1)
+        return f"for {POPULATION_WORDS[self.statement]} ({', '.join(counts)})"
 
     def __str__(self) -> str:
-        where = f"{self.group} OOD" if self.set == MEAN else self.set
-        metric = label(self.metric)
-        # worded as a gain of the better one, whichever came first and whichever way the metric points
+        groups = {"near": "near OOD", "far": "far OOD"}
+        where = (
+            groups.get(self.group, f"the mean of {self.group.replace('_', '-')} sets") if self.set == MEAN else self.set
+        )
+        # said as a gain of the better one, whichever came first and whichever way the metric points
         gain = 1.0 if higher_is_better(self.metric) else -1.0
         names = (self.first, self.second)
         if gain * self.difference < 0.0:
             gain, names = -gain, (self.second, self.first)
         low, high = sorted((gain * self.low, gain * self.high))
-        family = f", Holm over {self.comparisons} comparisons" if self.comparisons > 1 else ""
-        noise = f"{100 * self.level:g} % interval {points(low)} to {points(high)}, {p_value(self.p_holm)}{family}"
-        by = f"{points(gain * self.difference)} points of {metric}"
+        family = f", {self.family} over {self.comparisons} comparisons" if self.comparisons > 1 else ""
+        alone = " of the pair alone" if self.comparisons > 1 else ""
+        ends = f"{points(low)} to {points(high)}"
+        noise = f"{100 * self.level:g} % interval{alone} {ends}, {p_value(self.p_adjusted)}{family}"
+        by = f"{points(gain * self.difference)} points of {label(self.metric)}"
         if self.distinguishable:
-            return f"On {where}, {names[0]} beats {names[1]} by {by} ({noise})."
+            return f"On {where}, {names[0]} beats {names[1]} by {by} ({noise}) {self.population}."
         return (
-            f"On {where}, {names[0]} and {names[1]} cannot be distinguished: they differ by {by} ({noise}); with these "
-            f"{self.n_id + self.n_ood:,} images differences below {points(self.detectable)} points are invisible."
+            f"On {where}, {names[0]} and {names[1]} are statistically indistinguishable: they differ by {by} ({noise}) "
+            f"{self.population}; differences below {points(self.detectable)} points are invisible."
         )
 
     def _repr_html_(self) -> str:
@@ -84,16 +105,27 @@ class Comparison:
 
 
 class Comparisons(Sequence[Comparison]):
-    """Every pair on every set and group mean. It prints itself in a terminal (rich), sentences first."""
+    """Every pair on every set and group mean. It prints itself in a terminal (rich), sentences first.
 
-    def __init__(self, rows: Iterable[Comparison]) -> None:
+    Parameters
+    ----------
+    notes : statements that cannot be made, and why.
+    """
+
+    def __init__(self, rows: Iterable[Comparison], notes: Iterable[str] = ()) -> None:
         self._rows = tuple(rows)
+        self.notes = tuple(dict.fromkeys(notes))
 
     def sentences(self) -> list[str]:
-        """What may be quoted: for each group mean, its best detector against the closest others (3 at most)."""
+        """What may be quoted: for each group mean, its best detector against the closest others (3 at most).
+
+        Each speaks about the widest population that the data allow: networks, else OOD classes, else images.
+        """
         found = []
         for column in dict.fromkeys(row.column for row in self._rows if row.set == MEAN):
-            rows = [row for row in self._rows if row.column == column]
+            own = [row for row in self._rows if row.column == column]
+            widest = next(each for each in _WIDEST if any(row.statement == each for row in own))
+            rows = [row for row in own if row.statement == widest]
             sign = 1.0 if higher_is_better(rows[0].metric) else -1.0
             best = max(sign * value for row in rows for value in (row.first_value, row.second_value))
             led = [row for row in rows if best in (sign * row.first_value, sign * row.second_value)]
@@ -108,7 +140,13 @@ class Comparisons(Sequence[Comparison]):
 
     def to_json(self) -> str:
         """Rows and sentences, for programs."""
-        return json.dumps({"comparisons": [asdict(row) for row in self._rows], "sentences": self.sentences()})
+        return json.dumps(
+            {
+                "comparisons": [asdict(row) for row in self._rows],
+                "sentences": self.sentences(),
+                "notes": list(self.notes),
+            }
+        )
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         if not self._rows:
@@ -125,16 +163,22 @@ class Comparisons(Sequence[Comparison]):
     def table(self) -> Table:
         """Every comparison as a row: percent, differences in points."""
         first = self._rows[0]
-        methods = ", ".join(dict.fromkeys(row.method for row in self._rows))
-        heads = columns("first %", "second %", "difference", "interval", "p", "p Holm", "visible")
+        families = " and ".join(dict.fromkeys(row.family for row in self._rows))
+        heads = columns("first %", "second %", "difference", "interval", "p", "p adjusted", "visible")
+        populations = "; ".join(
+            f"{name}: {POPULATION_WORDS[name]}"
+            for name in reversed(_WIDEST)
+            if name in {r.statement for r in self._rows}
+        )
         notes = (
             explanation(first.metric),
             f"Protocol {first.protocol}. Differences in points, first minus second, with {100 * first.level:g} % "
-            f"intervals ({methods}); bold: significant after Holm over the {first.comparisons} comparison"
-            f"{'s' if first.comparisons != 1 else ''} of a column. visible: the smallest true difference that these "
-            "images show in 8 of 10 cases.",
+            f"intervals of each pair alone; bold: distinguishable after {families} over the {first.comparisons} "
+            f"comparison{'s' if first.comparisons != 1 else ''} of a column. visible: the smallest true difference "
+            f"that such data show in 8 of 10 cases. Population: {populations}.",
+            *self.notes,
         )
-        labels, rows = columns("first", "second", "on"), tuple(map(_line, self._rows))
+        labels, rows = columns("first", "second", "on", "population"), tuple(map(_line, self._rows))
         return Table("comparisons", heading(first.metric), labels, heads, rows, notes)
 
     @overload
@@ -142,7 +186,7 @@ class Comparisons(Sequence[Comparison]):
     @overload
     def __getitem__(self, index: slice) -> "Comparisons": ...
     def __getitem__(self, index: int | slice) -> "Comparison | Comparisons":
-        return Comparisons(self._rows[index]) if isinstance(index, slice) else self._rows[index]
+        return Comparisons(self._rows[index], self.notes) if isinstance(index, slice) else self._rows[index]
 
     def __iter__(self) -> Iterator[Comparison]:
         return iter(self._rows)
@@ -161,10 +205,11 @@ def _line(row: Comparison) -> Row:
         Entry(f"{100 * row.difference:+.2f}", row.difference, strong=row.distinguishable),
         Entry(f"{100 * row.low:+.2f} to {100 * row.high:+.2f}"),
         Entry(_short_p(row.p), row.p),
-        Entry(_short_p(row.p_holm), row.p_holm),
+        Entry(_short_p(row.p_adjusted), row.p_adjusted),
         Entry(f"{100 * row.detectable:.2f}", row.detectable),
     )
-    return Row((Entry(row.first), Entry(row.second), Entry(row.column.words)), cells)
+    labels = (Entry(row.first), Entry(row.second), Entry(row.column.words), Entry(row.statement))
+    return Row(labels, cells)
 
 
 def points(share: float) -> str:

@@ -22,6 +22,7 @@ from oodscope.metrics.comparison.multiplicity import holm
 from oodscope.metrics.comparison.paired import PairedTest, corrected_t
 from oodscope.metrics.crossval.class_groups import class_group_intervals
 from oodscope.metrics.crossval.convergence import RunningMean, running_mean
+from oodscope.metrics.crossval.hold_outs import ErrorRatio, error_ratio
 from oodscope.metrics.crossval.variance import VarianceShares, variance_components
 from oodscope.runs.crossval.run import CrossCell, CrossValidationTable
 
@@ -123,6 +124,15 @@ class MetricStudy:
     def friedman(self) -> float:
         """p of Friedman's test over the cells."""
         return friedman(self.estimate)
+
+    @property
+    def has_error_ratio(self) -> bool:
+        """Whether there are hold-outs enough to set as many as there are folds against a truth of others."""
+        return self.has_folds and len(self.hold_outs) >= 2 * self.folds.shape[1]
+
+    def error_ratio(self) -> ErrorRatio:
+        """The error of a cross-validation over that of as many plain hold-outs; see :func:`error_ratio`."""
+        return error_ratio(self.hold_outs, self.repetitions, self.folds.shape[1])
 
     @cached_property
     def class_intervals(self) -> Numbers:

@@ -52,7 +52,7 @@ def evaluate(
     intervals : ``"full"``: analytic where they exist, else from 1,000 bootstrap replicates; ``"fast"``: 200 of them;
         ``"none"``: values alone, without ranks.
     recipe : how the model was trained, for the record.
-    progress : receives how far the work has come; ``oodscope.ConsoleProgress()`` shows bars.
+    progress : receives how far the work has come; ``ConsoleProgress()`` of ``oodscope.execution.console`` shows bars.
 
     Examples
     --------

@@ -136,5 +136,5 @@ class Result(Run):
         return [
             name
             for name in self.record.protocols
-            if self.measurements.filter(protocol=name, metric=headline_metrics(name)[0])
+            if self.measurements.filter(protocol=name, metric=headline_metrics(name, self.measurements)[0])
         ]

@@ -96,6 +96,8 @@ def score_benchmark(
     described = {each.id: each.record() | costs[each.id] for each in fitted}
     classes = {images.name: list(images.class_names) for _, images in tested}
     known: dict[str, Any] = {"detectors": described, "classes": classes, **(context or {})}
+    if benchmark.populations:
+        known["populations"] = dict(benchmark.populations)
     if "id_train" in roles and benchmark.id_train is not None:
         scored = benchmark.scored_train or benchmark.id_train
         known["training_rows"] = {"fitted": len(benchmark.id_train), "scored": len(scored)}

@@ -61,7 +61,7 @@ class SeedSummary:
     def table(self, protocol: str | None = None, metric: str | None = None) -> Table:
         """The table people publish: mean and standard deviation over the runs, with the interval of the mean."""
         chosen = protocol or self.first.record.protocols[0]
-        metric = metric or headline_metrics(chosen)[0]
+        metric = metric or headline_metrics(chosen, self.first.measurements)[0]
         table = pivot(Measurements(self._measurements()), chosen, metric)
         spread = {(r.tuning, r.detector, r.group, r.set): r.sd for r in self.rows_of(chosen, metric)}
         rows = tuple(

@@ -19,11 +19,11 @@ def trials_of(result: Result) -> list[Trial]:
     where = f"{result.record.benchmark}, {result.record.model}"
     trials = []
     for protocol, table in result.tables().items():
-        metric = headline_metrics(protocol)[0]
+        metric = headline_metrics(protocol, result.measurements)[0]
         entries = [
             Entry(row.name, cast(Tuning, row.section), value)
             for row in table.rows
-            if (value := row.numbers[0]) is not None
+            if (value := row.numbers[0]) is not None and not value.doubts
         ]
         if entries:
             higher, model = higher_is_better(metric), result.record.model_fingerprint
@@ -66,8 +66,11 @@ def _rows(result: Result, subject: Subject, wanted: Callable[[str], bool]) -> li
         row
         for protocol in result.record.protocols
         if wanted(protocol)
-        for row in result.measurements.filter(protocol=protocol, metric=headline_metrics(protocol)[0])
+        for row in result.measurements.filter(
+            protocol=protocol, metric=headline_metrics(protocol, result.measurements)[0]
+        )
         if (row.detector, row.tuning) == (subject.detector, subject.tuning)
         and row.set != MEAN
+        and not row.unranked
         and row.group not in protocol_of(protocol).unranked
     ]

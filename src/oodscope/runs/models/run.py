@@ -33,6 +33,10 @@ METRICS = ("der99_val_correct", "der95_val_correct", "der99_train_correct", "der
 """The columns of the table: under the headline rule, under the rule of the paper, and without a threshold."""
 
 
+_SUMMARY = ("der95_val_correct", "der95_train_correct", "augrc")
+"""What the summary shows: the first that every model has."""
+
+
 class StudyModel(StrictModel):
     """What a study says of a model, beside how to make it.
 
@@ -111,6 +115,12 @@ class Study(Run):
         """Those of every model."""
         return Measurements(row for member in self.members for row in member.measurements)
 
+    @cached_property
+    def _everywhere(self) -> list[str]:
+        """Those of ``METRICS`` that every model has; without ``id_val`` there is no val_correct."""
+        measured = [set(_of_protocol(member).distinct("metric")) for member in self.members]
+        return [metric for metric in METRICS if all(metric in each for each in measured)]
+
     @property
     def detectors(self) -> list[str]:
         """The detectors that were measured with every model, in order of appearance."""
@@ -162,7 +172,9 @@ class Study(Run):
         """Both tables, and the error rate of every detector against the accuracy of the models."""
         from oodscope.runs.models.figures import der_against_accuracy  # which are drawn from studies
 
-        figures = (der_against_accuracy(self, name, METRICS[0]) for name in self.detectors)
+        # the rule of the paper, and the one at which detectors reject the same share of correct images
+        shown = [metric for metric in ("der99_train_correct", "der99_val_correct") if metric in self._everywhere]
+        figures = (der_against_accuracy(self, name, metric) for name in self.detectors for metric in shown)
         title = f"{len(self.members)} models on {self.record.benchmark}"
         return Chapter(title, self.kind, "", (self.summary(), self._rates(), *figures))
 
@@ -192,7 +204,9 @@ class Study(Run):
         """The table of the paper: rows of models and detectors, DER99 and DER95 on each set and group mean."""
         measured = [(member.model.name, _detected(member)) for member in self.members]
         sets = dict.fromkeys((row.group, row.set) for _, rows in measured for row in rows)
-        places = [(metric, *each) for metric in METRICS[:2] for each in sets]
+        rule = "val_correct" if METRICS[0] in self._everywhere else "train_correct"
+        rates = [metric for metric in self._everywhere if metric.endswith(rule)]
+        places = [(metric, *each) for metric in rates for each in sets]
         rows = []
         for name, own in measured:
             found = {(row.detector, row.metric, row.group, row.set): row for row in own}
@@ -205,11 +219,12 @@ class Study(Run):
             columns("model", "accuracy", "detector"),
             tuple(_column(*place) for place in places),
             tuple(rows),
-            ("In percent, threshold val_correct; lower is better.",),
+            (f"In percent, threshold {rule}; lower is better.",),
         )
 
-    def summary(self, metric: str = "der95_val_correct") -> Table:
+    def summary(self, metric: str | None = None) -> Table:
         """One number for each model and detector: the mean over all sets."""
+        metric = metric or next(name for name in _SUMMARY if name in self._everywhere)
         rows = []
         for name in (member.model.name for member in self.members):
             values = [self.value(name, detector, metric) for detector in self.detectors]

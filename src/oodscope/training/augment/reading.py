@@ -17,7 +17,9 @@ from oodscope.training.augment.randaugment import RandAugment
 from oodscope.training.augment.resized_crop import ResizedCrop
 
 KINDS: dict[str, type[Augmentation]] = {
-    cls.kind: cls for cls in (Augment, ResizedCrop, Cutout, RandAugment, AugMix, PixMix, Unchanged)
+    # what cuts whole pictures comes first, as in any list
+    cls.kind: cls
+    for cls in (ResizedCrop, Augment, Cutout, RandAugment, AugMix, PixMix, Unchanged)
 }
 
 

@@ -115,7 +115,7 @@ class Table:
 class Session:
     """One group of tasks: all with as many steps per epoch, all fresh or all fine-tuned with outliers.
 
-    Nothing asks the device within an epoch. After each, one look tells which heads have stopped: they are handed out
+    Nothing asks the device within an epoch. After each, one look shows which heads have stopped: they are handed out
     and the others go on without them, which changes nothing for these.
     """
 
@@ -143,7 +143,7 @@ class Session:
         self.best = Best.none(first)
 
     def run(self, advance: Advance) -> list[TrainedHead]:
-        """Train all heads; ``advance`` is told of every epoch of every head, those it did not need included."""
+        """Train all heads; ``advance`` is called for every epoch of every head, those it did not need included."""
         trained: dict[int, TrainedHead] = {}
         for epoch in range(1, self.epochs + 1):
             losses = self._epoch(epoch)

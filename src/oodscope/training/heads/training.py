@@ -79,7 +79,7 @@ def train_heads(
     num_classes : logits of every head.
     outliers : ``[M, D]``, embeddings of the outliers that tasks with ``outliers`` refer to.
     device : ``auto``, ``cpu``, ``cuda``, ``cuda:1`` or ``mps``.
-    progress : told of every epoch of every head.
+    progress : notified of every epoch of every head.
     """
     check_tasks(recipe, embeddings, labels, tasks, num_classes, outliers)
     place = choose_device(device)

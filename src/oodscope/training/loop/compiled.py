@@ -59,7 +59,7 @@ class Compilation:
         return True
 
     def close(self) -> None:
-        """The network as it was, and room in torch's cache of compiled code for the next."""
+        """The network as it was, and space in torch's cache of compiled code for the next."""
         if self.active:
             self.active = False
             self.model._compiled_call_impl = None  # what ``compile`` set; torch has no public way back

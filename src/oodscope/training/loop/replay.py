@@ -1,4 +1,4 @@
-"""Replay: a GPU repeats the step of a training from a recording, without being told each of its operations again."""
+"""Replay: a GPU repeats the step of a training from a recording, without a new launch of each of its operations."""
 
 import logging
 from collections import Counter

@@ -68,7 +68,9 @@ def facts_of(sets: Sets, preprocess: Preprocess) -> TrainingFacts:
 
 
 def check_apart(outliers: ImageSet, others: Iterable[tuple[str, ImageSet]]) -> None:
-    """Refuse outliers that are also images of another role: what is trained on cannot be a test.
+    """Refuse outliers that are also images of another role, or of its classes: what is trained on cannot be a test.
+
+    Classes are compared by name where they have names; numbers alone say nothing.
 
     Parameters
     ----------
@@ -82,3 +84,15 @@ def check_apart(outliers: ImageSet, others: Iterable[tuple[str, ImageSet]]) -> N
                 f"{shared} of {len(images)} images of {role} set {images.name!r} are among the training outliers "
                 f"{outliers.name!r}: take them out of one of the two"
             )
+        both = _named(outliers) & _named(images) if role in ("near", "far", "ood_val") else set()
+        if both:
+            raise DataError(
+                f"class {min(both)!r} of {role} set {images.name!r} is also one of the training outliers "
+                f"{outliers.name!r} ({len(both)} such): take these classes out of one of the two"
+            )
+
+
+def _named(images: ImageSet) -> set[str]:
+    """Names of the classes that a set shows, numbers left out."""
+    shown = {images.class_names[label] for label in np.unique(images.labels) if label != UNLABELLED}
+    return {name.casefold() for name in shown if not name.isdecimal()}

@@ -1,4 +1,4 @@
-"""AugMix with its consistency loss: three views of an image should be told the same class."""
+"""AugMix with its consistency loss: three views of an image should get the same class."""
 
 from typing import ClassVar
 

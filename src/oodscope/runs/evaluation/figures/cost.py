@@ -31,7 +31,7 @@ def cost_against_quality(
     detectors : those of the rows by default. One without a measured cost is left out.
     positions : of detectors on the page; their places among ``detectors`` by default.
     """
-    metric = metric or headline_metrics(protocol)[0]
+    metric = metric or headline_metrics(protocol, result.measurements)[0]
     rows = result.measurements.filter(protocol=protocol, group=group, set=MEAN, metric=metric)
     chosen = list(detectors or dict.fromkeys(row.detector for row in rows))
     places = positions or positions_of(chosen)

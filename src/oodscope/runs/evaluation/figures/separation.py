@@ -11,6 +11,7 @@ from oodscope.document.figure import (
     Histogram,
     Line,
     Position,
+    drawn_positions,
     figure_name,
     guide,
     numbers,
@@ -67,12 +68,11 @@ def roc_of_set(
     detectors : all, in the order of the table, by default.
     positions : of detectors on the page; their places among ``detectors`` by default.
     """
-    chosen = list(detectors or scores.detectors)
-    places = positions or positions_of(chosen)
+    places = drawn_positions(scores.detectors, detectors, positions)
     curves = []
-    for detector in chosen:
+    for detector, place in places.items():
         ranking = Ranking(scores.scores(detector, role="id_test"), scores.scores(detector, set=set))
-        curves.append((ranking.auroc, _curve(ranking, detector, places[detector])))
+        curves.append((ranking.auroc, _curve(ranking, detector, place)))
     return _roc(
         figure_name("roc", "set", set),
         f"{set}: ROC of every detector",

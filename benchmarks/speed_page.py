@@ -1,0 +1,184 @@
+"""docs/results/speed.md from the numbers of speed.py: tables and sentences, none of them typed in."""
+
+from pathlib import Path
+from typing import Any
+
+NAMES = {
+    "cold": "20 detectors, searched on `ood_val`, full intervals, cold",
+    "warm": "the same again, warm",
+    "msp": "msp alone, cold",
+    "seven": "seven detectors, cold",
+    "tf32": "20 detectors, searched on `ood_val`, full intervals, cold, in TF32",
+    "msp_tf32": "msp alone, cold, in TF32",
+    "seven_tf32": "seven detectors, cold, in TF32",
+    "peer": "pytorch-ood, the same seven",
+}
+BARS = {"cold": 45.0, "warm": 10.0, "msp": 20.0, "seven": 25.0, "tf32": 45.0, "msp_tf32": 20.0, "seven_tf32": 25.0}
+"""Seconds that are allowed, on one H200 with 16 cores; what was measured before them ran in TF32."""
+
+BEFORE = {
+    "cold": "oodscope 0.1: 284 s; OpenOOD: about 1,350 s, at least 890 s",
+    "warm": "oodscope 0.1: 131 s",
+    "msp": "oodscope 0.1: about 125 s; OpenOOD: 35 s",
+    "seven": "oodscope 0.1: about 190 s; pytorch-ood: 96 s",
+    "tf32": "oodscope 0.1: 284 s; OpenOOD: about 1,350 s, at least 890 s",
+    "msp_tf32": "oodscope 0.1: about 125 s; OpenOOD: 35 s",
+    "seven_tf32": "oodscope 0.1: about 190 s; pytorch-ood: 96 s",
+    "peer": "96 s",
+}
+"""One run each of an earlier race on an H200 with 16 cores, same sizes and formats."""
+
+FED = {
+    "png32": ("PNG 32, ResNet-18 at 32 px", 0.75),
+    "jpeg256": ("JPEG 256, ResNet-18 at 32 px", 0.90),
+    "resnet50": ("JPEG 224, ResNet-50 at 224 px", 0.90),
+    "resnet50_bf16": ("JPEG 224, ResNet-50 at 224 px", 0.90),
+    "resnet50_tf32": ("JPEG 224, ResNet-50 at 224 px", 0.90),
+}
+"""Lines of extraction, and the share of the slower of network and decoding that they must reach."""
+
+
+def write_page(facts: dict[str, Any], path: Path) -> None:
+    path.write_text("\n".join(page(facts)) + "\n", encoding="utf-8")
+
+
+def page(facts: dict[str, Any]) -> list[str]:
+    """The page, line by line."""
+    lines = facts["lines"]
+    return [
+        "# From files to verdict",
+        "",
+        "Question: how long does an evaluation take from image files, and what does it wait for?",
+        "",
+        f"Command: `{facts['command']}`",
+        "",
+        f"Machine: {facts['machine']}. Date: {facts['date']}. {_files(facts)} Imports and the first touch of the "
+        "device are not counted.",
+        "",
+        *_races(lines),
+        *_stages(lines),
+        *_extraction(lines),
+        *_precision(lines),
+        *_lost(lines),
+    ]
+
+
+def _files(facts: dict[str, Any]) -> str:
+    count = next((line["images"] for line in facts["lines"].values() if "images" in line), 0)
+    share = "" if facts["scale"] == 1 else f" (a rehearsal with {facts['scale']:g} of the files)"
+    return (
+        f"The race's files, {count:,} images with the sizes, formats and counts of OpenOOD v1.5's CIFAR-10 benchmark "
+        f"and random content{share}, were written in {facts['files_seconds']:.0f} s; one ResNet-18, batches of 256, "
+        "float32 (TF32 off) where a row does not say otherwise; the earlier races let CUDA use TF32."
+    )
+
+
+def _races(lines: dict[str, Any]) -> list[str]:
+    rows = [name for name in NAMES if "seconds" in lines.get(name, {})]
+    if not rows:
+        return []
+    table = [
+        "| run | s | bar | images through the network | GPU busy | in an earlier race |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name in rows:
+        line = lines[name]
+        bar = f"≤ {BARS[name]:.0f}" if name in BARS else ""
+        busy = "" if line.get("busy") is None else f"{line['busy']:.0%}"
+        table.append(
+            f"| {NAMES[name]} | {line['seconds']:.1f} | {bar} | {line['forwards']:,} | {busy} | {BEFORE[name]} |"
+        )
+    return [*table, "", *_verdicts(lines), ""]
+
+
+def _verdicts(lines: dict[str, Any]) -> list[str]:
+    measured = {name: lines[name]["seconds"] for name in BARS if "seconds" in lines.get(name, {})}
+    kept = [name for name, seconds in measured.items() if seconds <= BARS[name]]
+    said = [f"{len(kept)} of {len(measured)} bars are kept."]
+    said += [
+        f"{NAMES[name].capitalize()}: {seconds:.1f} s, {seconds - BARS[name]:.1f} s above its bar."
+        for name, seconds in measured.items()
+        if seconds > BARS[name]
+    ]
+    if "seven" in measured and "seconds" in lines.get("peer", {}):
+        said.append(_against(measured["seven"], lines["peer"]["seconds"]))
+    return [" ".join(said)]
+
+
+def _against(ours: float, theirs: float) -> str:
+    faster, factor = ("oodscope", theirs / ours) if ours <= theirs else ("pytorch-ood", ours / theirs)
+    return f"Of the two on this machine, {faster} takes {factor:.1f} times less time for the same seven detectors."
+
+
+def _stages(lines: dict[str, Any]) -> list[str]:
+    rows = {name: lines[name] for name in NAMES if "stages" in lines.get(name, {})}
+    kinds = list(dict.fromkeys(kind for line in rows.values() for kind in line["stages"]))
+    if not kinds:
+        return []
+    table = [f"| seconds in | {' | '.join(kinds)} | the rest |", "|---" * (len(kinds) + 2) + "|"]
+    for name, line in rows.items():
+        parts = [line["stages"].get(kind, 0.0) for kind in kinds]
+        cells = " | ".join(f"{part:.1f}" for part in [*parts, line["seconds"] - sum(parts)])
+        table.append(f"| {NAMES[name]} | {cells} |")
+    return ["## Where the time goes", "", *table, ""]
+
+
+def _extraction(lines: dict[str, Any]) -> list[str]:
+    rows = [name for name in FED if "rate" in lines.get(name, {})]
+    if not rows:
+        return []
+    table = [
+        "| extraction | precision | images/s | bare network | decoding alone | share of the slower | bar | GPU busy |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name in rows:
+        line, (words, bar) = lines[name], FED[name]
+        busy = "" if line["busy"] is None else f"{line['busy']:.0%}"
+        table.append(
+            f"| {words} | {line['precision']} | {line['rate']:,.0f} | {line['bare']:,.0f} | {line['decoding']:,.0f} | "
+            f"{line['share']:.0%} | ≥ {bar:.0%} | {busy} |"
+        )
+    kept = sum(lines[name]["share"] >= FED[name][1] for name in rows)
+    started = [lines[name]["start_seconds"] for name in rows if lines[name].get("start_seconds")]
+    start = f" Starting the processes took {max(started):.1f} s, which is not counted here." if started else ""
+    return [
+        "## Extraction against the bare network",
+        "",
+        *table,
+        "",
+        f"{kept} of {len(rows)} bars are kept. The bare network runs in the same precision and layout on a batch that "
+        f"lies on the device; decoding alone is one process per core that hands nothing on.{start}",
+        "",
+    ]
+
+
+def _precision(lines: dict[str, Any]) -> list[str]:
+    full, short = (lines.get(name, {}).get("near_auroc", {}) for name in ("cold", "tf32"))
+    shared = [name for name in full if name in short]
+    if not shared:
+        return []
+    table = ["| detector | near AUROC, float32 | TF32 | change |", "|---|---|---|---|"]
+    table += [
+        f"| {name} | {100 * full[name]:.3f} | {100 * short[name]:.3f} | {100 * (short[name] - full[name]):+.3f} |"
+        for name in shared
+    ]
+    worst = max(shared, key=lambda name: abs(short[name] - full[name]))
+    change = abs(100 * (short[worst] - full[worst]))
+    return [
+        "## float32 and TF32",
+        "",
+        *table,
+        "",
+        f"Version 0.1 let CUDA use TF32 and recorded float32. The largest change is {change:.3f} points ({worst}); "
+        "searched parameters may differ between the two.",
+        "",
+    ]
+
+
+def _lost(lines: dict[str, Any]) -> list[str]:
+    reasons = [
+        f"- {name}: {line.get('skipped') or line.get('failed')}"
+        for name, line in lines.items()
+        if "skipped" in line or "failed" in line
+    ]
+    return ["## Not measured", "", *reasons] if reasons else []

@@ -1,0 +1,112 @@
+"""Examples that stand below the options of each command; a test parses every one of them."""
+
+EXAMPLES = {
+    "demo": """
+        oodscope demo
+        oodscope demo --no-attack --no-generated -o runs/quick
+    """,
+    "list": """
+        oodscope list detectors
+        oodscope list metrics --json
+    """,
+    "evaluate": """
+        oodscope evaluate --model resnet18_32 --weights net.pt --benchmark cifar10
+        oodscope evaluate --model python:net:build --id-test test --near birds -d msp
+        oodscope evaluate --activations id_test=t.npz,near:birds=b.npz -d msp,mls
+    """,
+    "run": """
+        oodscope run job.yaml -o runs
+        oodscope run demo
+    """,
+    "crossval": """
+        oodscope crossval --id cats --ood birds --model timm:resnet50 -w pretrained
+    """,
+    "attack": """
+        oodscope attack --model resnet18_32 --weights net.pt --benchmark cifar10
+        oodscope attack --model python:mynet:build --id-test test --far birds -d msp
+    """,
+    "table": """
+        oodscope table
+        oodscope table runs/demo/RUN --metric fpr95_id_positive --format latex
+    """,
+    "compare": """
+        oodscope compare runs/RUN --detectors knn,msp
+        oodscope compare runs/RUN_A runs/RUN_B --metric fpr95_id_positive
+    """,
+    "report": """
+        oodscope report runs/demo -o report.html
+    """,
+    "figure": """
+        oodscope figure openood-6 runs/demo -o near-far.pdf
+    """,
+    "train": """
+        oodscope train --recipe logitnorm --benchmark cifar10 --seeds 0,1,2
+        oodscope train --benchmark glyphs --model small_cnn --set epochs=10
+    """,
+    "fit": """
+        oodscope fit --model python:mynet:build --id-cal held -d msp -o msp.oodscope
+    """,
+    "predict": """
+        oodscope predict knn.oodscope photo.jpg more --json
+    """,
+    "export": """
+        oodscope export knn.oodscope --onnx knn.onnx --images held_out
+    """,
+    "power": """
+        oodscope power runs/mine
+        oodscope power runs/seed0 runs/seed1 runs/seed2 --points 0.5
+    """,
+    "serve": """
+        oodscope serve --board board --port 8000
+    """,
+    "data list": """
+        oodscope data list --root /data
+    """,
+    "data show": """
+        oodscope data show cifar10
+    """,
+    "data prepare": """
+        oodscope data prepare cifar10 --root /data --yes
+    """,
+    "data check": """
+        oodscope data check cifar10 --root /data
+    """,
+    "data audit": """
+        oodscope data audit cifar10 --root /data
+        oodscope data audit --id-train train --id-test test --near birds -o audit
+    """,
+    "generate gan": """
+        oodscope generate gan --on digits -o digits-gan --minutes 10
+    """,
+    "generate near": """
+        oodscope generate near --id glyphs -o runs/near
+        oodscope generate near --id cifar10 --method gan -o runs/near
+    """,
+    "generate shifted": """
+        oodscope generate shifted --id cifar10 -o runs/shifted
+    """,
+    "generate again": """
+        oodscope generate again --recipe runs/near --id glyphs -o runs/near-again
+    """,
+    "leaderboard submit": """
+        oodscope leaderboard submit runs/RUN --method KNN --detector knn
+    """,
+    "leaderboard verify": """
+        oodscope leaderboard verify board
+    """,
+    "leaderboard rerun": """
+        oodscope leaderboard rerun board/knn-run --activations acts
+    """,
+    "leaderboard supersede": """
+        oodscope leaderboard supersede OLD NEW --reason "wrong split" --board board
+    """,
+    "leaderboard pin": """
+        oodscope leaderboard pin runs/RUN --board board
+    """,
+    "leaderboard publish": """
+        oodscope leaderboard publish job.yaml -o acts
+    """,
+    "leaderboard build": """
+        oodscope leaderboard build board -o site
+    """,
+}

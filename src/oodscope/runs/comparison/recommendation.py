@@ -1,0 +1,138 @@
+"""Recommendation: which detector to take, what it is worth, and which others may be as good."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from oodscope.base.errors import DataError, UnknownNameError
+from oodscope.document.wording import label, span
+from oodscope.metrics.catalog import METRICS
+from oodscope.metrics.comparison.influence import join_sets
+from oodscope.metrics.comparison.selection import select
+from oodscope.protocols.registry import stored_protocol
+from oodscope.protocols.separation import separate
+from oodscope.protocols.statements import POPULATION_WORDS, Statement, Statements, units_of
+from oodscope.results.scoretable import ScoreTable
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The leader of a table, its cross-fitted value, and who may be best.
+
+    Parameters
+    ----------
+    leader, apparent : the detector with the best value, and that value, which flatters it.
+    value, low, high, level : its value on units that did not choose it.
+    candidates : every detector that may be best, best value first.
+    cheapest : the candidate that costs least per image; the leader where no cost is known.
+    of : how many detectors took part.
+    on : what was averaged, in words.
+    statement : the population that all of it is about.
+    """
+
+    leader: str
+    apparent: float
+    value: float
+    low: float
+    high: float
+    level: float
+    candidates: tuple[str, ...]
+    cheapest: str
+    of: int
+    on: str
+    metric: str
+    statement: Statement
+
+    def __str__(self) -> str:
+        return claim(self)
+
+
+def recommendation(
+    scores: ScoreTable,
+    *,
+    weights: str | Mapping[str, float] = "near",
+    protocol: str = "standard",
+    metric: str = "auroc",
+    level: float = 0.95,
+) -> Recommendation:
+    """The detector to take for near-OOD, for far-OOD, or for a mixture of the user's own.
+
+    Parameters
+    ----------
+    weights : a group, or weights of groups or sets: ``{"near": 0.8, "far": 0.2}``. A group's weight is shared equally
+        by its sets.
+    """
+    ranking = stored_protocol(scores, protocol)
+    if not ranking.negatives:
+        raise DataError(f"protocol {protocol!r} does not rank images; a recommendation needs one that does")
+    separations = separate(scores, ranking.negatives, ranking.groups)
+    order = list(separations)
+    groups = separations[order[0]].groups
+    shares = _shares({weights: 1.0} if isinstance(weights, str) else weights, groups)
+    names, values = list(shares), list(shares.values())
+    statements = Statements(separations, METRICS[metric])
+    statement: Statement = "images" if statements.refusal(names) else "classes"
+    if statement == "classes":
+        estimates = statements.classes(names, values)
+    else:
+        units = units_of(separations, METRICS[metric], {}, 0)
+        estimates = join_sets([units[name] for name in names], weights=values)
+    higher = METRICS[metric].higher_is_better
+    found = select(estimates, higher=higher, level=level)
+    ranked = np.argsort(-estimates.values if higher else estimates.values, kind="stable")
+    candidates = tuple(order[number] for number in ranked if found.candidates[number])
+    costs = {name: scores.context.detectors[name].microseconds_per_image for name in candidates}
+    known = {name: cost for name, cost in costs.items() if cost is not None}
+    leader = order[found.leader]
+    return Recommendation(
+        leader=leader,
+        apparent=found.apparent,
+        value=found.value,
+        low=found.low,
+        high=found.high,
+        level=level,
+        candidates=candidates,
+        cheapest=min(known, key=lambda name: (known[name], candidates.index(name))) if known else leader,
+        of=len(order),
+        on=f"{weights} OOD" if isinstance(weights, str) else _mixture(weights),
+        metric=metric,
+        statement=statement,
+    )
+
+
+def claim(found: Recommendation) -> str:
+    """The sentence that pages and terminal share: what was selected from how many, its value, and its population."""
+    population = POPULATION_WORDS[found.statement]
+    interval = f"{100 * found.level:g} % interval {span(found.low, found.high)}"
+    worth = f"{100 * found.value:.1f} {label(found.metric)} ({interval})"
+    others = [name for name in found.candidates if name != found.leader]
+    if not others:
+        return (
+            f"On {found.on}, {found.leader} is the best of {found.of} detectors for {population}: {worth}, measured on "
+            "data that did not choose it."
+        )
+    cheapest = f" Of these, {found.cheapest} costs least." if found.cheapest else ""
+    return (
+        f"On {found.on}, {len(found.candidates)} of {found.of} detectors may be best for {population}: "
+        f"{', '.join(found.candidates)}.{cheapest} The one that looks best, {found.leader}, is worth {worth}, measured "
+        "on data that did not choose it."
+    )
+
+
+def _shares(weights: Mapping[str, float], groups: Mapping[str, Sequence[str]]) -> dict[str, float]:
+    """The weight of every set."""
+    sets = {name: group for group, names in groups.items() for name in names}
+    shares: dict[str, float] = {}
+    for name, weight in weights.items():
+        if name not in groups and name not in sets:
+            raise UnknownNameError("group or set", name, [*groups, *sets], f"Measured: {', '.join([*groups, *sets])}")
+        members = [each for each, group in sets.items() if name in (each, group)]
+        for each in members:
+            shares[each] = shares.get(each, 0.0) + weight / len(members)
+    return shares
+
+
+def _mixture(weights: Mapping[str, float]) -> str:
+    total = sum(weights.values())
+    return "a mixture of " + ", ".join(f"{100 * weight / total:.0f} % {name}" for name, weight in weights.items())

@@ -1,0 +1,398 @@
+"""Damaged and forged files: images, arrays, lists, weights, artefacts, runs, entries."""
+
+import io
+import json
+import pickle
+import struct
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+from safetensors.torch import save_file
+
+from tests.hostile.case import Case
+from tests.hostile.declared import EVALUATE
+from tests.hostile.good import copy_entry, copy_run, cut, edited, flipped, good, linked
+
+
+def _png(width: int, height: int) -> bytes:
+    """The head of a picture that claims this size."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    body = chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(b"\0" * 100)) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + body
+
+
+def _encoded(kind: str) -> bytes:
+    stream = io.BytesIO()
+    Image.new("RGB", (8, 8), (9, 99, 199)).save(stream, kind)
+    return stream.getvalue()
+
+
+EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n%%EndComments\n(touch ran) (w) file\nshowpage\n%%EOF\n"
+PICTURES: dict[str, bytes] = {
+    "EPS": EPS,
+    "ICO": _encoded("ICO"),
+    "PCX": _encoded("PCX"),
+    "TGA": _encoded("TGA"),
+    "SGI": _encoded("SGI"),
+    "DIB": _encoded("DIB"),
+    "a PDF": b"%PDF-1.4\n%%EOF\n",
+    "SVG": b"<svg xmlns='http://www.w3.org/2000/svg'/>",
+    "text": b"hello",
+    "nothing": b"",
+    "zeros": bytes(1000),
+    "a cut PNG": _encoded("PNG")[:40],
+    "a cut JPEG": _encoded("JPEG")[:200],
+    "a cut TIFF": _encoded("TIFF")[:30],
+    "a cut GIF": _encoded("GIF")[:10],
+    "a bomb": _png(60_000, 60_000),
+    "a wide bomb": _png(2**31 - 1, 1),
+    "no pixels": _png(0, 0),
+    "a false checksum": _encoded("PNG").replace(b"IDAT", b"IDAU"),
+}
+
+
+def picture_cases() -> Iterator[Case]:
+    argv = tuple("pictures" if each == "GOOD/test.npz" else each for each in EVALUATE)
+    for name, content in PICTURES.items():
+        files = {f"pictures/{cls}/1.png": _encoded("PNG") for cls in "abcd"} | {"pictures/a/0.png": content}
+        yield Case(f"image: {name}", argv, ("pictures/a/0.png",), files)
+
+
+def _npz(**arrays: object) -> bytes:
+    stream = io.BytesIO()
+    np.savez(stream, **arrays)
+    return stream.getvalue()
+
+
+def _claims_terabytes() -> bytes:
+    stream = io.BytesIO()
+    head = b"{'descr': '|u1', 'fortran_order': False, 'shape': (10000000, 1000, 1000, 3), }"
+    head += b" " * (118 - len(head)) + b"\n"
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("images.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head)
+    return stream.getvalue()
+
+
+PIXELS = np.zeros((8, 8, 8, 3), np.uint8)
+ONE_ARRAY = b"{'descr': '|u1', 'fortran_order': False, 'shape': (1,), }"
+ARRAYS: dict[str, bytes] = {
+    "nothing": b"",
+    "text": b"not an archive",
+    "an empty archive": _npz(),
+    "no images": _npz(labels=np.arange(3)),
+    "pickled": _npz(images=np.array([{"a": 1}], dtype=object)),
+    "floats": _npz(images=PIXELS.astype(float)),
+    "one axis": _npz(images=np.zeros(5, np.uint8)),
+    "five axes": _npz(images=np.zeros((1, 1, 1, 1, 3), np.uint8)),
+    "seven channels": _npz(images=np.zeros((4, 8, 8, 7), np.uint8)),
+    "no rows": _npz(images=PIXELS[:0]),
+    "labels too few": _npz(images=PIXELS, labels=np.arange(3)),
+    "labels of text": _npz(images=PIXELS, labels=np.array(list("abcdefgh"))),
+    "labels of floats": _npz(images=PIXELS, labels=np.full(8, 0.5)),
+    "labels beyond the names": _npz(images=PIXELS, labels=np.full(8, 99), class_names=["a"]),
+    "labels below -1": _npz(images=PIXELS, labels=np.full(8, -7)),
+    "30 TB": _claims_terabytes(),
+    "cut": _npz(images=PIXELS)[:200],
+    "a single array": b"\x93NUMPY\x01\x00v\x00" + ONE_ARRAY.ljust(117) + b"\n\0",
+}
+
+
+def array_cases() -> Iterator[Case]:
+    argv = tuple("bad.npz" if each == "GOOD/test.npz" else each for each in EVALUATE)
+    for name, content in ARRAYS.items():
+        tells = ("id_test",) if name in ("floats", "one axis") else ()
+        yield Case(f"arrays: {name}", argv, tells, {"bad.npz": content})
+
+
+LISTS: dict[str, tuple[str, str | bytes, tuple[str, ...]]] = {
+    "no label": ("list.txt", "a.png\n", ("line 1",)),
+    "label a word": ("list.txt", "a.png cat\n", ("line 1",)),
+    "twice": ("list.txt", "a.png 0\na.png 1\n", ("a.png",)),
+    "nothing": ("list.txt", "", ()),
+    "binary": ("list.txt", bytes(range(200, 256)), ("list.txt",)),
+    "file not there": ("list.txt", "missing.png 0\n", ("missing.png",)),
+    "label of many digits": ("list.txt", "a.png " + "9" * 40 + "\n", ()),
+    "table without a header": ("list.csv", "a.png,0\n", ()),
+    "table with a hole": ("list.csv", "path,label\na.png,\n", ()),
+    "table of binary": ("list.csv", bytes(range(200, 256)), ("list.csv",)),
+    "empty table": ("list.csv", "", ("list.csv",)),
+    "no archive": ("set.tar", b"not a tar", ("set.tar",)),
+    "empty archive": ("set.tar", b"\0" * 10240, ()),
+}
+
+
+def list_cases() -> Iterator[Case]:
+    for name, (file, content, tells) in LISTS.items():
+        argv = tuple(file if each == "GOOD/test.npz" else each for each in EVALUATE)
+        yield Case(f"list: {name}", argv, tells, {file: content})
+    argv = tuple("set.tar" if each == "GOOD/test.npz" else each for each in EVALUATE)
+    yield Case("list: archive with a link", argv, (), {"set.tar": _tar_with_link})
+    yield Case("list: archive of EPS", argv, (), {"set.tar": _tar_of_eps})
+
+
+def _tar_with_link(path: Path) -> None:
+    with tarfile.open(path, "w") as archive:
+        member = tarfile.TarInfo("0.png")
+        member.type, member.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(member)
+
+
+def _tar_of_eps(path: Path) -> None:
+    with tarfile.open(path, "w") as archive:
+        member = tarfile.TarInfo("0.png")
+        member.size = len(EPS)
+        archive.addfile(member, io.BytesIO(EPS))
+
+
+class _Evil:
+    def __reduce__(self):
+        return (exec, ("open('ran', 'w')",))
+
+
+def _torch(content: object):
+    return lambda path: torch.save(content, path)
+
+
+WEIGHTS: dict[str, tuple[str, object, tuple[str, ...]]] = {
+    "garbage": ("net.pt", bytes(range(256)) * 10, ("net.pt",)),
+    "nothing": ("net.pt", b"", ("net.pt",)),
+    "text": ("net.pt", "hello", ("net.pt",)),
+    "a pickle": ("net.pt", pickle.dumps(_Evil()), ("net.pt",)),
+    "a pickle in torch's format": ("net.pt", _torch({"a": _Evil()}), ("net.pt",)),
+    "an archive of nothing": ("net.pt", b"PK\x05\x06" + bytes(18), ("net.pt",)),
+    "a number": ("net.pt", _torch(5), ("net.pt",)),
+    "a list": ("net.pt", _torch([torch.zeros(2)]), ("net.pt",)),
+    "another network": ("net.pt", _torch({"x.weight": torch.zeros(3, 3)}), ("net.pt",)),
+    "garbage safetensors": ("net.safetensors", b"\xff" * 64, ("net.safetensors",)),
+    "a head of 2^60 bytes": ("net.safetensors", struct.pack("<Q", 2**60) + b"{}", ("net.safetensors",)),
+    "cut safetensors": ("net.safetensors", struct.pack("<Q", 100) + b'{"a":', ("net.safetensors",)),
+    "another network in safetensors": (
+        "net.safetensors",
+        lambda path: save_file({"x.weight": torch.zeros(3, 3)}, path),
+        ("net.safetensors",),
+    ),
+    "a folder": ("net.pt/inside", "x", ("net.pt",)),
+    "another ending": ("net.h5", b"\x89HDF", ("net.h5",)),
+}
+
+
+def weight_cases() -> Iterator[Case]:
+    for name, (file, content, tells) in WEIGHTS.items():
+        argv = (*EVALUATE, "--model", "small_cnn", "--weights", file.split("/")[0])
+        yield Case(f"weights: {name}", argv, tells, {file: content})
+
+
+def _artefact(change):
+    """A maker of an artefact whose record was changed, its checksum made to fit."""
+
+    def make(path: Path) -> None:
+        from oodscope.deploy.artefact import _FILE
+
+        record, tensors = _FILE.read(good() / "good.oodscope")
+        change(record, tensors)
+        _FILE.write(path, json.dumps(record), tensors)
+
+    return make
+
+
+def _bytes_of_artefact(change):
+    def make(path: Path) -> None:
+        content = bytearray((good() / "good.oodscope").read_bytes())
+        path.write_bytes(bytes(change(content)))
+
+    return make
+
+
+def _without(name):
+    return lambda record, tensors: tensors.pop(name)
+
+
+def _of(part, **values):
+    def change(record, tensors):
+        record[part].update(values)
+
+    return change
+
+
+def _origin(**values):
+    full = {"architecture": "small_cnn", "pretrained": False} | values
+
+    def change(record, tensors):
+        record["classifier"]["origin"] = full
+        for name in [name for name in tensors if full["pretrained"] and name.startswith("weights.")]:
+            tensors.pop(name)
+
+    return change
+
+
+ARTEFACTS: dict[str, tuple[object, tuple[str, ...]]] = {
+    "nothing": (b"", ()),
+    "text": ("hello", ()),
+    "cut": (_bytes_of_artefact(lambda content: content[:-100]), ()),
+    "a changed byte": (_bytes_of_artefact(lambda content: content[:-3] + b"\x7f" + content[-2:]), ()),
+    "plain safetensors": (lambda path: save_file({"a": torch.zeros(2)}, path), ()),
+    "no proof": (_artefact(_without("proof.logits")), ("proof.logits",)),
+    "no calibration": (_artefact(_without("calibration.scores")), ("calibration.scores",)),
+    "a key too many": (_artefact(lambda record, tensors: record.update(evil=1)), ("evil",)),
+    "a record of a list": (_artefact(lambda record, tensors: record.update(classifier=[])), ("classifier",)),
+    "a newer format": (_artefact(lambda record, tensors: record.update(format=99)), ("99",)),
+    "an unknown detector": (_artefact(_of("detector", detector="nosuch")), ("nosuch",)),
+    "code as detector": (_artefact(_of("detector", detector="python:os:system")), ("python:os:system",)),
+    "a parameter too many": (_artefact(_of("detector", params={"evil": 1})), ("evil",)),
+    "a method replaced": (_artefact(_of("detector", values={"_score": 1})), ("_score",)),
+    "a dunder": (_artefact(_of("detector", values={"__class__": "x"})), ("__class__",)),
+    "another version": (_artefact(_of("detector", version=99)), ("99",)),
+    "a hub network": (_artefact(_origin(architecture="hf:evil/net", pretrained=True)), ("--allow-download",)),
+    "a hub network of timm": (
+        _artefact(_origin(architecture="timm:hf-hub:evil/net", pretrained=True)),
+        ("evil/net",),
+    ),
+    "a network that is fetched": (
+        _artefact(_origin(architecture="torchvision:alexnet", pretrained=True)),
+        ("torchvision:alexnet",),
+    ),
+    "an unknown network": (_artefact(_origin(architecture="nosuchnet")), ("nosuchnet",)),
+    "code as network": (_artefact(_origin(architecture="python:os:getcwd")), ()),
+    "a size of 10^9": (
+        _artefact(lambda record, tensors: record["classifier"]["transform"].update(size=10**9)),
+        ("size",),
+    ),
+    "an escape sequence in its name": (
+        _artefact(lambda record, tensors: record["classifier"].update(name="\x1b]0;evil\x07\x1b[2J", origin=None)),
+        ("--model",),
+    ),
+    "nothing of weights": (
+        _artefact(lambda record, tensors: [tensors.pop(key) for key in list(tensors) if key.startswith("weights.")]),
+        (),
+    ),
+}
+NEEDS_NETWORK = {"no proof", "no calibration", "an unknown detector", "code as detector", "a parameter too many"}
+NEEDS_NETWORK |= {"a method replaced", "a dunder", "another version", "a size of 10^9"}
+
+
+def artefact_cases() -> Iterator[Case]:
+    for name, (content, tells) in ARTEFACTS.items():
+        argv = ("predict", "bad.oodscope", "GOOD/pictures", "--device", "cpu")
+        if name in NEEDS_NETWORK:
+            argv += ("--model", "python:goodnet:build")
+        yield Case(f"artefact: {name}", argv, tells, {"bad.oodscope": content}, usage=True)
+
+
+def _unlinked(name):
+    return lambda folder: (folder / name).unlink()
+
+
+def _text(name, text):
+    return lambda folder: (folder / name).write_text(text)
+
+
+def _record(**values):
+    return edited(lambda content: content["record"].update(values), "run.json")
+
+
+RUNS: dict[str, tuple[object, tuple[str, ...]]] = {
+    "no record": (_unlinked("run.json"), ("spoiled",)),
+    "empty record": (_text("run.json", ""), ("run.json",)),
+    "cut record": (cut("run.json", 300), ("run.json",)),
+    "a list": (_text("run.json", "[]"), ("run.json",)),
+    "deep": (_text("run.json", "[" * 5000 + "]" * 5000), ("run.json",)),
+    "repeated key": (_text("run.json", '{"kind": "a", "kind": "b"}'), ("kind",)),
+    "a key missing": (edited(lambda content: content.pop("kind"), "run.json"), ("run.json",)),
+    "another schema": (edited(lambda content: content.update(schema=99), "run.json"), ("99",)),
+    "an unknown kind": (edited(lambda content: content.update(kind="magic"), "run.json"), ("magic",)),
+    "a wrong type": (_record(seed="x"), ("seed",)),
+    "a file outside": (
+        edited(lambda content: content["sha256"].update({"../../../etc/passwd": "0"}), "run.json"),
+        ("passwd",),
+    ),
+    "checksums a list": (edited(lambda content: content.update(sha256=[]), "run.json"), ("run.json",)),
+    "no scores": (_unlinked("scores.parquet"), ("scores.parquet",)),
+    "cut scores": (cut("scores.parquet", 500), ("scores.parquet",)),
+    "changed scores": (flipped("scores.parquet", 300), ("scores.parquet",)),
+}
+
+
+def run_cases() -> Iterator[Case]:
+    for name, (change, tells) in RUNS.items():
+        yield Case(f"run: {name}", ("table", "spoiled"), tells, {"spoiled": copy_run(change)}, usage=True)
+
+
+def _put(**values):
+    return edited(lambda content: content.update(values))
+
+
+def _put_in(part, **values):
+    return edited(lambda content: content[part].update(values))
+
+
+PRINTED = {"protocol": "standard", "metric": "auroc", "group": "near", "set": "mean", "source": "T", "printed": "1"}
+ENTRIES: dict[str, tuple[object, tuple[str, ...]]] = {
+    "no record": (_unlinked("entry.json"), ("entry.json",)),
+    "empty": (_text("entry.json", ""), ("entry.json",)),
+    "a list": (_text("entry.json", "[]"), ("entry.json",)),
+    "deep": (_text("entry.json", '{"a":' * 3000 + "1" + "}" * 3000), ("nested",)),
+    "repeated key": (_text("entry.json", '{"id": "a", "id": "b"}'), ("'id'",)),
+    "NaN": (_text("entry.json", '{"id": NaN}'), ("NaN",)),
+    "too large": (_text("entry.json", '{"a": "' + "x" * 3_000_000 + '"}'), ("bytes",)),
+    "another schema": (_put(schema_version=2), ("schema_version",)),
+    "another id": (_put(id="other"), ("other",)),
+    "an unknown key": (_put(evil=1), ("evil",)),
+    "a method of nothing": (_put(method=""), ("method",)),
+    "a method of escapes": (_put(method="\x1b\x1b"), ("method",)),
+    "a method too long": (_put(method="x" * 5000), ("method",)),
+    "authors a word": (_put(authors="Ada"), ("authors",)),
+    "a link that runs": (_put(code="javascript:alert(1)"), ("code",)),
+    "a link without s": (_put(code="http://example.org"), ("code",)),
+    "a link with a user": (_put(code="https://me:pw@example.org"), ("code",)),
+    "an unknown track": (_put(track="magic"), ("track",)),
+    "a date of no zone": (_put(submitted="2026-01-01T00:00:00"), ("submitted",)),
+    "no date": (_put(submitted="yesterday"), ("submitted",)),
+    "an unknown protocol": (_put(protocols={"nosuch": 1}), ("nosuch",)),
+    "a protocol of the future": (_put(protocols={"standard": 99}), ("99",)),
+    "no protocol": (_put(protocols={}), ("protocol",)),
+    "neither scores nor numbers": (_put(scores=None, reported=[]), ("scores",)),
+    "a false claim": (edited(lambda content: content["claims"][0].update(value=0.123)), ("claims",)),
+    "a claim of nothing": (edited(lambda content: content["claims"][0].update(set="nosuch")), ("nosuch",)),
+    "a false accuracy": (_put_in("model", id_accuracy=0.001), ("accuracy",)),
+    "an accuracy of 2": (_put_in("model", id_accuracy=2.0), ("id_accuracy",)),
+    "a group outside": (_put(group="../x"), ("group",)),
+    "a number that is none": (_put(reported=[PRINTED | {"printed": "9e9"}]), ("printed",)),
+    "rows of nothing": (_put_in("scores", rows=0), ("rows",)),
+    "another checksum": (_put_in("scores", sha256="0" * 64), ("checksum",)),
+    "a checksum of words": (_put_in("scores", sha256="x"), ("sha256",)),
+    "no scores": (_unlinked("scores.parquet"), ("scores.parquet",)),
+    "cut scores": (cut("scores.parquet", 200), ("scores.parquet",)),
+    "text for scores": (_text("scores.parquet", "PAR1"), ("scores.parquet",)),
+    "scores that are a link": (linked("scores.parquet"), ("scores.parquet",)),
+    "a record that is a link": (linked("entry.json"), ("entry.json",)),
+    "a file too many": (_text("run.sh", "rm -rf /"), ("run.sh",)),
+    "another detector": (_put_in("detector", id="mine"), ("mine",)),
+    "a set of another size": (
+        edited(lambda content: content["benchmark"]["sets"]["id_test"].update(n=5)),
+        ("id_test",),
+    ),
+    "a set of another list": (
+        edited(lambda content: content["benchmark"]["sets"]["id_test"].update(list_hash="1" * 64)),
+        ("id_test",),
+    ),
+    "a set that is not there": (
+        edited(lambda content: content["benchmark"]["sets"].update(more={"role": "near", "n": 5})),
+        ("more",),
+    ),
+}
+
+
+def entry_cases() -> Iterator[Case]:
+    for name, (change, tells) in ENTRIES.items():
+        argv = ("leaderboard", "verify", "knn-tiny" if name != "no record" else ".")
+        yield Case(f"entry: {name}", argv, tells, {"knn-tiny": copy_entry(change)})
