@@ -109,8 +109,8 @@ def test_the_scorer_says_what_the_detector_says_of_stored_activations(scorers, n
     assert np.abs(scorer.score(fresh) - expected).max() <= 1e-5 * np.abs(expected).max()
 
 
-NO_GRADIENT = {"adascale_a", "adascale_l", "gram", "iodin", "odin", "mds_ensemble", "rankfeat", "nac"}
-"""Those with passes of their own, the one whose states are bins, and the one whose roots have no slope at zero."""
+NO_GRADIENT = {"adascale_a", "adascale_l", "gram", "iodin", "odin", "mds_ensemble", "rankfeat", "nac", "ras", "cfood"}
+"""Those with passes of their own, those that count bins or ranks, and the one whose roots have no slope at zero."""
 JUMPS = {"optfs", "weiper"}
 """Smooth between the borders of their bins only."""
 

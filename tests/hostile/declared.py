@@ -206,7 +206,6 @@ OPTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "batch size a word": ((*EVALUATE, "--batch-size", "x"), ("batch-size",)),
     "device unknown": ((*EVALUATE, "--device", "tpu:x"), ("tpu:x",)),
     "detector unknown": ((*EVALUATE, "--detectors", "msp,nope"), ("nope",)),
-    "no detectors": ((*EVALUATE, "--detectors", ""), ()),
     "protocol unknown": ((*EVALUATE, "--protocols", "strange_one"), ("strange_one",)),
     "tune unknown": ((*EVALUATE, "--tune", "grid"), ("grid",)),
     "transform no mapping": ((*EVALUATE, "--transform", "224"), ("transform",)),

@@ -118,6 +118,7 @@ def _detector(cls: type[Detector]) -> dict[str, Any]:
         "cost": str(cls.cost),
         "needs": [flag.name.lower() for flag in cls.needs if flag.name],
         "signed_features_ok": cls.signed_features_ok,
+        "unverified_form": cls.unverified_form,
         "parameters": cls().get_params(deep=False),
         "grid": {key: list(values) for key, values in cls.grid.items()},
         "paper": f"{cls.paper.authors}, {cls.paper.venue}",

@@ -117,6 +117,7 @@ class Detector(Estimator, ABC):
     signed_features_ok : whether its idea survives features below zero; if not, they are refused.
     grid : values worth searching, by parameter.
     outputs : names of what the network must return beside its logits.
+    unverified_form : whether the equation comes from the abstract of a paper, so that details may differ from it.
     version : of the score's form. A monotone change of a score leaves every ranking alone, but changes what a
         search for its worst outliers finds; so the form is fixed, and a new one is a new version.
 
@@ -138,6 +139,7 @@ class Detector(Estimator, ABC):
     signed_features_ok: ClassVar[bool] = True
     grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
     outputs: ClassVar[tuple[str, ...]] = ()
+    unverified_form: ClassVar[bool] = False
     version: ClassVar[int] = 1
 
     def fit(

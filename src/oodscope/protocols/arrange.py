@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from statistics import median
 
+from oodscope.base.catalog import catalog
 from oodscope.base.errors import DataError
 from oodscope.document.number import Number, marked
 from oodscope.document.table import Column, Entry, Row, Table, columns
@@ -46,6 +47,7 @@ def pivot(measurements: Measurements, protocol: str, metric: str | None = None) 
         rows=tuple(rows),
         notes=(
             *_notes(chosen + accuracy, sets, judged.unranked),
+            *_unverified(chosen),
             *judged.baselines(measurements.filter(protocol=protocol), metric),
         ),
         accuracy=tuple((row.set, Number(row.value, row.low, row.high, exposure=row.exposure)) for row in accuracy),
@@ -106,6 +108,17 @@ def _rank(row: Measurement) -> tuple[tuple[int, int] | None, bool | None, str]:
     if low is None or high is None:
         return None, None, ""
     return (low, high), None if best is None else bool(best), population
+
+
+def _unverified(chosen: Measurements) -> list[str]:
+    """Detectors whose equation is that of an abstract: their rows do not speak for the paper."""
+    known = catalog("detectors")
+    names = [
+        name for name in chosen.distinct("detector") if known.get(name.partition("(")[0], {}).get("unverified_form")
+    ]
+    if not names:
+        return []
+    return [f"Unverified form (known from the paper's abstract, details may differ): {', '.join(names)}."]
 
 
 def _class_note(chosen: Measurements) -> str:

@@ -17,6 +17,14 @@ def unit(vectors: Tensor) -> Tensor:
     return torch.nn.functional.normalize(vectors, dim=1)
 
 
+def radial(vectors: Tensor, beta: float) -> Tensor:
+    r"""Rows :math:`h/\lVert h\rVert^\beta`: their directions, at lengths drawn towards one; a zero row stays zero."""
+    if beta == 0:
+        return vectors
+    lengths = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
+    return vectors / torch.where(lengths > 0, lengths, torch.ones_like(lengths)) ** beta
+
+
 def nearest(queries: Tensor, bank: Tensor, k: int) -> Tensor:
     r"""Rows of the ``k`` nearest bank vectors for each query, nearest first.
 

@@ -1,14 +1,14 @@
-"""MDS and Mahalanobis++: Mahalanobis distance to the nearest class, of plain and of normalised features."""
+"""MDS, Mahalanobis++ and their family: Mahalanobis distance to the nearest class, of features of changed length."""
 
 from typing import ClassVar
 
 from torch import Tensor
 
 from oodscope.activations.activations import Activations
-from oodscope.activations.moments import Moments
+from oodscope.activations.moments import Moments, gather_moments
 from oodscope.base.paper import Paper
 from oodscope.detectors.base import Cost, Detector, Needs
-from oodscope.detectors.math.neighbors import unit
+from oodscope.detectors.math.neighbors import radial, unit
 from oodscope.detectors.math.numbers import precise
 from oodscope.detectors.math.principal import whitening
 
@@ -84,3 +84,42 @@ class MahalanobisPP(MDS):
         "ICML 2025",
     )
     normalised = True
+
+
+class Mahalanobis(MDS):
+    r"""MDS of features whose lengths are drawn towards one as far as :math:`\beta` says.
+
+    .. math:: s(x) = \min_c\,(\varphi-\mu_c)^\top\Sigma^{+}(\varphi-\mu_c), \qquad \varphi = h/\lVert h\rVert^\beta
+
+    with class means :math:`\mu_c` and common covariance :math:`\Sigma` of the training images' :math:`\varphi`.
+    :math:`\beta=0` is ``mds``, :math:`\beta=1` is ``mahalanobis_pp``. A feature of zeros stays zero.
+
+    The paper was known by its abstract when this was written: it chooses :math:`\beta` from the geometry of ID
+    features; here the tracks ``id_only`` and ``ood_val`` search it.
+
+    Parameters
+    ----------
+    beta : 0 leaves the lengths of features, 1 makes them equal, more turns long ones into short ones.
+    """
+
+    name = "mahalanobis"
+    paper = Paper(
+        "A Geometry-Based View of Mahalanobis OOD Detection", "Janiak, Binkowski & Kajdanowicz", "arXiv 2510.15202"
+    )
+    unverified_form = True
+    grid = {"beta": (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0)}
+
+    def __init__(self, beta: float = 1.0) -> None:
+        self.beta = beta
+
+    def _moments(self, train: Activations) -> Moments:
+        if self.beta in (0, 1):
+            # shared with the other detectors of the family
+            return train.moments(self.device, normalised=self.beta == 1)
+        chunks = train.chunks(device=self.device, only=("features", "labels"))
+        return gather_moments(
+            ((radial(precise(chunk.features), self.beta), chunk.labels) for chunk in chunks), train.num_classes
+        )
+
+    def _centred(self, batch: Activations) -> Tensor:
+        return radial(precise(batch.features), self.beta) - self.origin_
