@@ -93,7 +93,7 @@ class TestConfig:
             parse(Outer, {"height": 1, "inner": {"widht": 2}}, "file")
 
     def test_a_missing_key_and_a_wrong_type(self):
-        with pytest.raises(OodscopeError, match="file: height: Field required"):
+        with pytest.raises(OodscopeError, match="file: height: is missing"):
             parse(Outer, {}, "file")
         with pytest.raises(OodscopeError, match="file: height: .*valid integer"):
             parse(Outer, {"height": "tall"}, "file")

@@ -85,12 +85,12 @@ def test_a_refused_entry_is_told_and_ends_with_status_1(oodscope, tmp_path):
 
 def test_reported_numbers_are_shown_beside_measured_ones(oodscope, tmp_path):
     place = {"protocol": "standard", "metric": "auroc", "group": "near", "set": "mean", "source": "Table 1"}
-    about = {"reported": [{**place, "printed": "99.99"}]}
+    about = {"reported": [{**place, "printed": "42.00"}]}
     (tmp_path / "about.yaml").write_text(yaml.safe_dump(about))
     options = ("--method", "\x1b[2JKNN", "--detector", "knn", "--id", "x", "--board", "board", "--about", "about.yaml")
     done(oodscope("leaderboard", "submit", run(), *options))
     told = done(oodscope("leaderboard", "verify", "board"))
-    assert "reported 99.99, measured" in told and "beyond noise" in told and "\x1b" not in told
+    assert "reported 42.00, measured" in told and "beyond noise" in told and "\x1b" not in told
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,16 @@
 import contextlib
 import io
 import json
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
+
+_PROGRESS = re.compile(r"loading PyTorch \.\.\.|\w[\w ]* +\d+ [a-z]+ in [0-9.]+ s")
+"""Lines that say how far work came before it failed."""
 
 Files = dict[str, object]
 """By name: text, bytes, or a function that makes the file at its path."""
@@ -22,16 +26,16 @@ class Case:
     ----------
     name : unique; a test is called so.
     argv : what follows ``oodscope``; ``GOOD`` stands for the folder of good files, others lie in the working folder.
-    tells : what the message must name; words that are likely to be reworded are left out.
+    tells : what the message must say: at least the part by which a user finds the fault.
     files : what lies in the working folder.
-    usage : whether it is the command that cannot be meant (status 2 or 1), or the work that fails (status 1).
+    status : 2 where what was asked for cannot be meant (an unknown name, an impossible option), 1 where work failed.
     """
 
     name: str
     argv: tuple[str, ...]
     tells: tuple[str, ...]
     files: Files
-    usage: bool = False
+    status: int = 1
 
 
 @dataclass(frozen=True)
@@ -43,10 +47,11 @@ class Outcome:
     err: str
 
     @property
-    def message(self) -> str:
-        """What was printed on standard error beside progress and warnings."""
+    def messages(self) -> list[str]:
+        """What was printed beside progress and results: the refusal of an entry, or lines of standard error."""
+        refused = [line for line in self.out.splitlines() if ": REFUSED: " in line]
         lines = [line for line in self.err.replace("\r", "\n").splitlines() if line.strip()]
-        return "\n".join(line for line in lines if line.startswith(("oodscope:", "Error:", "Traceback"))) or self.err
+        return refused + [line for line in lines if not _PROGRESS.fullmatch(line)]
 
 
 def lay_out(case: Case, folder: Path, good: Path) -> None:

@@ -51,11 +51,11 @@ TEXTS: dict[str, tuple[str | bytes, tuple[str, ...]]] = {
     "unknown alias": ("a: *b\n", ("YAML", "alias")),
     "unhashable key": ("? [1, 2]\n: x\n", ("YAML", "key")),
     "impossible date": ("a: 2026-13-40\n", ("YAML",)),
-    "a list": ("- a\n- b\n", ()),
-    "a word": ("word\n", ()),
-    "a number": ("5\n", ()),
-    "empty": ("", ()),
-    "only a comment": ("# nothing\n", ()),
+    "a list": ("- a\n- b\n", ("keys",)),
+    "a word": ("word\n", ("keys",)),
+    "a number": ("5\n", ("keys",)),
+    "empty": ("", ("keys",)),
+    "only a comment": ("# nothing\n", ("keys",)),
     "too large": ("# " + "x" * (5 * 2**20) + "\n", ("bytes",)),
 }
 """YAML that is refused whatever it is meant to be."""
@@ -143,6 +143,17 @@ JOBS: dict[str, tuple[dict, tuple[str, ...]]] = {
 }
 """Changes of a good job."""
 
+JOBS_OF_UNKNOWN = {
+    "benchmark unknown",
+    "detector path",
+    "detector unknown",
+    "model unknown",
+    "protocol unknown",
+    "recipe unknown",
+    "tune unknown",
+}
+"""Jobs with a name that nobody registered: bad usage, wherever it stands."""
+
 BENCHMARKS: dict[str, tuple[dict, tuple[str, ...]]] = {
     "name with a path": ({"name": "../escaped"}, ("../escaped",)),
     "name absolute": ({"name": "/tmp/escaped"}, ("/tmp/escaped",)),
@@ -196,7 +207,7 @@ BENCHMARKS: dict[str, tuple[dict, tuple[str, ...]]] = {
 """Changes of a good benchmark file."""
 
 OPTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "no command": ((), ()),
+    "no command": ((), ("command is missing", "oodscope -h")),
     "unknown command": (("evalute",), ("evalute",)),
     "unknown option": ((*EVALUATE, "--fast"), ("--fast",)),
     "seed -1": ((*EVALUATE, "--seed", "-1"), ("seed",)),
@@ -221,7 +232,7 @@ OPTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("nosuchnet",),
     ),
     "set not there": ((*EVALUATE, "--near", "nowhere"), ("nowhere",)),
-    "set empty": ((*EVALUATE, "--near", ""), ()),
+    "set empty": ((*EVALUATE, "--near", ""), ("no image",)),
     "set of no source": ((*EVALUATE, "--near", "torchvision:Cifar11"), ("Cifar11",)),
     "benchmark and sets": ((*EVALUATE, "--benchmark", "glyphs"), ("benchmark",)),
     "benchmark unknown": (
@@ -230,7 +241,7 @@ OPTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "root not there": (
         ("evaluate", "--model", "small_cnn", "--benchmark", "cifar10", "--root", "nowhere", "--output", "out"),
-        (),
+        ("--weights",),
     ),
     "weights not there": ((*EVALUATE, "--model", "small_cnn", "--weights", "no.pt"), ("no.pt",)),
     "classes not there": ((*EVALUATE, "--classes", "names.txt"), ("names.txt",)),
@@ -239,10 +250,10 @@ OPTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "activations not there": (("evaluate", "--activations", "id_test=no.npz", "--output", "out"), ("no.npz",)),
     "scores not there": (("evaluate", "--scores", "no.csv", "--output", "out"), ("no.csv",)),
     "job not there": (("run", "no.yaml"), ("no.yaml",)),
-    "job a folder": (("run", "GOOD"), ()),
+    "job a folder": (("run", "GOOD"), ("unknown job",)),
     "packaged job unknown": (("run", "dmeo"), ("dmeo",)),
-    "table of nothing": (("table", "nowhere"), ()),
-    "table of a file": (("table", "GOOD/test.npz"), ()),
+    "table of nothing": (("table", "nowhere"), ("nowhere",)),
+    "table of a file": (("table", "GOOD/test.npz"), ("test.npz",)),
     "table format unknown": (("table", "GOOD/run", "--format", "docx"), ("docx",)),
     "table metric unknown": (("table", "GOOD/run", "--metric", "aurocc"), ("aurocc",)),
     "table protocol unknown": (("table", "GOOD/run", "--protocol", "nope"), ("nope",)),
@@ -254,7 +265,7 @@ OPTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "predict two formats": (("predict", "GOOD/good.oodscope", "GOOD/pictures", "--json", "--csv"), ("--csv",)),
     "predict no images": (
         ("predict", "GOOD/good.oodscope", "nowhere", "--model", "python:goodnet:build"),
-        (),
+        ("1 image could not be read",),
     ),
     "predict without its network": (("predict", "GOOD/good.oodscope", "GOOD/pictures"), ("--model",)),
     "list of nothing": (("list", "nosuch"), ("nosuch",)),
@@ -282,17 +293,59 @@ OPTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "submit of no run": (("leaderboard", "submit", "nowhere", "--method", "M"), ("nowhere",)),
     "supersede nothing": (("leaderboard", "supersede", "a", "b", "--reason", "r", "--board", "nowhere"), ("nowhere",)),
     "rerun nothing": (("leaderboard", "rerun", "nowhere", "--activations", "x"), ("nowhere",)),
-    "fit without data": (("fit", "--model", "small_cnn", "--detector", "msp", "--output", "x.oodscope"), ()),
-    "crossval without a plan": (("crossval",), ()),
+    "fit without data": (("fit", "--model", "small_cnn", "--detector", "msp", "--output", "x.oodscope"), ("--id-cal",)),
+    "crossval without a plan": (("crossval",), ("--model",)),
 }
 """Command lines over good files."""
+
+FAILING = {
+    "activations not there",
+    "build nothing",
+    "classes not there",
+    "compare nothing",
+    "device unknown",
+    "job not there",
+    "predict no images",
+    "predict nothing",
+    "predict without its network",
+    "report of nothing",
+    "rerun nothing",
+    "scores not there",
+    "seed beyond",
+    "serve on no host",
+    "serve without a token",
+    "set empty",
+    "set not there",
+    "submit of no run",
+    "submit outside",
+    "submit under a published id",
+    "submit under a reserved id",
+    "supersede nothing",
+    "table of a file",
+    "table of nothing",
+    "table protocol unknown",
+    "transform broken",
+    "transform no mapping",
+    "transform of 10^8",
+    "transform repeated",
+    "transform unknown key",
+    "verify nothing",
+    "weights not there",
+}
+"""Those that can be meant, over what is not there or cannot be used: status 1; all others are bad usage."""
 
 
 def job_cases() -> Iterator[Case]:
     for name, (text, tells) in TEXTS.items():
         yield Case(f"job: {name}", ("run", "job.yaml"), ("job.yaml", *tells), {"job.yaml": text})
     for name, (changes, tells) in JOBS.items():
-        yield Case(f"job: {name}", ("run", "job.yaml"), tells, {"job.yaml": _with(JOB, **changes)}, usage=True)
+        yield Case(
+            f"job: {name}",
+            ("run", "job.yaml"),
+            tells,
+            {"job.yaml": _with(JOB, **changes)},
+            2 if name in JOBS_OF_UNKNOWN else 1,
+        )
 
 
 def benchmark_cases() -> Iterator[Case]:
@@ -301,12 +354,13 @@ def benchmark_cases() -> Iterator[Case]:
     for name, (text, tells) in TEXTS.items():
         yield Case(f"benchmark: {name}", argv, ("own.yaml", *tells), {"own.yaml": text})
     for name, (changes, tells) in BENCHMARKS.items():
-        yield Case(f"benchmark: {name}", argv, tells, {"own.yaml": _with(BENCHMARK, **changes)}, usage=True)
+        status = 2 if name == "public dataset unknown" else 1
+        yield Case(f"benchmark: {name}", argv, tells, {"own.yaml": _with(BENCHMARK, **changes)}, status)
 
 
 def option_cases() -> Iterator[Case]:
     for name, (argv, tells) in OPTIONS.items():
-        yield Case(f"options: {name}", argv, tells, {}, usage=True)
+        yield Case(f"options: {name}", argv, tells, {}, 1 if name in FAILING else 2)
     for name in ("out", "out/deeper"):
         argv = tuple(name if each == "out" else each for each in EVALUATE)
         yield Case(f"options: output {name} is below a file", argv, ("out",), {"out": "a file"})

@@ -88,7 +88,7 @@ def test_a_misspelt_metric_costs_two_seconds_and_opens_no_run(tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "run.json").write_text("never opened")
     seconds, done = python("-m", "oodscope", "compare", "run", "--metric", "aurocc", folder=tmp_path)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "unknown metric 'aurocc'. Did you mean 'auroc'" in done.stderr and "run.json" not in done.stderr
     assert seconds <= 2.0
 

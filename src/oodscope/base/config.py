@@ -22,6 +22,14 @@ Seed = Annotated[int, Field(ge=0, lt=2**63)]
 MOST_BYTES, DEEPEST, MOST_VALUES = 4 * 2**20, 32, 100_000
 """Of a YAML file: bytes, levels, and values once every alias is written out."""
 
+_WORDING = {
+    **dict.fromkeys(("tuple_type", "list_type", "set_type", "frozen_set_type"), "must be a list, such as [a, b]"),
+    **dict.fromkeys(("dict_type", "model_type", "mapping_type"), "must be keys with values, such as {a: 1}"),
+    "string_type": "must be text",
+    "missing": "is missing",
+}
+"""What pydantic says in words of Python, in words of files; by the type of its error."""
+
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -38,7 +46,8 @@ def parse(model: type[M], data: Any, where: str) -> M:
             known = _known_keys(model)
             place = f" It belongs under {known[key]!r}" if known.get(key) else did_you_mean(key, known)
             raise OodscopeError(f"{where}: unknown key {path!r}.{place}") from error
-        raise OodscopeError(f"{where}: {path or 'content'}: {problem['msg']}") from error
+        wording = _WORDING.get(problem["type"], problem["msg"].removeprefix("Value error, "))
+        raise OodscopeError(f"{where}: {path or 'content'}: {wording}") from error
 
 
 def read_yaml(path: Path) -> Any:

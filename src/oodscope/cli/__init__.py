@@ -49,7 +49,7 @@ def _refusal(error: Any) -> str:
     """What the parser refuses, in one sentence, and the choice that was probably meant."""
     from oodscope.base.errors import did_you_mean
 
-    message = error.format_message().replace("Value error, ", "").rstrip(".")
+    message = error.format_message().replace("Value error, ", "").rstrip(".") or "a command is missing"
     wrong = re.search(r"'([^']*)' is not one of ('.*')$", message)
     if wrong is None:
         return f"{message}." if not message.endswith("?") else message

@@ -107,7 +107,7 @@ def attack(
     as_json: options.AsJson = False,
     batch_size: options.BatchSize = 256,
     device: options.Device = "auto",
-    seed: Annotated[int, typer.Option(rich_help_panel=EXECUTION, help="Seed of all random numbers.")] = 0,
+    seed: Annotated[int, typer.Option(rich_help_panel=EXECUTION, help="Seed of all random numbers.", min=0)] = 0,
 ) -> None:
     """Search varied outliers that fool each detector most.
 

@@ -65,7 +65,7 @@ def evaluate(
     as_json: options.AsJson = False,
     batch_size: options.BatchSize = 256,
     device: options.Device = "auto",
-    seed: Annotated[int, typer.Option(rich_help_panel=EXECUTION, help="Seed of the bootstrap.")] = 0,
+    seed: Annotated[int, typer.Option(rich_help_panel=EXECUTION, help="Seed of the bootstrap.", min=0)] = 0,
     intervals: Annotated[
         Intervals,
         typer.Option(

@@ -18,6 +18,7 @@ from oodscope.leaderboard.records.folder import ENTRY, SCORES
 from oodscope.leaderboard.site.addresses import safe_name
 from oodscope.serve.answers import RefusedError, SafeHeaders
 from oodscope.serve.board import LiveBoard
+from oodscope.serve.rates import Rate, RateLimit
 from oodscope.serve.runpages import RunPages, error_page, report_policy
 from oodscope.serve.snapshot import Page
 from oodscope.serve.store import WatchedStore
@@ -31,7 +32,10 @@ API = ("entries", "entries/ID", "benchmarks", "runs", "runs/NAME", "running", "s
 class Leaderboard:
     """Answers requests from three things: the board's pages, the store, and the submissions if it takes any."""
 
-    def __init__(self, board: LiveBoard, store: WatchedStore, submissions: Submissions | None) -> None:
+    def __init__(
+        self, board: LiveBoard, store: WatchedStore, submissions: Submissions | None, rate: Rate | None = None
+    ) -> None:
+        self.rate = rate or Rate()
         self.board = board
         self.store = store
         self.submissions = submissions
@@ -63,7 +67,7 @@ class Leaderboard:
         ]
         return Starlette(
             routes=routes,
-            middleware=[Middleware(SafeHeaders)],
+            middleware=[Middleware(SafeHeaders), Middleware(RateLimit, self.rate)],
             exception_handlers={RefusedError: _refused, HTTPException: _http_error, Exception: _failed},
             lifespan=self._lifespan,
         )

@@ -39,7 +39,14 @@ class RunPages:
         """All runs; of the same mapping the page is made once."""
         if self._listed is not None and self._listed[0] is records:
             return self._listed[1]
-        runs = [{"record": record, "page": f"runs/{safe_name(run)}/index.html"} for run, record in records.items()]
+        runs = [
+            {
+                "record": record,
+                "page": f"runs/{safe_name(run)}/index.html",
+                "protocols": [protocol_title(name) for name in record.protocols],
+            }
+            for run, record in records.items()
+        ]
         self._listed = records, self._page("runs.html", "../", here="runs", runs=runs)
         return self._listed[1]
 

@@ -14,6 +14,7 @@ from oodscope.results.store.store import ResultStore
 from oodscope.serve.app import Leaderboard
 from oodscope.serve.board import LiveBoard
 from oodscope.serve.connection import Timely
+from oodscope.serve.rates import Rate
 from oodscope.serve.receiving import Limits
 from oodscope.serve.store import WatchedStore
 from oodscope.serve.submissions import Submissions
@@ -33,6 +34,7 @@ class Settings:
     store : file or URL of the result store.
     entries : folder of the board's entries.
     submitters : who may submit entries; without them the server is read-only.
+    rate : of requests of one address.
     """
 
     store: Path | str
@@ -41,6 +43,7 @@ class Settings:
     port: int = 8000
     submitters: Submitters | None = None
     limits: Limits = field(default_factory=Limits)
+    rate: Rate = field(default_factory=Rate)
 
 
 def serve(settings: Settings, ready: Callable[[str], None]) -> None:
@@ -71,7 +74,7 @@ async def _serve(settings: Settings, listener: socket, ready: Callable[[str], No
             submissions.close()
         raise OodscopeError(f"{settings.entries}: {board.trouble}")
     config = uvicorn.Config(
-        Leaderboard(board, store, submissions).application(),
+        Leaderboard(board, store, submissions, settings.rate).application(),
         http=Timely,
         ws="none",
         log_level="warning",

@@ -170,7 +170,9 @@ def open_npz(name: str, path: Path | str, images: str = "images", labels: str = 
             own = content[labels] if labels in content else None
             names = [str(cls) for cls in content["class_names"]] if "class_names" in content else []
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
-        raise DataError(f"set {name!r}: cannot read {path}: {error}") from error
+        # numpy advises to unpickle what it cannot read, which would run code of whoever wrote it
+        reason = "no npz file, or one of pickled objects, which are not read" if "pickle" in str(error) else error
+        raise DataError(f"set {name!r}: cannot read {path}: {reason}") from error
     except MemoryError as error:
         raise DataError(f"set {name!r}: {path} claims more pixels than fit into memory") from error
     return ImageSet.from_arrays(name, pixels, own, names)
