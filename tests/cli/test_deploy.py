@@ -141,7 +141,7 @@ def test_a_benchmark_instead_of_folders(oodscope, project, tmp_path):
         (("--detector", "knnn"), "unknown detector 'knnn'. Did you mean 'knn'", 2),
         (("--transform", "{size: 32, maen: [1]}"), "unknown key 'transform.maen'. Did you mean 'mean'", 1),
         (("--transform", "{size: "), "--transform: not valid YAML", 1),
-        (("--transform", ""), "has no transform: pass transform=", 1),
+        (("--transform", ""), "has no transform: pass --transform", 1),
         (("--benchmark", "glyphs"), "pass --id-cal (and --id-train) or --benchmark, and not both", 2),
         (("--id-cal", "gone"), "gone is not there; images come from a folder", 1),
     ],

@@ -272,7 +272,7 @@ def test_transforms_that_cannot_work_are_refused_in_one_line(transform: Any, mes
 
 def test_without_transform_the_benchmark_offers_its_own() -> None:
     bare = on_cpu(net(), None)
-    with pytest.raises(ModelError, match=r"Net has no transform: pass transform=Preprocess"):
+    with pytest.raises(ModelError, match="Net has no transform: pass --transform .*in Python transform=Preprocess"):
         bare.prepare(pictures())
     assert "not sought, because there is no transform" in bare.describe()
     offered = bare.with_default_transform(Preprocess(size=12))

@@ -56,7 +56,7 @@ Weights = Annotated[
         "--weights",
         "-w",
         rich_help_panel=MODEL,
-        help="A .safetensors file, or 'pretrained'; several files are an ensemble.",
+        help="A .safetensors or .pt file, or 'pretrained'; several files are an ensemble.",
     ),
 ]
 Probe = Annotated[
@@ -119,7 +119,7 @@ Transform = Annotated[
     typer.Option(
         rich_help_panel=DATA,
         help="Preprocessing of your sets: '{size: 224, resize: 256, mean: [...], std: [...]}'; "
-        "one entry in mean and std reads images as grey.",
+        "mean and std are 0.5 unless given: pass those of the training; one entry reads images as grey.",
     ),
 ]
 Classes = Annotated[

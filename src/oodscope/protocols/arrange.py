@@ -163,7 +163,7 @@ def _notes(chosen: Measurements, columns: Sequence[Column], unranked: Sequence[s
         notes.append(f"Bold: best of its column{alike}. No intervals were measured.")
     if any(row.rank_low is not None for row in chosen):
         notes.append(
-            f"Rank: the places by {_lead(columns)} that paired tests of all pairs{alike} allow, all at once "
+            f"Rank: the places on {_lead(columns)} that paired tests of all pairs{alike} allow, all at once "
             f"(step-down max-T, 95 %), for {_rank(next(row for row in chosen if row.rank_low is not None))[2]}."
         )
     if wide := _class_note(chosen):

@@ -203,6 +203,9 @@ class Comparisons(Sequence[Comparison]):
     def __repr__(self) -> str:
         return f"Comparisons({len(self)} rows)"
 
+    def __str__(self) -> str:
+        return "\n".join([*self.sentences(), "", str(self.table())])
+
 
 def _line(row: Comparison) -> Row:
     cells = (
