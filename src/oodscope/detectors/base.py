@@ -174,7 +174,7 @@ class Detector(Estimator, ABC):
         if not self.fitted:
             learnt = ", ".join(sorted(set(vars(self)) - set(self.parameter_names()) - {"_device"})) or "none"
             raise DetectorError(
-                f"{self.name}: _fit left no attribute that ends in '_', where what was fitted belongs (others: {learnt})"
+                f"{self.name}: _fit left no attribute that ends in '_', for what was fitted (others: {learnt})"
             )
         return self
 
