@@ -81,7 +81,7 @@ def test_presets():
         ({"--variations": "afine"}, "unknown variation 'afine'. Did you mean 'affine'", 2),
         ({"--variations": ","}, "no variation to attack with", 2),
         ({"--variations": "gan=nowhere.safetensors"}, "nowhere.safetensors", 1),
-        ({"--detectors": "mahalanobis"}, "unknown detector 'mahalanobis'", 2),
+        ({"--detectors": "maha"}, "unknown detector 'maha'", 2),
         ({"--sampler": "mhh"}, "unknown sampler 'mhh'. Did you mean 'mh'", 2),
         ({"--boundary": "clip"}, "'clip' is not one of 'reflect', 'clamp'", 2),
         ({"--energy": "rank"}, "'rank' is not one of 'standardised', 'rank_probit'. Did you mean 'rank_probit'?", 2),

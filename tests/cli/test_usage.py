@@ -17,7 +17,7 @@ NET = ("--model", "small_cnn", "--weights", "w.safetensors", "--benchmark", "gly
         (("evaluate", "--modle", "x"), 2, "No such option: --modle"),
         (("list", "detector"), 2, "'detector' is not one of 'detectors', "),
         (("evaluate", *NET, "--tune", "oodval"), 2, "Did you mean 'ood_val'?"),
-        (("evaluate", *NET, "--detectors", "mahalanobis"), 2, "'mds' (Lee et al., NeurIPS 2018) or 'mahalanobis_pp'"),
+        (("evaluate", *NET, "--detectors", "maha"), 2, "'mds' (Lee et al., NeurIPS 2018) or 'mahalanobis_pp'"),
         (("evaluate", *NET, "--detectors", "energy"), 2, "Did you mean 'ebo' (Liu et al., NeurIPS 2020)?"),
         (("evaluate", *NET, "--detectors", "MaxLogit"), 2, "Did you mean 'mls'"),
         (("evaluate", *NET, "--detectors", "softmax"), 2, "Did you mean 'msp'"),
