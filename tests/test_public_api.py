@@ -19,6 +19,7 @@ from oodscope.protocols import ranking
 from oodscope.protocols.registry import PROTOCOLS
 from tests import tiny
 
+GUIDE = (Path(__file__).parent.parent / "docs" / "guide.md").read_text(encoding="utf-8")
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 
 
@@ -38,8 +39,8 @@ def test_the_readme_uses_public_names_only():
     assert used <= set(oodscope.__all__)
 
 
-def test_the_yaml_of_the_readme_is_valid():
-    blocks = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", README, flags=re.DOTALL)]
+def test_the_yaml_of_the_guide_is_valid():
+    blocks = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", GUIDE, flags=re.DOTALL)]
     kinds = {"sets": Manifest, "model": Job}
     checked = [kinds[key].model_validate(block) for block in blocks for key in kinds if key in block]
     assert len(checked) == len(blocks) == 2

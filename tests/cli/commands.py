@@ -13,7 +13,7 @@ def every_command():
         if hasattr(command, "commands"):
             for name, child in command.commands.items():
                 walk(child, (*path, name))
-        else:
+        if path and (not hasattr(command, "commands") or command.invoke_without_command):
             found[path] = command
 
     walk(typer.main.get_command(app), ())
@@ -28,6 +28,8 @@ def parse(arguments):
     while hasattr(command, "commands"):
         context = command.make_context(path, rest, parent=context)
         rest = [*context._protected_args, *context.args]
+        if not rest and command.invoke_without_command:
+            return context
         name, command, rest = command.resolve_command(context, rest)
         path = name
     return command.make_context(path, rest, parent=context)

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.cli.commands import parse
+from tests.cli.commands import every_command, parse
 
 ROOT = Path(__file__).parent.parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -46,6 +46,13 @@ def test_commands_are_those_of_the_command_line(words):
 def test_there_are_commands_and_few_words():
     assert len(EVERY) > 60
     assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 1200
+
+
+@pytest.mark.parametrize("name", sorted({path[0] for path in every_command()}))
+def test_every_command_is_in_the_table_of_the_readme_and_in_the_guide(name):
+    table = [line for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+    assert any(f"`{name}`" in line.split("|")[1] for line in table)
+    assert f"oodscope {name}" in (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

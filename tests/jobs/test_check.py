@@ -14,28 +14,31 @@ TRAINED = {
     "protocols": ["standard"],
 }
 MISTAKES = {
-    "protocol": ({"protocols": ["standrad"]}, "unknown protocol 'standrad'. Did you mean 'standard'"),
-    "detector": ({"detectors": ["msp", {"knnn": {"k": 3}}]}, "unknown detector 'knnn'. Did you mean 'knn'"),
-    "pair": ({"detectors": ["raect+msp"]}, "unknown detector 'raect'. Did you mean 'react'"),
-    "role": ({"benchmark": {"id_test": "test", "naer": ["near"]}}, "unknown key 'naer'. Did you mean 'near'"),
-    "tuning": ({"tune": "ood_vall"}, "unknown tuning track 'ood_vall'. Did you mean 'ood_val'"),
-    "folder": ({"output": "job.yaml"}, "cannot write to job.yaml: "),
-    "nowhere": ({"output": "/proc/none/runs"}, "cannot write to /proc/none/runs: "),
-    "fold detector": ({"plan": {"detectors": ["mspp"]}}, "unknown detector 'mspp'. Did you mean 'msp'"),
-    "fitted detector": ({"fit": {"detector": "mspp"}}, "unknown detector 'mspp'. Did you mean 'msp'"),
+    "protocol": ({"protocols": ["standrad"]}, "unknown protocol 'standrad'. Did you mean 'standard'", 2),
+    "detector": ({"detectors": ["msp", {"knnn": {"k": 3}}]}, "unknown detector 'knnn'. Did you mean 'knn'", 2),
+    "pair": ({"detectors": ["raect+msp"]}, "unknown detector 'raect'. Did you mean 'react'", 2),
+    "role": ({"benchmark": {"id_test": "test", "naer": ["near"]}}, "unknown key 'naer'. Did you mean 'near'", 1),
+    "tuning": ({"tune": "ood_vall"}, "unknown tuning track 'ood_vall'. Did you mean 'ood_val'", 2),
+    "folder": ({"output": "job.yaml"}, "cannot write to job.yaml: ", 1),
+    "nowhere": ({"output": "/proc/none/runs"}, "cannot write to /proc/none/runs: ", 1),
+    "fold detector": ({"plan": {"detectors": ["mspp"]}}, "unknown detector 'mspp'. Did you mean 'msp'", 2),
+    "fitted detector": ({"fit": {"detector": "mspp"}}, "unknown detector 'mspp'. Did you mean 'msp'", 2),
     "recipe": (
         {"model": {"architecture": "small_cnn", "train": {"recipe": "logitnrom"}}},
         "unknown recipe 'logitnrom'",
+        2,
     ),
     "recipe of a chain": (
         {"train": [{"epochs": 1}, {"recipe": "logitnrom"}]},
         "unknown recipe 'logitnrom'. Did you mean 'logitnorm'",
+        2,
     ),
     "recipe of a study": (
         {"models": [{"name": "a", "architecture": "small_cnn", "train": "logitnrom"}]},
         "unknown recipe 'logitnrom'. Did you mean 'logitnorm'",
+        2,
     ),
-    "device": ({"device": "cuda:77"}, "device 'cuda:77' is not there"),
+    "device": ({"device": "cuda:77"}, "device 'cuda:77' is not there", 1),
 }
 WATCH = """
 import json, os, sys
@@ -68,11 +71,11 @@ def folder(tmp_path):
 
 @pytest.mark.parametrize("kind", MISTAKES)
 def test_a_mistake_costs_two_seconds_and_opens_nothing(folder, kind):
-    change, message = MISTAKES[kind]
+    change, message, expected = MISTAKES[kind]
     (folder / "job.yaml").write_text(yaml.safe_dump({**TRAINED, **change}))
     seconds, done = python("-c", WATCH, folder=folder)
     status, opened, torch = json.loads(done.stdout)
-    assert status in (1, 2)
+    assert status == expected
     assert message in done.stderr and len(done.stderr.strip().splitlines()) == 1
     assert opened == ["job.yaml"]
     assert torch == (kind == "device")
@@ -85,7 +88,7 @@ def test_a_misspelt_metric_costs_two_seconds_and_opens_no_run(tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "run.json").write_text("never opened")
     seconds, done = python("-m", "oodscope", "compare", "run", "--metric", "aurocc", folder=tmp_path)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "unknown metric 'aurocc'. Did you mean 'auroc'" in done.stderr and "run.json" not in done.stderr
     assert seconds <= 2.0
 

@@ -272,9 +272,9 @@ def test_transforms_that_cannot_work_are_refused_in_one_line(transform: Any, mes
 
 def test_without_transform_the_benchmark_offers_its_own() -> None:
     bare = on_cpu(net(), None)
-    with pytest.raises(ModelError, match=r"Net has no transform: pass transform=Preprocess"):
+    with pytest.raises(ModelError, match="Net has no transform: pass --transform .*in Python transform=Preprocess"):
         bare.prepare(pictures())
-    assert "want of a transform" in bare.describe()
+    assert "not sought, because there is no transform" in bare.describe()
     offered = bare.with_default_transform(Preprocess(size=12))
     assert offered.transform == Preprocess(size=12) and bare.transform is None
     assert offered.model is bare.model

@@ -226,5 +226,5 @@ def test_a_generator_of_ones_own(tmp_path, monkeypatch):
     )
     monkeypatch.chdir(tmp_path)
     assert isinstance(load_generator("python:drawing:make"), torch.nn.Linear)
-    with pytest.raises(ModelError, match="returns a int"):
+    with pytest.raises(ModelError, match="returned a int"):
         load_generator("python:drawing:no")

@@ -21,6 +21,7 @@ from oodscope.models.zoo.zero_shot import (
     PROMPTS,
     TextHead,
     embed_labels,
+    imagenet_names,
     mine_negatives,
     read_words,
     unrelated_words,
@@ -74,7 +75,7 @@ def test_logits_are_scaled_cosines_and_the_head_is_proved():
     assert np.allclose(features.numpy(), [unit(h) for h in embedding], atol=1e-6)
     assert classifier.head_path == "text"
     assert classifier.anatomy.negatives == 0
-    assert "words: 3 class names in sentences (1 of the user's), no negative labels" in classifier.describe()
+    assert "words: 3 class names in sentences (1 of the user's), no negative labels, words " in classifier.describe()
 
 
 def test_negative_labels_come_out_beside_the_logits(tmp_path):
@@ -156,3 +157,27 @@ def test_no_word_is_needed_to_read_the_catalogue():
     entries = json.loads((Path(__file__).parents[2] / "src/oodscope/catalog.json").read_text())["detectors"]
     assert entries["mcm"]["parameters"] == {"temperature": 1.0}
     assert entries["neglabel"]["needs"] == ["features", "head", "negatives"]
+
+
+def test_numbers_are_no_words():
+    with pytest.raises(ModelError, match=r"class '0' is a number, and a photo of a 0 shows nothing"):
+        zero_shot(Tower(), embed, ["0", "1"], TextHead(), scale=1.0)
+
+
+def test_names_and_sentences_have_a_digest():
+    heads = TextHead(templates=("a {}.",)), TextHead(templates=("the {}.",))
+    digests = [head.digest(names) for head in heads for names in (["cat", "dog"], ["dog", "cat"], ["cat", "cow"])]
+    assert len(set(digests)) == 6
+    assert heads[0].digest(["polar_bear"]) == heads[0].digest(["polar bear"])
+    model = zero_shot(Tower(), embed, ["cat", "dog"], heads[0], scale=1.0)
+    assert heads[0].digest(["cat", "dog"]) in model.describe()
+
+
+def test_imagenets_words_come_from_open_clip():
+    pytest.importorskip("open_clip")
+    head = TextHead(class_names="imagenet", templates="imagenet")
+    assert len(head.templates) == 80
+    assert TextHead.model_validate_json(head.model_dump_json()) == head
+    names = imagenet_names()
+    assert (len(names), names[0]) == (1000, "tench")
+    assert "a photo of a tench." in [template.format(names[0]) for template in head.templates]

@@ -161,8 +161,12 @@ def test_a_checkpoint_that_does_not_fit_names_the_first_keys(tmp_path: Path) -> 
 
 
 def test_files_that_are_no_weights(tmp_path: Path) -> None:
-    cases = {"gone.pt": "no such file", "w.ckpt": "must be a .safetensors, .pt or .pth", "cut.pt": "not a readable"}
-    (tmp_path / "w.ckpt").touch()
+    cases = {
+        "gone.pt": "no such file",
+        "w.bin": "must be a .safetensors, .pt, .pth or .ckpt",
+        "cut.pt": "not a readable",
+    }
+    (tmp_path / "w.bin").touch()
     (tmp_path / "cut.pt").write_bytes(b"PK\x03\x04 broken")
     for name, message in cases.items():
         with pytest.raises(ModelError, match=message):
@@ -232,3 +236,25 @@ def test_published_weights_are_not_unpickled_either(tmp_path: Path, monkeypatch:
 def test_our_own_networks_have_no_published_weights() -> None:
     with pytest.raises(ModelError, match="no published weights"):
         create_model("small_cnn", weights="pretrained")
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_file_with_the_names_of_openood_gives_the_same_logits(tmp_path: Path, wrapped: bool) -> None:
+    torch.manual_seed(0)
+    model, _ = create_model("resnet18_32", num_classes=10)
+    images = torch.rand(2, 3, 32, 32)
+    state = {name.replace(".downsample.", ".shortcut."): tensor for name, tensor in model.state_dict().items()}
+    assert sum(".shortcut." in name for name in state) == 18
+    torch.save({"state_dict": state} if wrapped else state, tmp_path / "best.ckpt")
+    loaded, _ = create_model("resnet18_32", weights=tmp_path / "best.ckpt")
+    with torch.no_grad():
+        assert loaded.eval()(images).equal(model.eval()(images))
+
+
+def test_a_shortcut_that_belongs_nowhere_is_named(tmp_path: Path) -> None:
+    model, _ = create_model("resnet18_32", num_classes=10)
+    state = {name.replace(".downsample.", ".shortcut."): tensor for name, tensor in model.state_dict().items()}
+    state["layer1.0.shortcut.0.weight"] = torch.zeros(1)
+    torch.save(state, tmp_path / "best.ckpt")
+    with pytest.raises(ModelError, match=r"unexpected layer1\.0\.shortcut\.0\.weight"):
+        create_model("resnet18_32", weights=tmp_path / "best.ckpt")

@@ -118,7 +118,7 @@ def test_every_form_has_a_table_and_the_first_stays_readable(measured):
 
     pooled = pivot(measured, "full_spectrum")
     assert [c.words for c in pooled.columns] == ["near mean", "a", "b", "far mean", "c", "csid mean", "blur", "fog"]
-    assert any("50 is no reaction to the shift" in note for note in pooled.notes)
+    assert any("50 means no reaction to the shift" in note for note in pooled.notes)
     for view in ("balanced", "csid=blur", "csid=fog"):
         grid = pivot(measured, f"full_spectrum:{view}")
         assert [c.words for c in grid.columns] == ["near mean", "a", "b", "far mean", "c"]

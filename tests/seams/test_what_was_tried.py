@@ -86,7 +86,7 @@ def test_a_misspelt_protocol_is_found_before_the_training(project, monkeypatch):
     def never(*_args, **_kwargs):
         raise AssertionError("a network was trained")
 
-    monkeypatch.setattr("oodscope.jobs.stages.train", never)
+    monkeypatch.setattr("oodscope.jobs.stages.train_seeds", never)
     (project / "job.yaml").write_text(yaml.safe_dump(_job(train={"epochs": 50}, protocols=["standrad"])))
     with pytest.raises(UnknownNameError, match="unknown protocol 'standrad'. Did you mean 'standard'"):
         oods.run("job.yaml")

@@ -161,7 +161,7 @@ class Activations(Mapping[str, Tensor]):
     ) -> Iterator["Activations"]:
         """Consecutive pieces in memory on ``device``, floats as float32; ``only`` these columns if given.
 
-        Pieces have as many ``rows`` as bounded memory allows, unless told otherwise.
+        Pieces have as many ``rows`` as bounded memory allows, unless given otherwise.
         """
         columns = {name: self._columns[name] for name in only or self._columns if name in self._columns}
         widest = max(math.prod(values.shape[1:]) for values in columns.values())

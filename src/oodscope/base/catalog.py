@@ -19,7 +19,7 @@ def catalog(section: str) -> dict[str, dict[str, Any]]:
 
 
 def plugins(section: str) -> dict[str, str]:
-    """What installed packages offer through the entry point group ``oodscope.<section>``: name and target."""
+    """What installed packages provide through the entry point group ``oodscope.<section>``: name and target."""
     return _offered(section, tuple(sys.path))
 
 

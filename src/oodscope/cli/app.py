@@ -6,7 +6,7 @@ import typer
 
 from oodscope import __version__
 from oodscope.cli.attack import attack
-from oodscope.cli.command import add, epilog
+from oodscope.cli.command import RunningGroup, add, epilog
 from oodscope.cli.compare import compare
 from oodscope.cli.crossval import crossval
 from oodscope.cli.data import data
@@ -50,7 +50,7 @@ for panel, commands in {
     for command in commands:
         name = "list" if command is listing else command.__name__
         add(app, command, panel, name=name, examples=EXAMPLES[name])
-serving = typer.Typer(name="serve", invoke_without_command=True, rich_markup_mode="rich")
+serving = typer.Typer(name="serve", cls=RunningGroup, invoke_without_command=True, rich_markup_mode="rich")
 serving.callback(epilog=epilog(EXAMPLES["serve"]))(serve)
 serving.add_typer(token)
 app.add_typer(data, rich_help_panel=START)

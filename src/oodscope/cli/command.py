@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 if TYPE_CHECKING:
     from oodscope.execution.progress import Progress
@@ -20,18 +20,52 @@ _shown = {_QUIET: False, _VERBOSE: False}
 """What the running command was asked to show; a process runs one command."""
 
 
-class Command(TyperCommand):
-    """A command with ``-q``, ``-v`` and ``-h`` in the panel of execution, in this order and everywhere."""
+class _Common:
+    """``-q``, ``-v`` and ``-h`` in the panel of execution, in this order and everywhere."""
+
+    params: list[Any]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.params += _common_options()
+        for param in self.params:
+            _show_value(param)
 
     def get_help_option(self, ctx: Any) -> Any:
-        option = super().get_help_option(ctx)
+        option = super().get_help_option(ctx)  # type: ignore[misc]
         if option is not None:
-            option.rich_help_panel = EXECUTION
+            option.rich_help_panel, option.metavar = EXECUTION, ""
         return option
+
+
+class Command(_Common, TyperCommand):
+    """A command with the options that every command has."""
+
+
+class RunningGroup(_Common, TyperGroup):
+    """A group that is a command too, with the options that every command has."""
+
+
+_VALUES = {
+    **dict.fromkeys(("near", "far", "csid", "ood"), "PLACES"),
+    **dict.fromkeys(("weights", "activations"), "FILES"),
+    **dict.fromkeys(("places", "images"), "PATHS"),
+    **dict.fromkeys(("runs", "seeds"), "RUNS"),
+    "settings": "KEY=VALUE",
+}
+"""What the help writes for the values of a list; NAMES for any other."""
+
+
+def _show_value(param: Any) -> None:
+    """Let the help show what a list holds in place of its Python type, and nothing beside a flag."""
+    word = _VALUES.get(param.name, "NAMES")
+    if param.param_type_name == "argument":
+        if param.nargs == -1:  # a metavar would rename the argument
+            param.display_type_rich = lambda ctx: word
+    elif param.multiple and param.metavar is None:
+        param.metavar = word
+    elif param.is_flag:
+        param.metavar = ""
 
 
 def add(app: typer.Typer, function: Callable[..., Any], panel: str = "", *, name: str = "", examples: str = "") -> None:
@@ -127,6 +161,6 @@ def _common_options() -> list[Any]:
 
 
 def epilog(examples: str) -> str | None:
-    # a blank line between two lines keeps them apart in the help; "\[" is a bracket that is no markup
+    # a blank line between two lines keeps them apart in the help; "\[" is a bracket, not markup
     lines = [line.strip().replace("[", "\\[") for line in examples.strip().splitlines()]
     return "\n\n".join(["Examples:", *(f"  {line}" for line in lines)]) if lines else None

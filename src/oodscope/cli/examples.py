@@ -58,6 +58,16 @@ EXAMPLES = {
     """,
     "serve": """
         oodscope serve --board board --port 8000
+        oodscope serve --board board --submissions
+    """,
+    "serve token add": """
+        oodscope serve token add alice --board board
+    """,
+    "serve token revoke": """
+        oodscope serve token revoke alice --board board
+    """,
+    "serve token list": """
+        oodscope serve token list --board board
     """,
     "data list": """
         oodscope data list --root /data

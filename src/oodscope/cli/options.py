@@ -56,7 +56,7 @@ Weights = Annotated[
         "--weights",
         "-w",
         rich_help_panel=MODEL,
-        help="A .safetensors file, or 'pretrained'; several files are an ensemble.",
+        help="A .safetensors or .pt file, or 'pretrained'; several files are an ensemble.",
     ),
 ]
 Probe = Annotated[
@@ -119,7 +119,7 @@ Transform = Annotated[
     typer.Option(
         rich_help_panel=DATA,
         help="Preprocessing of your sets: '{size: 224, resize: 256, mean: [...], std: [...]}'; "
-        "one entry in mean and std reads images as grey.",
+        "mean and std are 0.5 unless given: pass those of the training; one entry reads images as grey.",
     ),
 ]
 Classes = Annotated[
@@ -259,9 +259,9 @@ def refuse_untrained(model: str, weights: Sequence[str] | None) -> None:
 
 
 def declared_detectors(given: Sequence[str] | None) -> Any:
-    """``all``, or the names in a list."""
+    """``all``, also beside other names, or the names in a list."""
     names = separated(given)
-    return "all" if names in ([], ["all"]) else names
+    return "all" if not names or "all" in names else names
 
 
 def declared_sets(

@@ -25,7 +25,7 @@ def predict(
 ) -> None:
     """Classify images and flag those that look OOD.
 
-    Unreadable images are reported and do not stop the others; the exit status is then 1. A rejected image is no error.
+    Unreadable images are reported and do not stop the others; the exit status is then 1. A rejection is not an error.
     """
     from oodscope.base.errors import UsageError
 

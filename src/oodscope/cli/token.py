@@ -5,12 +5,14 @@ from typing import Annotated
 
 import typer
 
+from oodscope.cli import options
 from oodscope.cli.command import add as add_command
 from oodscope.cli.command import group
+from oodscope.cli.examples import EXAMPLES
 
 token = group("token", "Manage the tokens of those who may submit entries.")
 _Name = Annotated[str, typer.Argument(help="Of the submitter; entries carry it.")]
-_Board = Annotated[Path, typer.Option(help="Folder of entries.")]
+_Board = Annotated[Path, typer.Option(rich_help_panel=options.DATA, help="Folder of entries.")]
 
 
 def add(name: _Name, board: _Board = Path("leaderboard")) -> None:
@@ -43,6 +45,6 @@ def listing(board: _Board = Path("leaderboard")) -> None:
         typer.echo(f"{name}  added {each.added}{f'  revoked {each.revoked}' if each.revoked else ''}")
 
 
-add_command(token, add)
-add_command(token, revoke)
-add_command(token, listing, name="list")
+add_command(token, add, examples=EXAMPLES["serve token add"])
+add_command(token, revoke, examples=EXAMPLES["serve token revoke"])
+add_command(token, listing, name="list", examples=EXAMPLES["serve token list"])

@@ -36,7 +36,9 @@ def train(
     ] = None,
     seeds: Annotated[
         list[str] | None,
-        typer.Option(rich_help_panel=RECIPE, help=f"One network for each. {options.LIST}", show_default="0"),
+        typer.Option(
+            rich_help_panel=RECIPE, metavar="NUMBERS", help=f"One network for each. {options.LIST}", show_default="0"
+        ),
     ] = None,
     model: Annotated[
         str,

@@ -18,7 +18,7 @@ class Draws:
     """The streams of a batch, one per item and purpose.
 
     Two purposes draw independent numbers, so whoever draws may take as many of each as it likes. The severity of a
-    corruption is no part of the address: one image has one grain, which grows with severity.
+    corruption is not part of the address: one image has one grain, which grows with severity.
 
     Parameters
     ----------

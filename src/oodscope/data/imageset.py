@@ -126,11 +126,11 @@ class ImageSet:
         if self.class_names == tuple(class_names):
             return self
         position = {name: number for number, name in enumerate(class_names)}
-        foreign = sorted(set(self.class_names) - set(position))
-        if foreign:
+        unknown = sorted(set(self.class_names) - set(position))
+        if unknown:
             raise DataError(
-                f"set {self.name!r} has the class {foreign[0]!r}, which is not among the in-distribution "
-                f"classes.{did_you_mean(foreign[0], class_names)}"
+                f"set {self.name!r} has the class {unknown[0]!r}, which is not among the in-distribution "
+                f"classes.{did_you_mean(unknown[0], class_names)}"
             )
         # the label -1 takes the last entry, which keeps it
         numbers = np.array([*(position[name] for name in self.class_names), UNLABELLED], dtype=np.int64)

@@ -72,7 +72,7 @@ class ScorerGraph(nn.Module):
         super().__init__()
         self.network = scorer.classifier.model
         self.scorer = scorer
-        self.pixels = scorer.pixels  # found here, for finding it is no part of the graph
+        self.pixels = scorer.pixels  # found here, for finding it is not part of the graph
         self.threshold = torch.inf if scorer.calibration is None else scorer.calibration.threshold
 
     def forward(self, images: Tensor) -> tuple[Tensor, Tensor, Tensor]:

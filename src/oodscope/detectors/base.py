@@ -4,6 +4,7 @@ import inspect
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Flag, StrEnum, auto
 from itertools import product
@@ -15,7 +16,8 @@ from torch import Tensor
 
 from oodscope.activations.activations import Activations
 from oodscope.activations.probes.probe import Probe
-from oodscope.base.errors import DetectorError
+from oodscope.base.errors import DetectorError, OodscopeError
+from oodscope.base.own_code import raised
 from oodscope.base.paper import Paper
 from oodscope.detectors.estimator import Estimator, clone
 from oodscope.detectors.math.numbers import precise
@@ -125,7 +127,6 @@ class Detector(Estimator, ABC):
     --------
     >>> class Range(oods.Detector):
     ...     name, needs = "range", oods.Needs.LOGITS
-    ...     def _fit(self, train, val, ood_val): pass
     ...     def _score(self, batch): return batch.logits.amin(1) - batch.logits.amax(1)
     >>> oods.evaluate(clf, bench, [Range()]).scores.detectors
     ['range']
@@ -168,7 +169,13 @@ class Detector(Estimator, ABC):
             self._check(part, fitting=part is known[0])
         if ood_val is not None:
             self._check(ood_val)
-        self._fit(known[0], known[-1], ood_val)
+        with self._blamed("_fit"):
+            self._fit(known[0], known[-1], ood_val)
+        if not self.fitted:
+            learnt = ", ".join(sorted(set(vars(self)) - set(self.parameter_names()) - {"_device"})) or "none"
+            raise DetectorError(
+                f"{self.name}: _fit left no attribute that ends in '_', for what was fitted (others: {learnt})"
+            )
         return self
 
     def score(self, activations: Activations) -> Tensor:
@@ -176,9 +183,7 @@ class Detector(Estimator, ABC):
         if self.learns and not self.fitted:
             raise DetectorError(f"{self.name}: not fitted. Call fit(train, val) first")
         self._check(activations)
-        scores = activations.per_row(
-            lambda chunk: precise(self._score(chunk)), device=self.device, only=(*self._columns(), "prediction")
-        )
+        scores = activations.per_row(self._scored, device=self.device, only=(*self._columns(), "prediction"))
         self._refuse_rows((~torch.isfinite(scores)).nonzero().flatten(), len(scores), "scores")
         return scores
 
@@ -188,6 +193,26 @@ class Detector(Estimator, ABC):
         Nothing asks the device what it found, and gradients flow as far as the score has any.
         """
         return precise(self._score(batch))
+
+    def _scored(self, chunk: Activations) -> Tensor:
+        with self._blamed("_score"):
+            scores: Any = self._score(chunk)
+        if not isinstance(scores, Tensor):
+            kind = type(scores).__name__
+            raise DetectorError(f"{self.name}: _score returned a {kind}; it must return a tensor, one score per row")
+        return precise(scores)
+
+    @contextmanager
+    def _blamed(self, method: str) -> Iterator[None]:
+        """Turn what a detector of somebody else raises into one line that names it; ours are our own to mend."""
+        try:
+            yield
+        except OodscopeError:
+            raise
+        except Exception as error:
+            if type(self).__module__.partition(".")[0] == __name__.partition(".")[0]:
+                raise
+            raise DetectorError(f"{self.name}: its {method} raised {raised(error, __file__)}") from error
 
     def to(self, device: torch.device | str) -> Self:
         """Move what was fitted, and all coming work, to ``device``."""

@@ -46,7 +46,7 @@ class Estimator:
 
 
 def clone(estimator: T) -> T:
-    """A new one with the same parameters and nothing fitted; what is no estimator is copied."""
+    """A new one with the same parameters and nothing fitted; what is not an estimator is copied."""
     if not hasattr(estimator, "get_params") or isinstance(estimator, type):
         return copy.deepcopy(estimator)
     params = {name: clone(value) for name, value in estimator.get_params(deep=False).items()}

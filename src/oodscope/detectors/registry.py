@@ -6,7 +6,7 @@ from typing import Any
 from oodscope.base.errors import DetectorError, did_you_mean
 from oodscope.base.own_code import PREFIX, find_own
 from oodscope.base.registry import Registry
-from oodscope.detectors.base import Detector
+from oodscope.detectors.base import Detector, Needs
 from oodscope.detectors.logitscore import LogitScore
 from oodscope.detectors.rectifier import Rectifier
 
@@ -47,12 +47,30 @@ def _own(spec: str) -> type[Detector]:
     cls = find_own(spec, "class")
     if not (isinstance(cls, type) and issubclass(cls, Detector)):
         raise DetectorError(f"{spec}: it must be a subclass of oodscope.Detector (or LogitScore, Rectifier)")
-    if not isinstance(getattr(cls, "name", None), str):
-        raise DetectorError(f"{spec}: give the class a name for tables: name = {cls.__name__.lower()!r}")
+    if missing := _missing(cls):
+        raise DetectorError(f"{spec}: the class lacks {'; '.join(missing)}")
     if cls.name in DETECTORS and cls.name not in _OWN:
         raise DetectorError(f"{spec}: its name {cls.name!r} is taken; give the class another name")
     _OWN[cls.name] = spec
     return DETECTORS.register(cls.name, cls)
+
+
+def _missing(cls: type[Detector]) -> list[str]:
+    """What a class still needs to be a detector, everything at once."""
+    missing = []
+    if not isinstance(getattr(cls, "name", None), str):
+        missing.append(f"a name for tables: name = {cls.__name__.lower()!r}")
+    if not isinstance(getattr(cls, "needs", None), Needs):
+        missing.append(
+            "what it needs: needs = oodscope.Needs.LOGITS, or FEATURES, or both with '|'; | TRAIN to be fitted"
+        )
+    takes = len(inspect.signature(cls._score).parameters)
+    if "_score" in cls.__abstractmethods__ or takes != 2:
+        missing.append(
+            "_score(self, batch), which returns a tensor with one score per row, larger = more OOD, "
+            "from batch.logits and batch.features"
+        )
+    return missing
 
 
 _OWN: dict[str, str] = {}

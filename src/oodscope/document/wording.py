@@ -22,7 +22,7 @@ DOUBTED = "*"
 
 
 def label(metric: str) -> str:
-    """How tables call a metric; a name that is no metric stands for itself."""
+    """How tables call a metric; a name that is not a metric stands for itself."""
     return METRICS[metric].label if metric in METRICS else metric
 
 

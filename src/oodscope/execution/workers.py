@@ -255,7 +255,7 @@ def session_workers(*, start: bool) -> Workers | None:
 
 
 def _wanted() -> int:
-    told = os.environ.get("OODSCOPE_WORKERS", "")
+    wanted = os.environ.get("OODSCOPE_WORKERS", "")
     if not hasattr(os, "fork") or not sys.executable:
         return 0
-    return int(told) if told.isdigit() else cores()
+    return int(wanted) if wanted.isdigit() else cores()

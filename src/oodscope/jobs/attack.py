@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from oodscope.base.config import StrictModel
-from oodscope.base.errors import DataError, OodscopeError, UnknownNameError, did_you_mean
+from oodscope.base.errors import DataError, UnknownNameError, UsageError, did_you_mean
 from oodscope.base.hashing import fingerprint
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.imageset import ImageSet
@@ -53,7 +53,7 @@ class AttackSettings(StrictModel):
         else:
             known = ", ".join(PRESETS)
             near = did_you_mean(self.budget, PRESETS)
-            raise OodscopeError(f"budget {self.budget!r} is neither a preset ({known}) nor a positive number.{near}")
+            raise UsageError(f"budget {self.budget!r} is neither a preset ({known}) nor a positive number.{near}")
         return evaluations, self.chains or chains
 
     def options(self) -> dict[str, Any]:
@@ -70,7 +70,7 @@ class AttackSettings(StrictModel):
     def named_variations(self) -> list[str | Variation]:
         """Names as they are; ``gan=FILE`` as the variation of the generator in the file."""
         if not self.variations:
-            raise OodscopeError("no variation to attack with; name some, such as --variations affine,color")
+            raise UsageError("no variation to attack with; name some, such as --variations affine,color")
         for name in (part.strip() for each in self.variations if not each.startswith(GAN) for part in each.split("+")):
             VARIATIONS.get(name.partition(":")[0])
         return [

@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import Field
 
 from oodscope.base.config import StrictModel, parse
-from oodscope.base.errors import OodscopeError
+from oodscope.base.errors import OodscopeError, UsageError
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.images.locating import stem_of
 from oodscope.data.imageset import ImageSet
@@ -84,9 +84,9 @@ class CrossvalJob(StrictModel):
     def check(self) -> None:
         """Refuse what can be known to fail, before any image is read."""
         if bool(self.benchmark) == (self.id_set is not None):
-            raise OodscopeError("say what to fold: --benchmark NAME, or --id PLACE with --ood PLACE, not both")
+            raise UsageError("say what to fold: --benchmark NAME, or --id PLACE with --ood PLACE, not both")
         if self.id_set is not None and not self.ood:
-            raise OodscopeError("no outliers to judge on; give some: --ood PLACE")
+            raise UsageError("no outliers to judge on; give some: --ood PLACE")
         for places in [] if self.id_set is None else [self.id_set, self.ood]:
             check_places(places)
         self.plan.make_detectors()
@@ -98,7 +98,7 @@ class CrossvalJob(StrictModel):
 
 
 def execute_crossval(job: CrossvalJob, progress: Progress) -> tuple[CrossValidation, list[Path]]:
-    """Run a job, or go on with it; the result and the files that tell of it."""
+    """Run a job, or go on with it; the result and the files that describe it."""
     job.check()
     with reporting_to_store(job.output, f"crossval {job.model.architecture}", progress) as sink:
         pairs, transform = _pairs(job, sink)

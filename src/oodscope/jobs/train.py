@@ -11,7 +11,7 @@ from pydantic import Field
 from torch import nn
 
 from oodscope.base.config import StrictModel, parse
-from oodscope.base.errors import OodscopeError
+from oodscope.base.errors import UsageError
 from oodscope.base.hashing import fingerprint
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.loading import load_benchmark
@@ -68,7 +68,7 @@ def read_training(declared: Mapping[str, Any], where: str, folder: Path = Path()
 def execute_training(job: TrainingJob, progress: Progress) -> tuple[Training, Path]:
     """Train a network for each seed, or read it back; the run, and its folder, beside those of the networks."""
     if len(set(job.seeds)) < len(job.seeds):
-        raise OodscopeError(f"seeds {', '.join(map(str, job.seeds))}: each makes one network, so name each once")
+        raise UsageError(f"seeds {', '.join(map(str, job.seeds))}: each makes one network, so name each once")
     benchmark = _open(job, progress)
     check_training(job.train, benchmark)
     networks = _train_seeds(job, benchmark, progress)

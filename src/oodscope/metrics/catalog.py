@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from oodscope.base.registry import Collection
 from oodscope.metrics.calibration.calibration import Reliability
 from oodscope.metrics.metric import Columns, Metric
+from oodscope.metrics.openset import OPENSET
 from oodscope.metrics.ranking.readings import FprAtTpr, PrecisionArea, RocArea, TprAtFpr
 from oodscope.metrics.ranking.walk import Positive, Walk, weighted_walk
 from oodscope.metrics.rejection.rejection import Decisions
@@ -331,7 +332,7 @@ METRICS: Collection[Metric] = Collection(
     "metrics",
     {
         metric.name: metric
-        for metric in (*RANKING, *_CROSSVAL_ALONE, *REJECTION, *ATTACK, ACCURACY, FALSE_ALARMS, *CALIBRATION)
+        for metric in (*RANKING, *_CROSSVAL_ALONE, *OPENSET, *REJECTION, *ATTACK, ACCURACY, FALSE_ALARMS, *CALIBRATION)
     },
     check=lambda value: isinstance(value, Metric),
     expected="an oodscope.Metric",

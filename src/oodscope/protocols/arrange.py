@@ -156,14 +156,14 @@ def _notes(chosen: Measurements, columns: Sequence[Column], unranked: Sequence[s
     if methods:
         said = "; ".join(f"{100 * (level or 0):g} % ({method})" for level, method in sorted(methods, key=str))
         notes.append(
-            f"Bold: best of its column{alike}. {CLOSE}: its interval overlaps that of the best; this table "
-            f"alone does not tell them apart, a paired test may. Intervals: {said}."
+            f"Bold: best of its column{alike}. {CLOSE}: its interval overlaps that of the best; by this "
+            f"table alone they are statistically indistinguishable; a paired test may separate them. Intervals: {said}."
         )
     else:
         notes.append(f"Bold: best of its column{alike}. No intervals were measured.")
     if any(row.rank_low is not None for row in chosen):
         notes.append(
-            f"Rank: the places by {_lead(columns)} that paired tests of all pairs{alike} allow, all at once "
+            f"Rank: the places on {_lead(columns)} that paired tests of all pairs{alike} allow, all at once "
             f"(step-down max-T, 95 %), for {_rank(next(row for row in chosen if row.rank_low is not None))[2]}."
         )
     if wide := _class_note(chosen):
@@ -171,7 +171,7 @@ def _notes(chosen: Measurements, columns: Sequence[Column], unranked: Sequence[s
     if shown := list(dict.fromkeys(c.group for c in columns if c.group in unranked)):
         notes.append(f"Columns of {', '.join(shown)} are shown for information and not ranked.")
     if "csid" in shown and metric == "auroc":
-        notes.append("csid: ID against covariate-shifted ID; 50 is no reaction to the shift.")
+        notes.append("csid: ID against covariate-shifted ID; 50 means no reaction to the shift.")
     if doubted := dict.fromkeys(f"{row.detector}: {row.unranked}" for row in chosen if row.unranked):
         notes.append(f"{DOUBTED}: not ranked ({'; '.join(doubted)}).")
     if exposed := dict.fromkeys(said for row in chosen for said in row.exposure.split("; ") if said):

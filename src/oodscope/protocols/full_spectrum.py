@@ -6,7 +6,7 @@ protocol name of its own:
 
 - ``full_spectrum``: all negatives pooled, as the papers do, so that a large covariate-shifted set weighs more than a
   small one. Its group ``csid`` holds the AUROC of ``id_test`` against each covariate-shifted set: how strongly the
-  detector reacts to the shift itself. One half is no reaction.
+  detector reacts to the shift itself. One half means no reaction.
 - ``full_spectrum:balanced``: every negative set weighs the same.
 - ``full_spectrum:csid=NAME``: the set NAME alone is negative.
 

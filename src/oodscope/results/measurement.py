@@ -123,7 +123,7 @@ LATER = ("class_value", "class_low", "class_high", *RANKS, "peak_mib", "rejected
 
 
 def check_fields(names: Iterable[str]) -> None:
-    """Refuse a name that is no field of a measurement."""
+    """Refuse a name that is not a field of a measurement."""
     for name in names:
         if name not in COLUMNS:
             raise OodscopeError(f"a measurement has no field {name!r}.{did_you_mean(name, COLUMNS)}")

@@ -118,12 +118,12 @@ class Leaderboard:
             return JSONResponse(ticket.described(), 202, {"location": where})
         entry = await finishing
         shown = self.board.snapshot.find(f"api/entries/{entry}")
-        told = {"id": entry, "api": f"/api/entries/{entry}"}
+        reply = {"id": entry, "api": f"/api/entries/{entry}"}
         if shown is None:  # it is kept, and the pages will show it when they can be made again
-            return JSONResponse(told | {"note": self.board.trouble}, 201, {"location": told["api"]})
+            return JSONResponse(reply | {"note": self.board.trouble}, 201, {"location": reply["api"]})
         line = json.loads(shown.content)
-        told |= {"page": line["page"], "tier": line["tier"], "flags": line["flags"]}
-        return JSONResponse(told, 201, {"location": line["page"]})
+        reply |= {"page": line["page"], "tier": line["tier"], "flags": line["flags"]}
+        return JSONResponse(reply, 201, {"location": line["page"]})
 
     def _finished(self, finishing: "asyncio.Future[str]") -> None:
         self._finishing.discard(finishing)
@@ -164,14 +164,14 @@ class Leaderboard:
         return _answer_json(request, [f"/api/{name}" for name in API])
 
     async def state(self, request: Request) -> Response:
-        told = {
+        reply = {
             "board": self.board.snapshot.version,
             "runs": len(await self.store.runs()),
             "running": await self.store.running(),
             "submissions": self.submissions is not None,
             "trouble": self.board.trouble,
         }
-        return _answer_json(request, told)
+        return _answer_json(request, reply)
 
     async def running(self, request: Request) -> Response:
         return _answer_json(request, await self.store.running())

@@ -64,6 +64,6 @@ def _files(upload: Path, unpacked: int) -> Path:
         if len(tops) == 1 and all(len(path.parts) == 2 for path in written):
             folder /= tops.pop()
     present = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
-    if strange := sorted(present - {ENTRY, SCORES}):
-        raise DataError(f"an entry is {ENTRY} and {SCORES} and nothing else; {strange[0]!r} does not belong to it")
+    if unexpected := sorted(present - {ENTRY, SCORES}):
+        raise DataError(f"an entry is {ENTRY} and {SCORES} and nothing else; {unexpected[0]!r} does not belong to it")
     return folder

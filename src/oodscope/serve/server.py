@@ -51,7 +51,7 @@ def serve(settings: Settings, ready: Callable[[str], None]) -> None:
 
     Parameters
     ----------
-    ready : told the address once the pages are there.
+    ready : called with the address once the pages are there.
     """
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
     logging.getLogger("oodscope.serve").setLevel(logging.INFO)  # a line for every submission

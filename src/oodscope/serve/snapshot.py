@@ -29,7 +29,7 @@ class Page:
 
     @classmethod
     def of(cls, path: str, content: bytes) -> "Page":
-        """A page whose media type is told by the ending of its path; what is for programs is JSON."""
+        """A page whose media type follows from the ending of its path; what is for programs is JSON."""
         ending = ".json" if path.startswith("api/") else PurePosixPath(path).suffix
         kind = _KINDS.get(ending) or mimetypes.guess_type(path)[0] or "application/octet-stream"
         return cls(content, kind, sha256(content).digest())
@@ -41,7 +41,7 @@ class Page:
 
     @property
     def content_digest(self) -> str:
-        """RFC 9530: whoever reads the page can tell whether it is whole."""
+        """RFC 9530: whoever reads the page can check whether it is whole."""
         return f"sha-256=:{b64encode(self.digest).decode()}:"
 
 

@@ -55,8 +55,8 @@ class Ticket:
 
     def described(self) -> dict[str, Any]:
         """For whoever asks."""
-        told = {"stage": self.stage, "entry": self.entry, "reason": self.reason}
-        return {"submission": self.name, **told, "seconds": round(monotonic() - self.started, 1)}
+        state = {"stage": self.stage, "entry": self.entry, "reason": self.reason}
+        return {"submission": self.name, **state, "seconds": round(monotonic() - self.started, 1)}
 
 
 class Submissions:

@@ -123,4 +123,4 @@ def _bound(limits: dict[str, int | None]) -> None:
             hard = resource.getrlimit(getattr(resource, name))[1]
             most = most if hard == resource.RLIM_INFINITY else min(most, hard)
             resource.setrlimit(getattr(resource, name), (most, hard))
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # the write then fails with an error that can be told
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # the write then fails with an error that can be reported

@@ -231,7 +231,7 @@ class TestShards:
             (lambda m: [*m, ("9.cls", b"1")], "'9' has a label and no image"),
             (lambda m: [*m, ("0.jpg", b"x")], "two images are called '0'"),
             (lambda m: [*m, ("9.png", b"x"), ("9.cls", b"cat")], "'9.png': the label 'cat' stands among"),
-            (lambda m: [*m, ("9.png", b"x"), ("9.cls", b"\xff")], r"label '9\.cls' is no UTF-8"),
+            (lambda m: [*m, ("9.png", b"x"), ("9.cls", b"\xff")], r"label '9\.cls' is not UTF-8"),
             (lambda m: [*m, ("9.png", b"x"), ("9.cls", b"")], "no label"),
             (lambda m: [*m, ("9.png", b"x"), ("9.json", b"{")], "not valid JSON"),
             (lambda m: [*m, ("9.png", b"x"), ("9.json", b"[" * 100_000)], "not valid JSON"),

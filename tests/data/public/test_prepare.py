@@ -91,7 +91,7 @@ def test_a_broken_file_is_fetched_again(pristine, offered, tmp_path):
     victim = next((tmp_path / "dtd").rglob("*.JPEG"))
     victim.write_bytes(victim.read_bytes()[:100])
     told = []
-    outcome = prepare(wanted, tmp_path, tell=told.append)
+    outcome = prepare(wanted, tmp_path, report_split=told.append)
     assert [[problem.where for problem in report.problems] for report in told] == [
         [victim.relative_to(tmp_path).as_posix()],
         [],

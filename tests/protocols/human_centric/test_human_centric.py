@@ -372,4 +372,9 @@ class TestTrainingRows:
         assert len(frame) == 100
         # a network's own score is the same; the distance to a bank grows once the image is not in it
         assert frame["msp"].to_numpy() == pytest.approx(whole.loc[frame["sample_id"], "msp"].to_numpy())
-        assert (frame["knn"].to_numpy() > whole.loc[frame["sample_id"], "knn"].to_numpy()).all()
+        distances = {}
+        for name, protocol in (("whole", HumanCentric()), ("split", options)):
+            near = oods.create_detector("knn", k=5)
+            rows = oods.evaluate(classifier(), benchmark(), [near], protocol, store=store).scores.frame
+            distances[name] = rows.query("role == 'id_train'").set_index("sample_id")["knn(k=5)"]
+        assert (distances["split"] > distances["whole"].loc[distances["split"].index]).all()

@@ -240,6 +240,8 @@ def test_it_prints_and_serialises():
         "textures",
     ]
     assert content["sentences"] == found.sentences()
+    shown = [row.labels[2].text for row in found.table().rows if row.labels[3].text == "images"]
+    assert shown == ["held_out", "far mean", "photographs", "digits", "textures"], "a single set is not shown twice"
     assert found.to_dataframe()["difference"].tolist() == [r.difference for r in found]
     assert list(found[1:3]) == list(found)[1:3]
 

@@ -234,7 +234,6 @@ def changed_set(role, key, value):
         (small(detectors=["odin"]), "odin: needs images and the network, and only activations were given"),
         (small(detectors=["vim"]), "vim: needs the weight and bias of a linear head: pass head=(weight, bias)"),
         (small(protocols=["standrad"]), "unknown protocol 'standrad'"),
-        (small(protocols=["human_centric"]), "protocol human_centric needs id_val"),
     ],
 )
 def test_mistakes_end_in_one_line(given, words):

@@ -48,10 +48,10 @@ def test_with_little_room_everyone_has_the_worst_first(judged):
     bench, result = judged
     size = 8 * 8 * 3
     first = expected(result, 1)
-    gallery = picture_hardest(bench, result.scores, room=size * len(first) + 1)
+    gallery = picture_hardest(bench, result.scores, most_bytes=size * len(first) + 1)
     assert set(gallery.keys) == first
-    assert len(picture_hardest(bench, result.scores, room=size * 3)) == 3
-    assert len(picture_hardest(bench, result.scores, room=size - 1)) == 0
+    assert len(picture_hardest(bench, result.scores, most_bytes=size * 3)) == 3
+    assert len(picture_hardest(bench, result.scores, most_bytes=size - 1)) == 0
 
 
 def test_an_image_that_is_hard_for_several_is_read_once(judged, monkeypatch):

@@ -40,7 +40,7 @@ def test_it_comes_back_with_its_scorer(fitted, tmp_path):
     assert (run.calibration.scores == fitted.calibration.scores).all()
     scorer = oods.load(run.detector.file, device="cpu")
     assert scorer.calibration.threshold == run.detector.threshold == fitted.scorer.calibration.threshold
-    assert run.detector.params["k"] == 50
+    assert run.detector.params["k"] == "auto"
     assert run.record.sets["calibration"].n == 60 and run.record.model == "small_cnn"
 
 

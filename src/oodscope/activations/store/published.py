@@ -90,11 +90,11 @@ class PublishedActivations:
 
     def activations(self, name: str) -> Activations:
         """The columns of a set, with labels and head."""
-        told = self.manifest.sets[name]
-        parts = [self._load(part) for part in told.parts]
+        entry = self.manifest.sets[name]
+        parts = [self._load(part) for part in entry.parts]
         columns: dict[str, Any] = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
-        if any(len(values) != told.n for values in columns.values()):
-            raise ActivationError(f"{self.folder}: set {name!r} should hold {told.n} rows")
+        if any(len(values) != entry.n for values in columns.values()):
+            raise ActivationError(f"{self.folder}: set {name!r} should hold {entry.n} rows")
         labels = self.images(name)["label"].to_numpy(dtype=np.int64)
         return Activations(**columns, labels=labels, head=self.head())
 
@@ -107,19 +107,19 @@ class PublishedActivations:
         read = self._load(self.manifest.head)
         return Head(torch.from_numpy(read["weight"]), torch.from_numpy(read["bias"]))
 
-    def _load(self, told: PublishedFile) -> dict[str, Any]:
-        path = self._checked(told)
+    def _load(self, entry: PublishedFile) -> dict[str, Any]:
+        path = self._checked(entry)
         try:
             read: dict[str, Any] = load_file(path)
         except (SafetensorError, OSError) as error:
             raise ActivationError(f"{path}: not a readable safetensors file ({error})") from error
         return read
 
-    def _checked(self, told: PublishedFile) -> Path:
-        path = self.folder / told.file
+    def _checked(self, entry: PublishedFile) -> Path:
+        path = self.folder / entry.file
         if path.is_symlink() or not path.is_file():
             raise ActivationError(f"{path}: no such plain file")
-        if file_sha256(path) != told.sha256:
+        if file_sha256(path) != entry.sha256:
             raise ActivationError(f"{path}: not the file that was published (checksum differs)")
         return path
 

@@ -74,7 +74,7 @@ def pack(identity: str, name: str, rows: Rows, values: NDArray[Any], about: dict
     """The bytes of a shard: a safetensors file whose metadata name the column, its rows and checksums, under a seal."""
     values = np.ascontiguousarray(values)
     checks = [checksum(values[start : start + CHECKED].data.cast("B")) for start in range(0, len(values), CHECKED)]
-    told = canonical_json(
+    described = canonical_json(
         {
             "identity": identity,
             "name": name,
@@ -85,7 +85,7 @@ def pack(identity: str, name: str, rows: Rows, values: NDArray[Any], about: dict
             "about": about,
         }
     )
-    return bytes(save({_TENSOR: values}, metadata={_ABOUT: told, _SEAL: fingerprint(told)}))
+    return bytes(save({_TENSOR: values}, metadata={_ABOUT: described, _SEAL: fingerprint(described)}))
 
 
 def open_shard(path: Path, identity: str, total: int) -> Shard:
@@ -95,10 +95,10 @@ def open_shard(path: Path, identity: str, total: int) -> Shard:
             (length,) = struct.unpack("<Q", stream.read(8))
             if length > _MOST_HEADER:
                 raise ValueError("its head is too long")
-            told = json.loads(stream.read(length))["__metadata__"]
-            if fingerprint(told[_ABOUT]) != told[_SEAL]:
+            described = json.loads(stream.read(length))["__metadata__"]
+            if fingerprint(described[_ABOUT]) != described[_SEAL]:
                 raise ValueError("its head is damaged")
-            head = json.loads(told[_ABOUT])
+            head = json.loads(described[_ABOUT])
             if (head["identity"], head["name"]) != (identity, path.stem):
                 raise ValueError("it belongs elsewhere")
             mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)

@@ -64,7 +64,7 @@ def snow(
     ----------
     mean, deviation : of the noise.
     zoom : how far it is magnified: the size of a flake.
-    threshold : noise below it is no flake.
+    threshold : noise below it is not a flake.
     radius, sigma : of the blur along the wind, which blows at an angle between -135 and -45 degrees.
     keep : the share of the scene that is not whitened.
     """

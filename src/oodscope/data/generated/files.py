@@ -57,7 +57,7 @@ def write_generated(
         (folder / FOLDER).mkdir(parents=True, exist_ok=True)
         for number, (image, label, row, nats) in enumerate(zip(images, own, made_from, measured, strict=True)):
             content, name = _png(image), f"{number:0{width}d}.png"
-            # not atomic, for speed: until the recipe is there, this is no set
+            # not atomic, for speed: until the recipe is there, this is not a set
             (folder / FOLDER / name).write_bytes(content)
             known = {"label": int(label), "row": int(row) if row >= 0 else None, "information": nats}
             files.append(GeneratedFile(file=name, digest=digest_of(content), **known))

@@ -24,7 +24,7 @@ from oodscope.data.images.filehashes import FileHashes
 from oodscope.execution.workers import session_workers
 
 MISSING = -1
-"""The size of what is no file."""
+"""The size of what is not a file."""
 
 DIGEST = 16
 """Bytes of a digest."""

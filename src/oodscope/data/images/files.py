@@ -69,5 +69,5 @@ class FileSource(EncodedSource):
 
 
 def printable(name: str) -> str:
-    """A file name for people and tables; bytes that are no UTF-8 are written as ``\\xe9``."""
+    """A file name for people and tables; bytes that are not UTF-8 are written as ``\\xe9``."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")

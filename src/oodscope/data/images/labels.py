@@ -29,7 +29,7 @@ def read_class_names(path: Path | str) -> list[str]:
 def read_list_text(name: str, path: Path) -> str:
     """The content of a list for set ``name``, without a byte order mark.
 
-    Bytes that are no UTF-8 survive as they are, because file names may hold any.
+    Bytes that are not UTF-8 survive as they are, because file names may hold any.
     """
     try:
         content = path.read_bytes()

@@ -162,7 +162,7 @@ def _label(stream: BinaryIO, entry: tarfile.TarInfo, shard: Path) -> str:
     try:
         return stream.read(entry.size).decode("utf-8-sig").strip()
     except UnicodeDecodeError as error:
-        raise DataError(f"{shard}: the label {_member_text(entry.name)!r} is no UTF-8 text") from error
+        raise DataError(f"{shard}: the label {_member_text(entry.name)!r} is not UTF-8 text") from error
 
 
 def _check_end(stream: BinaryIO, offset: int, shard: Path) -> None:

@@ -78,7 +78,7 @@ class ListLayout(Layout):
     Parameters
     ----------
     classes : how many classes the labels count; without it, as many as occur.
-    only : keep the lines with this label; it then numbers a part of the list and is no class (CelebA's
+    only : keep the lines with this label; it then numbers a part of the list and is not a class (CelebA's
         ``list_eval_partition.txt``).
     presized : the images already have the size that networks want.
     """

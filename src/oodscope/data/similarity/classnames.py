@@ -1,7 +1,7 @@
 """Outlier classes that are ID classes by another name: by their words, and by what WordNet knows of them.
 
-An image of a class that the classifier was trained on is no outlier; NINCO (Bitterwolf et al., ICML 2023) found such
-images in most test sets of ImageNet.
+An image of a class that the classifier was trained on is not an outlier; NINCO (Bitterwolf et al., ICML 2023) found
+such images in most test sets of ImageNet.
 """
 
 import re

@@ -72,8 +72,7 @@ class GROOD(Detector):
             return (precise(chunk.features) + means[ranked[:, 1]]) / 2
 
         chunks = train.chunks(device=self.device, only=("features", "logits"))
-        mean: Tensor = torch.stack([mixed(chunk).sum(dim=0) for chunk in chunks]).sum(dim=0) / len(train)
-        return mean
+        return torch.stack([mixed(chunk).sum(dim=0) for chunk in chunks]).sum(dim=0) / len(train)
 
     def _gradient(self, batch: Activations) -> Tensor:
         away = precise(batch.features) - self.outlier_
@@ -83,8 +82,9 @@ class GROOD(Detector):
         squared = away.square().sum(dim=1, keepdim=True) - 2 * (away @ means.T) + means.square().sum(dim=1)
         # the root has no slope at zero
         others = squared.clamp(min=torch.finfo(squared.dtype).tiny).sqrt()
-        share = torch.softmax(-torch.cat([distance, others], dim=1), dim=1)[:, :1]
-        return share * away / distance.clamp(min=torch.finfo(distance.dtype).tiny)
+        share: Tensor = torch.softmax(-torch.cat([distance, others], dim=1), dim=1)[:, :1]
+        gradient: Tensor = share * away / distance.clamp(min=torch.finfo(distance.dtype).tiny)
+        return gradient
 
     def _score(self, batch: Activations) -> Tensor:
         gradient = self._gradient(batch) / self.scale_

@@ -51,7 +51,7 @@ class FeatureDistance:
 
     0 where all directions are equal, 1 where none have anything in common (2, at most, before a ReLU). Halved and
     averaged because weights such as the paper's λ_p are meant for LPIPS, which lies between 0 and 1 for most pairs of
-    images: the plain sum of five stages is eight times as large, and drowns whatever it stands beside. It is no LPIPS:
+    images: the plain sum of five stages is eight times as large, and drowns whatever it stands beside. It is not LPIPS:
     distances of different networks are not comparable, and ``name`` says which network it was.
 
     Parameters

@@ -29,8 +29,8 @@ class ZerothOrder(Sampler):
 
     in pixels, with :math:`\Pi` into the ball and into [0, 1], and with :math:`\alpha` and :math:`h` halved every so
     many steps. The paper calls it coordinate descent; its code takes full Gaussian directions, and so do we. A step
-    costs two evaluations, of which :math:`x + e`, which may lie outside of the ball, is no candidate for the minimum.
-    The difference of two close energies drowns in bf16, so the search stays in float32.
+    costs two evaluations, of which :math:`x + e`, which may lie outside of the ball, is not a candidate for the
+    minimum. The difference of two close energies drowns in bf16, so the search stays in float32.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class ZerothOrder(Sampler):
 
 
 def _limits(target: Target, points: Tensor) -> tuple[Tensor, Tensor]:
-    """Where pixels reach the ball or black and white; the unit cube, where parameters are no pixels."""
+    """Where pixels reach the ball or black and white; the unit cube, where parameters are not pixels."""
     low, high = torch.zeros_like(points), torch.ones_like(points)
     if target.images is None or target.images[0].numel() != points.shape[1]:
         return low, high

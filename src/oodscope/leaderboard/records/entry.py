@@ -41,7 +41,7 @@ def _in_utc(value: str) -> str:
 
 
 class Entry(Part):
-    """What ``entry.json`` says. Nothing in it is believed that the scores beside it can tell.
+    """What ``entry.json`` says. Nothing in it is believed that can be computed from the scores beside it.
 
     Parameters
     ----------

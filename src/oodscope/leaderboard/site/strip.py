@@ -1,4 +1,4 @@
-"""A value and its interval as a dot on a rail: one glance down a column shows who can be told apart."""
+"""A value and its interval as a dot on a rail: one glance down a column shows whose intervals overlap."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

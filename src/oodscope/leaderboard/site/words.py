@@ -20,7 +20,7 @@ TIERS: dict[Tier, str] = {
 """How far an entry was checked, best first."""
 
 GRAVE = ("unreliable", "disputed", "transductive")
-"""First words of flags that put a number in doubt; the others tell what is not known."""
+"""First words of flags that put a number in doubt; the others say what is not known."""
 
 TRACKS: dict[Track, tuple[str, str]] = {
     "post-hoc": ("Post-hoc", "a score on top of a given network"),

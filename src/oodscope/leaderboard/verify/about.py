@@ -10,7 +10,7 @@ class About(Part):
     Parameters
     ----------
     reported : numbers as printed, each with its source.
-    trained_on, pretrained_on : data that the weights have seen, if the run was not told.
+    trained_on, pretrained_on : data that the weights have seen, if the run does not record it.
     training_seed : of the network, for entries that are seeds of one method.
     score_form : the score in words or as a formula, for a detector that is not of this package.
     filters : by set, which images of the published set were left out.

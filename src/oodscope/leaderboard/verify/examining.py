@@ -29,8 +29,8 @@ def suspicions(entry: Entry, scores: ScoreTable, measurements: Measurements) -> 
     detector = entry.detector.id
     values = {name: scores.scores(detector, set=name) for group in GROUPS for name in scores.sets(group)}
     known = scores.scores(detector, role="id_test")
-    for name, foreign in values.items():
-        if (share := tied_pairs(known, foreign)) > TIED:
+    for name, ood in values.items():
+        if (share := tied_pairs(known, ood)) > TIED:
             yield f"unreliable: {100 * share:.1f} % of the pairs behind the AUROC on {name} are ties"
     if values and entry.attack is None:
         if reason := _traces({"id_test": known, **values}):
@@ -48,11 +48,11 @@ def suspicions(entry: Entry, scores: ScoreTable, measurements: Measurements) -> 
         yield f"incomplete: not known: {', '.join(missing)}"
 
 
-def tied_pairs(known: NDArray[np.float64], foreign: NDArray[np.float64]) -> float:
+def tied_pairs(known: NDArray[np.float64], ood: NDArray[np.float64]) -> float:
     """The share of pairs (ID image, OOD image) with equal scores."""
     ordered = np.sort(known)
-    equal = ordered.searchsorted(foreign, "right") - ordered.searchsorted(foreign, "left")
-    return float(equal.sum() / (known.size * foreign.size))
+    equal = ordered.searchsorted(ood, "right") - ordered.searchsorted(ood, "left")
+    return float(equal.sum() / (known.size * ood.size))
 
 
 def _traces(values: dict[str, NDArray[np.float64]]) -> str:

@@ -58,20 +58,20 @@ def _write(path: Path, found: Examined) -> None:
         arrays[f"{number} id"] = np.ascontiguousarray(placed.of_id)
         arrays |= {f"{number} {name}": np.ascontiguousarray(values) for name, values in placed.of_ood.items()}
     rows = [asdict(row) for row in found.measurements]
-    told = {"measurements": rows, "flags": found.flags, "placed": places}
-    save_file(arrays, path, metadata={"examined": json.dumps(told)})
+    stored = {"measurements": rows, "flags": found.flags, "placed": places}
+    save_file(arrays, path, metadata={"examined": json.dumps(stored)})
 
 
 def _read(path: Path) -> Examined:
     with safe_open(path, framework="np") as file:
-        told = json.loads(file.metadata()["examined"])
+        stored = json.loads(file.metadata()["examined"])
         placed: Placed = {
             (protocol, group): Placements(
                 file.get_tensor(f"{number} id"), {name: file.get_tensor(f"{number} {name}") for name in names}
             )
-            for number, (protocol, group, names) in enumerate(told["placed"])
+            for number, (protocol, group, names) in enumerate(stored["placed"])
         }
-    return Examined(Measurements.from_rows(told["measurements"]), placed, tuple(told["flags"]))
+    return Examined(Measurements.from_rows(stored["measurements"]), placed, tuple(stored["flags"]))
 
 
 @cache

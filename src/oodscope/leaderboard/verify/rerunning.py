@@ -184,8 +184,8 @@ def _deviation(mine: Values, theirs: Values, scale: float) -> float:
 def _check_same(entry: Entry, published: PublishedActivations) -> None:
     manifest = published.manifest
     if (manifest.benchmark, manifest.benchmark_version) != (entry.benchmark.name, entry.benchmark.version):
-        told = f"{manifest.benchmark}@{manifest.benchmark_version}"
-        raise DataError(f"the entry is of {entry.benchmark}, the activations are of {told}")
+        stated = f"{manifest.benchmark}@{manifest.benchmark_version}"
+        raise DataError(f"the entry is of {entry.benchmark}, the activations are of {stated}")
     if manifest.weights_hash != entry.model.weights_hash:
         raise DataError("the entry is of another network than the activations (weights hash differs)")
     if entry.attack is not None:

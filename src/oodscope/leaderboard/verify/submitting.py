@@ -110,10 +110,10 @@ def _chosen(asked: str | None, known: Sequence[str]) -> str:
 def _attack(scores: ScoreTable, searches: Sequence[SearchedPair]) -> dict[str, Any] | None:
     if not searches:
         return None
-    told = scores.context.extra["attack"]
+    recorded = scores.context.extra["attack"]
     return {
-        "outliers": told["outliers"],
-        "runs": told["runs"],
-        "searches": [describe_search(each, each.variation in told["conditional"]) for each in searches],
-        "conditional": told["conditional"],
+        "outliers": recorded["outliers"],
+        "runs": recorded["runs"],
+        "searches": [describe_search(each, each.variation in recorded["conditional"]) for each in searches],
+        "conditional": recorded["conditional"],
     }

@@ -54,7 +54,7 @@ def inverted_interval(gaps: FloatArray, replicates: FloatArray, level: float = 0
     check_level(level)
     path, tail = _Path(gaps, replicates - gaps), (1.0 - level) / 2.0
     point = float(np.abs(gaps).sum())
-    # a fit that is better than chance is no evidence of an error below 0
+    # a fit that is better than chance is not evidence of an error below 0
     low, high = path.error_at(point, 1.0 - tail), path.error_at(max(point, path.tail(path.calibrated, 0.5)), tail)
     return Interval(min(low, point), max(high, point), level, f"bootstrap-inverted-{len(replicates)}")
 

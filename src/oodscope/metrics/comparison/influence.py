@@ -107,7 +107,7 @@ class Estimates:
 
 
 def _quadratic(covariance: FloatArray, weights: FloatArray) -> FloatArray:
-    """The variance of each contrast; what is left of two that cancel is no variance."""
+    """The variance of each contrast; what is left of two that cancel is rounding, not variance."""
     variance = np.einsum("dc,dc->c", covariance @ weights, weights)
     return np.where(variance > 1e-13 * (np.diagonal(covariance) @ weights**2), variance, 0.0)
 

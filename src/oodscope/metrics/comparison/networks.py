@@ -2,7 +2,7 @@ r"""Other networks of a recipe: what of a difference is the luck of the seed?
 
 Post-hoc detectors share their checkpoints: a network that is hard for one is hard for the other, so differences are
 paired by seed and the contributions of classes and images are averaged over the seeds first. Trainings share nothing
-but the images: seed 1 of one method has nothing in common with seed 1 of another. Their seeds are no pairs, and three
+but the images: seed 1 of one method has nothing in common with seed 1 of another. Their seeds are not paired, and three
 seeds know their own spread badly, so the spread is pooled over all methods of a table,
 
 .. math:: \mathrm{Var}(A - B) = \frac{s^2_\text{class}}{C} + \frac{2 s^2_\text{seed}}{S}, \qquad

@@ -147,7 +147,7 @@ def may_be_best(
             limit = -stdtrit(_cautious(estimates, freedom), alpha / (count - 1))
         else:
             largest = _studentised(estimates, sums, weights).max(axis=1)
-            # never sharper than Student's t of a single comparison, to which signs come close but are no guarantee
+            # never sharper than Student's t of a single comparison, which signs approach without a guarantee
             limit = np.maximum(np.quantile(largest, 1.0 - alpha, method="higher"), -stdtrit(freedom, alpha))
         found[own] = bool(np.all(statistic <= limit))
     return found

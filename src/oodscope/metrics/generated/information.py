@@ -85,7 +85,7 @@ def overlap_window(val_mi: ArrayLike, near_mi: ArrayLike, width: float = 0.4, st
     best = int(np.argmax(error <= error.min() + 1e-12))
     if best == 0:
         raise DataError(
-            "generated images are told no better than validation images by any lower end: the ensemble does not "
+            "generated images are detected no better than validation images by any lower end: the ensemble does not "
             "disagree more about them; generate with a larger weight of the semantic loss"
         )
     return Window(ends[best], float(exact * best + _exact(width)))

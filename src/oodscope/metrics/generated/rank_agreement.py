@@ -141,7 +141,7 @@ class _Pairs:
 def _drawn_sums(pairs: FloatArray, drawn: FloatArray, cluster: NDArray[np.intp]) -> FloatArray:
     """``[replicate]``: the sum over the pairs of rows that each replicate holds.
 
-    A cluster drawn w times brings w times the pairs within it. Pairs between its own copies are no pairs at all; to
+    A cluster drawn w times brings w times the pairs within it. Pairs between its own copies do not count; to
     make up for them, and keep the shares of pairs within and between clusters what they are in the sample, those
     between two of K clusters count K / (K - 1) times.
     """

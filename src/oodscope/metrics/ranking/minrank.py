@@ -1,6 +1,6 @@
 r"""MinRank: where the most ID-like outlier stands among the in-distribution images.
 
-The score of one outlier is told by its rank among the sorted ID test scores: the number of ID images that look more
+The score of one outlier is given as its rank among the sorted ID test scores: the number of ID images that look more
 in-distribution than it does. A search for the worst outlier asks for the smallest rank, the mean rank is an AUROC:
 
 .. math::

@@ -72,26 +72,26 @@ class Pair:
             assert isinstance(metric.of, Reading) and metric.positive is not None, "readings are read off a walk"
             walk = self.ranking.walk(metric.positive)
             tallies[metric.positive][metric.name] = tally_of(metric.of, walk, replicates)
-        known = workspace.array("known", (self.ranking.walk("id").tp.size + 1, replicates))
-        known[0] = 0.0
+        id_sums = workspace.array("id_sums", (self.ranking.walk("id").tp.size + 1, replicates))
+        id_sums[0] = 0.0
         for start, _, tp in running(id_counts, self.id_order, self.ranking.walk("id").tp, workspace):
-            known[start + 1 : start + 1 + len(tp)] = tp
+            id_sums[start + 1 : start + 1 + len(tp)] = tp
         met = _Met(self.ranking, workspace, replicates) if tallies["id"] else None
-        for piece in self._ood_pieces(ood_counts, known, met, workspace):
+        for piece in self._ood_pieces(ood_counts, id_sums, met, workspace):
             for tally in tallies["ood"].values():
                 tally.add(piece, workspace)
         if met is not None:
-            for piece in _id_pieces(known, met, workspace):
+            for piece in _id_pieces(id_sums, met, workspace):
                 for tally in tallies["id"].values():
                     tally.add(piece, workspace)
         return {name: tally.value() for each in tallies.values() for name, tally in each.items()}
 
     def _ood_pieces(
-        self, counts: Counts, known: FloatArray, met: "_Met | None", workspace: Workspace
+        self, counts: Counts, id_sums: FloatArray, met: "_Met | None", workspace: Workspace
     ) -> Iterator[Piece]:
         """The walk from the OOD side; ``met`` keeps of it what the walk from the ID side will need."""
         walk, steps = self.ranking.walk("ood"), self.ranking.walk("id").tp
-        above = np.subtract(walk.n_negative, known, out=workspace.array("above", known.shape))
+        above = np.subtract(walk.n_negative, id_sums, out=workspace.array("above", id_sums.shape))
         fp_at, before_at = (_steps_up_to(steps, walk.n_negative - each) for each in (walk.fp, walk.fp_before))
         tied = not np.array_equal(fp_at, before_at)
         for start, gained, tp in running(counts, self.ood_order, walk.tp, workspace):
@@ -106,14 +106,14 @@ class Pair:
             yield Piece(gained, tp, fp, before)
 
     def _walks(self, id_counts: Counts, ood_counts: Counts) -> dict[Positive, Walk]:
-        """The whole walks of a few replicates, for metrics that are no readings."""
-        known, foreign = (
+        """The whole walks of a few replicates, for metrics other than readings."""
+        id_sums, ood_sums = (
             np.vstack([np.zeros(counts.shape[1]), np.cumsum(counts[order], axis=0, dtype=np.float64)])
             for counts, order in ((id_counts, self.id_order), (ood_counts, self.ood_order))
         )
         return {
-            "id": _whole(self.ranking.walk("id"), known, foreign),
-            "ood": _whole(self.ranking.walk("ood"), foreign, known),
+            "id": _whole(self.ranking.walk("id"), id_sums, ood_sums),
+            "ood": _whole(self.ranking.walk("ood"), ood_sums, id_sums),
         }
 
 
@@ -154,13 +154,13 @@ class _Met:
             np.subtract(self._n, tp[places[first:last] - start - 1], out=table[first:last])
 
 
-def _id_pieces(known: FloatArray, met: _Met, workspace: Workspace) -> Iterator[Piece]:
+def _id_pieces(id_sums: FloatArray, met: _Met, workspace: Workspace) -> Iterator[Piece]:
     """The walk from the ID side, from tables of running sums."""
-    size = max(1, _PIECE // known.shape[1])
-    for start in range(0, len(known) - 1, size):
-        stop = min(start + size, len(known) - 1)
-        tp = known[start + 1 : stop + 1]
-        gained = np.subtract(tp, known[start:stop], out=workspace.array("gained", tp.shape))
+    size = max(1, _PIECE // id_sums.shape[1])
+    for start in range(0, len(id_sums) - 1, size):
+        stop = min(start + size, len(id_sums) - 1)
+        tp = id_sums[start + 1 : stop + 1]
+        gained = np.subtract(tp, id_sums[start:stop], out=workspace.array("gained", tp.shape))
         yield Piece(gained, tp, met.fp[start:stop], met.fp_before[start:stop])
 
 

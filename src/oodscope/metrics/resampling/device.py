@@ -79,10 +79,10 @@ def _counts(drawn: IntArray, device: torch.device) -> Tensor:
 
 
 def _measure(pair: Pair, id_counts: Tensor, ood_counts: Tensor, metrics: Sequence[Metric]) -> dict[str, Tensor]:
-    known = _running(id_counts, pair.id_order)
-    foreign = _running(ood_counts, pair.ood_order)
+    id_sums = _running(id_counts, pair.id_order)
+    ood_sums = _running(ood_counts, pair.ood_order)
     found: dict[str, Tensor] = {}
-    for side, own, other in (("id", known, foreign), ("ood", foreign, known)):
+    for side, own, other in (("id", id_sums, ood_sums), ("ood", ood_sums, id_sums)):
         wanted = [metric for metric in metrics if metric.positive == side]
         if wanted:
             walk = _Walks(pair.ranking.walk(side), own, other)  # type: ignore[arg-type]  # a literal of the tuple

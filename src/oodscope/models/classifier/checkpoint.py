@@ -17,7 +17,7 @@ Weights = dict[str, Tensor]
 
 
 def read_checkpoint(path: str | Path) -> Weights:
-    """The named tensors in a ``.safetensors``, ``.pt`` or ``.pth`` file.
+    """The named tensors in a ``.safetensors``, ``.pt``, ``.pth`` or ``.ckpt`` file.
 
     Pickle can run any code while it loads, so a file that needs it (a whole model saved with
     ``torch.save(model)``, say) is refused. What training scripts wrap around the weights is taken off:
@@ -28,9 +28,9 @@ def read_checkpoint(path: str | Path) -> Weights:
         raise ModelError(f"{path}: no such file")
     if path.suffix == ".safetensors":
         return _unprefixed(_read_safetensors(path))
-    if path.suffix in (".pt", ".pth"):
+    if path.suffix in (".pt", ".pth", ".ckpt"):
         return _unprefixed(_read_torch(path))
-    raise ModelError(f"{path}: weights must be a .safetensors, .pt or .pth file")
+    raise ModelError(f"{path}: weights must be a .safetensors, .pt, .pth or .ckpt file")
 
 
 def load_weights(model: nn.Module, weights: Weights, where: str) -> None:
@@ -39,6 +39,7 @@ def load_weights(model: nn.Module, weights: Weights, where: str) -> None:
     Copying casts: float16 storage becomes the float32 that the network computes in.
     """
     own = model.state_dict()
+    weights = _renamed(weights, own)
     misshaped = [
         f"{name} is {list(weights[name].shape)}, needed {list(own[name].shape)}"
         for name in own
@@ -53,6 +54,18 @@ def load_weights(model: nn.Module, weights: Weights, where: str) -> None:
     if problems:
         raise ModelError(f"{where} does not fit {type(model).__name__}: {'; '.join(problems)}")
     model.load_state_dict(weights, strict=False)
+
+
+def _renamed(weights: Weights, own: Mapping[str, Tensor]) -> Weights:
+    """Tensors under the network's own names, where they have those of OpenOOD's ResNets.
+
+    OpenOOD calls ``shortcut`` what torchvision calls ``downsample``: the projection beside a block that changes the
+    shape.
+    """
+    others = {name: name.replace(".shortcut.", ".downsample.") for name in weights if ".shortcut." in name}
+    # a network whose own shortcuts have that name keeps it
+    moved = {old: new for old, new in others.items() if old not in own and new in own and new not in weights}
+    return {moved.get(name, name): tensor for name, tensor in weights.items()}
 
 
 def head_classes(model: nn.Module, weights: Weights) -> int | None:

@@ -250,8 +250,8 @@ class Classifier:
     def _preparation(self) -> PreparedBy:
         if self._prepared_by is None:
             raise ModelError(
-                f"{self.name} has no transform: pass transform=Preprocess(size=..., mean=..., std=...), "
-                "or the torchvision or timm transform it was trained with"
+                f"{self.name} has no transform: pass --transform '{{size: 32, mean: [...], std: [...]}}' "
+                "(in Python transform=Preprocess(size=..., mean=..., std=...), or its torchvision or timm transform)"
             )
         return self._prepared_by
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Literal, Protocol
 
 import torch
 from pydantic import Field, field_validator
@@ -11,9 +11,12 @@ from torch.nn.functional import normalize
 
 from oodscope.base.config import StrictModel
 from oodscope.base.errors import ModelError
+from oodscope.base.hashing import fingerprint
 from oodscope.data.similarity.wordnet import wordnet_folders
+from oodscope.models.zoo.libraries import require
 
 WORDNET = "wordnet"
+IMAGENET = "imagenet"
 _ROWS = 4096
 
 
@@ -58,7 +61,7 @@ def mine_negatives(words: Tensor, classes: Tensor, count: int, share: float) -> 
 
 
 def unrelated_words(words: Sequence[str], class_names: Sequence[str]) -> list[str]:
-    """The words that are no class's name."""
+    """The words that are not the name of a class."""
     known = {plain(name).lower() for name in class_names}
     return [word for word in words if word.lower() not in known]
 
@@ -85,10 +88,21 @@ PROMPTS = (
     "a drawing of a {}.",
     "several things, one of them a {}.",
 )
-"""Our own ensemble, called ``oodscope-8`` in descriptions. CLIP's authors published eighty sentences for ImageNet;
-who wants theirs passes them as ``templates``."""
+"""Our own ensemble, called ``oodscope-8`` in descriptions. ``templates: imagenet`` takes the eighty sentences that
+CLIP's authors published for ImageNet from open_clip, where it is installed."""
 
 NEGATIVE_PROMPTS = ("the nice {}.",)
+
+
+def imagenet_names() -> tuple[str, ...]:
+    """The 1,000 class names of ImageNet, in the order of its logits, as open_clip ships them."""
+    return tuple(require("open_clip", "clip", "class_names: imagenet").IMAGENET_CLASSNAMES)
+
+
+def imagenet_templates() -> tuple[str, ...]:
+    """The eighty sentences of CLIP's authors, as open_clip ships them."""
+    library = require("open_clip", "clip", "templates: imagenet")
+    return tuple(sentence("{}") for sentence in library.OPENAI_IMAGENET_TEMPLATES)
 
 
 class TextHead(StrictModel):
@@ -96,7 +110,9 @@ class TextHead(StrictModel):
 
     Parameters
     ----------
+    class_names : ``imagenet`` for open_clip's names of ImageNet's 1,000 classes, where a benchmark only numbers them.
     templates : sentences with ``{}`` where a class name goes; a class is the normalised mean of their embeddings.
+        ``imagenet`` stands for the eighty that open_clip ships.
     negatives : words that name none of the classes, for detectors that compare with them (NegLabel): a text file
         with one per line, or ``wordnet`` for the nouns of an installed WordNet.
     negative_count : how many of them are kept, those farthest from all classes.
@@ -105,11 +121,17 @@ class TextHead(StrictModel):
     negative_templates : the sentences around a negative word.
     """
 
+    class_names: Literal["imagenet"] | None = None
     templates: tuple[str, ...] = PROMPTS
     negatives: str | None = None
     negative_count: int = Field(default=10_000, gt=0)
     negative_share: float = Field(default=0.05, ge=0, lt=1)
     negative_templates: tuple[str, ...] = NEGATIVE_PROMPTS
+
+    @field_validator("templates", mode="before")
+    @classmethod
+    def _by_name(cls, templates: Any) -> Any:
+        return imagenet_templates() if templates == IMAGENET else templates
 
     @field_validator("templates", "negative_templates")
     @classmethod
@@ -123,6 +145,10 @@ class TextHead(StrictModel):
     def name(self) -> str:
         """How descriptions call the templates."""
         return "oodscope-8" if self.templates == PROMPTS else f"{len(self.templates)} of the user's"
+
+    def digest(self, class_names: Sequence[str]) -> str:
+        """Of the class names, in order, and the sentences around them: the words behind the logits."""
+        return fingerprint([plain(name) for name in class_names], list(self.templates))[:16]
 
 
 NEGATIVE_COSINES = "negative_cosines"
@@ -151,6 +177,7 @@ class ZeroShot(nn.Module):
     scale, bias : :math:`s` and :math:`b`.
     negatives : unit text embeddings of negative labels ``[M, D]``; their cosines come out beside the logits.
     templates : what the sentences were called, for descriptions.
+    digest : of class names and sentences, for descriptions.
     """
 
     negatives: Tensor | None
@@ -163,6 +190,7 @@ class ZeroShot(nn.Module):
         bias: float = 0.0,
         negatives: Tensor | None = None,
         templates: str = "",
+        digest: str = "",
     ) -> None:
         super().__init__()
         self.tower = tower
@@ -172,6 +200,7 @@ class ZeroShot(nn.Module):
             self.text.bias.fill_(bias)
         self.register_buffer("negatives", None if negatives is None else negatives.float())
         self.templates = templates
+        self.digest = digest
 
     def forward(self, images: Tensor) -> dict[str, Tensor]:
         embedding = normalize(self.tower(images), dim=-1)
@@ -184,7 +213,8 @@ class ZeroShot(nn.Module):
         """One line: the words behind the head."""
         count = 0 if self.negatives is None else len(self.negatives)
         extra = f", {count} negative labels" if count else ", no negative labels"
-        return f"{self.text.out_features} class names in sentences ({self.templates}){extra}"
+        words = f", words {self.digest}" if self.digest else ""
+        return f"{self.text.out_features} class names in sentences ({self.templates}){extra}{words}"
 
 
 def zero_shot(
@@ -194,13 +224,19 @@ def zero_shot(
     twice = {name for name in class_names if list(class_names).count(name) > 1}
     if twice:
         raise ModelError(f"two classes are called {sorted(twice)[0]!r}; words cannot distinguish them")
+    numbered = [name for name in class_names if plain(name).isdecimal()]
+    if numbered:
+        raise ModelError(
+            f"class {numbered[0]!r} is a number, and a photo of a {numbered[0]} shows nothing: classifying by words "
+            "needs class names. Name the classes of the benchmark, or say text_head: {class_names: imagenet}"
+        )
     classes = embed_labels(embed, class_names, head.templates)
     negatives = None
     if head.negatives is not None:
         words = unrelated_words(read_words(head.negatives), class_names)
         candidates = embed_labels(embed, words, head.negative_templates)
         negatives = candidates[mine_negatives(candidates, classes, head.negative_count, head.negative_share)]
-    return ZeroShot(tower, classes, scale, bias, negatives, head.name)
+    return ZeroShot(tower, classes, scale, bias, negatives, head.name, head.digest(class_names))
 
 
 @torch.no_grad()

@@ -13,7 +13,7 @@ from oodscope.models.classifier.checkpoint import Weights, head_classes, load_we
 from oodscope.models.zoo.huggingface import build_hf
 from oodscope.models.zoo.libraries import Built, build_timm, build_torchvision, library_names
 from oodscope.models.zoo.openclip import open_towers
-from oodscope.models.zoo.zero_shot import TextHead, zero_shot
+from oodscope.models.zoo.zero_shot import TextHead, imagenet_names, zero_shot
 
 
 @dataclass(frozen=True)
@@ -146,6 +146,13 @@ def _zero_shot(
     text_head: TextHead,
     device: str,
 ) -> ZooModel:
+    if text_head.class_names is not None:
+        named = imagenet_names()
+        if class_names and len(class_names) != len(named):
+            raise ModelError(
+                f"open_clip:{name}: class_names: imagenet names {len(named)} classes, not the {len(class_names)} here"
+            )
+        class_names = named
     if len(class_names) < 2:
         raise ModelError(f"open_clip:{name} classifies by words: say class_names=[...], two or more")
     if isinstance(weights, dict):

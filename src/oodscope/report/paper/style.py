@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from oodscope.base.errors import OodscopeError
+from oodscope.base.errors import UsageError
 from oodscope.base.files import atomic_path
 
 FORMATS = ("png", "pdf", "svg")
@@ -75,7 +75,7 @@ def check_format(path: Path) -> str:
     """The format that a file's ending says; any other is refused, before there is work to lose."""
     kind = path.suffix[1:].lower()
     if kind not in FORMATS:
-        raise OodscopeError(f"{path}: figures are written as {', '.join(FORMATS)}; end the name in one of them")
+        raise UsageError(f"{path}: figures are written as {', '.join(FORMATS)}; end the name in one of them")
     return kind
 
 

@@ -140,7 +140,7 @@ class Plan:
                 folder=folder,
             )
         except (DetectorError, RuntimeError) as error:
-            # a score without a gradient is no fault: autograd, or the scorer itself, has said so
+            # a score without a gradient is not a fault: autograd, or the scorer itself, has said so
             if isinstance(error, torch.cuda.OutOfMemoryError):
                 raise
             return None

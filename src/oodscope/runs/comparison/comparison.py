@@ -1,6 +1,7 @@
 """Comparison: two detectors on the same images, and the sentence that may be quoted of it."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
@@ -161,7 +162,7 @@ class Comparisons(Sequence[Comparison]):
         return block(*(f"<p>{escape(each)}</p>" for each in self.sentences()), *notebook_parts(self.table()))
 
     def table(self) -> Table:
-        """Every comparison as a row: percent, differences in points."""
+        """Every comparison as a row: percent, differences in points; the mean of a single set is that set."""
         first = self._rows[0]
         families = " and ".join(dict.fromkeys(row.family for row in self._rows))
         heads = columns("first %", "second %", "difference", "interval", "p", "p adjusted", "visible")
@@ -178,8 +179,13 @@ class Comparisons(Sequence[Comparison]):
             f"that such data show in 8 of 10 cases. Population: {populations}.",
             *self.notes,
         )
-        labels, rows = columns("first", "second", "on", "population"), tuple(map(_line, self._rows))
+        labels, rows = columns("first", "second", "on", "population"), tuple(map(_line, self._shown()))
         return Table("comparisons", heading(first.metric), labels, heads, rows, notes)
+
+    def _shown(self) -> list[Comparison]:
+        sets = {(row.group, row.set) for row in self._rows if row.set != MEAN}
+        single = {group for group, count in Counter(group for group, _ in sets).items() if count == 1}
+        return [row for row in self._rows if row.set != MEAN or row.group not in single]
 
     @overload
     def __getitem__(self, index: int) -> Comparison: ...
@@ -196,6 +202,9 @@ class Comparisons(Sequence[Comparison]):
 
     def __repr__(self) -> str:
         return f"Comparisons({len(self)} rows)"
+
+    def __str__(self) -> str:
+        return "\n".join([*self.sentences(), "", str(self.table())])
 
 
 def _line(row: Comparison) -> Row:

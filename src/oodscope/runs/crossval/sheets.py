@@ -137,7 +137,7 @@ def against_truth(studies: Sequence[MetricStudy]) -> Table:
     notes = (
         "The numbers of the repetitions that differ and, in brackets, for which detectors.",
         f"Each detector's cross-validation against its benchmark truth over the cells, {studies[0].test}: {tests} "
-        "tests for a metric, uncorrected. Failing to differ is no proof of being equal.",
+        "tests for a metric, uncorrected. Failing to differ does not prove equality.",
     )
     title = "Significant differences between benchmark truth and cross-validation"
     return Table("against-truth", title, labels, (), tuple(rows), notes)

@@ -13,19 +13,19 @@ from oodscope.data.imageset import ImageSet
 from oodscope.results.gallery import COUNT, SIDE, Gallery, hardest, shown_sets
 from oodscope.results.scoretable import ScoreTable
 
-ROOM = 4 * 2**20
+MOST_BYTES = 4 * 2**20
 """Bytes of pixels that a gallery may hold."""
 
 
-def picture_hardest(benchmark: Benchmark, scores: ScoreTable, *, room: int = ROOM) -> Gallery:
+def picture_hardest(benchmark: Benchmark, scores: ScoreTable, *, most_bytes: int = MOST_BYTES) -> Gallery:
     """Read again the few images that some detector gets most wrong, and keep them small.
 
-    The worst image of every set and detector comes first, then the second of each, and so on while there is room: a
+    The worst image of every set and detector comes first, then the second of each, and so on while they fit: a
     run of many detectors shows fewer images of each rather than none of some.
 
     Parameters
     ----------
-    room : bytes of pixels to stay below.
+    most_bytes : bytes of pixels to stay below.
     """
     sets = {images.name: images for _, images in benchmark.members()}
     found: dict[tuple[str, str], NDArray[np.uint8]] = {}
@@ -33,8 +33,8 @@ def picture_hardest(benchmark: Benchmark, scores: ScoreTable, *, room: int = ROO
         picture = _picture(sets[name], place)
         if picture is None:
             continue
-        room -= picture.nbytes
-        if room < 0:
+        most_bytes -= picture.nbytes
+        if most_bytes < 0:
             break
         found[name, sets[name].source.name(int(sets[name].rows[place]))] = picture
     return Gallery(tuple(found), tuple(found.values()), benchmark.class_names)

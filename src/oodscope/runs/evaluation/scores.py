@@ -77,6 +77,8 @@ def evaluate_scores(
         context["detectors"] = {each: {"name": each, "tuning": tune} for each in names}
         table = ScoreTable(whole, context)
         _check_sets(table)
+    except UnknownNameError:
+        raise
     except OodscopeError as error:
         raise DataError(f"{where}: {error}") from error
     record = record_of(
@@ -146,7 +148,7 @@ def _completed(frame: pd.DataFrame, detectors: Sequence[str] | None) -> pd.DataF
 
 
 def _whole_numbers(name: str, values: "pd.Series[Any]") -> "pd.Series[Any]":
-    """Classes as integers; an empty field of a CSV file, where OOD samples have no label, is no class."""
+    """Classes as integers; an empty field of a CSV file, where OOD samples have no label, is not a class."""
     if not pd.api.types.is_numeric_dtype(values.dtype):
         raise DataError(f"column {name!r} must hold integers, not {values.dtype}")
     filled = values.fillna(UNLABELLED)

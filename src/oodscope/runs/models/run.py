@@ -46,7 +46,7 @@ class StudyModel(StrictModel):
     family : architectures that differ in size only (ResNet, ViT); colours the points of a figure.
     strategy : how it was trained, where a study compares that (AugMix, AutoAugment).
     distilled_from : the model of this study that it is compared with: the same network trained without a teacher.
-    perturbation : the radius of the adversarial training, 0 for training without one; None where that is no question.
+    perturbation : the radius of the adversarial training, 0 for training without one; None where that does not apply.
     """
 
     name: str = Field(min_length=1)

@@ -34,7 +34,7 @@
     return row;
   };
 
-  const tell = () => {
+  const announce = () => {
     if (document.getElementById("news")) return;
     const news = document.createElement("p");
     news.id = "news";
@@ -53,7 +53,7 @@
       if (!answer.ok) return;
       const state = await answer.json();
       const now = `${state.board} ${state.runs}`;
-      if (known !== null && known !== now) tell();
+      if (known !== null && known !== now) announce();
       known ??= now;
       if (table) {
         table.tBodies[0].replaceChildren(...state.running.map(line));

@@ -28,7 +28,7 @@ class PixMix(Augmentation):
     otherwise :math:`a = 1 + \mathrm{Beta}(1, \beta)` and :math:`b = -\mathrm{Beta}(1, \beta)`. Hendrycks et al.,
     "PixMix: Dreamlike Pictures Comprehensively Improve Safety Measures", CVPR 2022, with severity 3 and
     :math:`\beta = 3` for CIFAR. The authors mix with 18,938 fractals and feature visualisations; here fractals are
-    drawn from a seed, so rows of this augmentation are no reproduction of the published ones, unless ``source`` is
+    drawn from a seed, so rows of this augmentation do not reproduce the published ones, unless ``source`` is
     ``pictures`` and the training is given theirs.
 
     Parameters

@@ -52,7 +52,7 @@ def arithmetic(device: torch.device, precision: Precision) -> Iterator[None]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Fabric announces its precision and advises on hardware; a progress bar is no place for that."""
+    """Fabric announces its precision and advises on hardware; neither belongs into a progress bar."""
     disabled = logging.root.manager.disable
     logging.disable(max(disabled, logging.INFO))
     try:

@@ -21,7 +21,7 @@ class ReciprocalPoints(nn.Module):
 
     .. math:: d_c = \frac1D \lVert h - P_c\rVert^2, \qquad z_c = d_c - \langle h, P_c\rangle
 
-    They are no affine function of the features, so post-hoc detectors find no linear head.
+    They are not an affine function of the features, so post-hoc detectors find no linear head.
     """
 
     def __init__(self, width: int, num_classes: int) -> None:
