@@ -7,8 +7,7 @@
 import json
 import sys
 from functools import cache
-from importlib.metadata import entry_points
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 
@@ -25,11 +24,14 @@ def plugins(section: str) -> dict[str, str]:
 
 @cache
 def _offered(section: str, path: tuple[str, ...]) -> dict[str, str]:
-    # reading the metadata of every installed package takes tens of milliseconds, and tables ask once for each number
+    # reading the metadata of every installed package takes tens of milliseconds, and tables ask once for each number;
+    # importing what reads them takes as long, and help needs none of it
+    from importlib.metadata import entry_points
+
     return {point.name: point.value for point in entry_points(group=f"oodscope.{section}")}
 
 
 @cache
 def _load() -> dict[str, Any]:
-    content: dict[str, Any] = json.loads((files("oodscope") / "catalog.json").read_text(encoding="utf-8"))
+    content: dict[str, Any] = json.loads((Path(__file__).parent.parent / "catalog.json").read_text(encoding="utf-8"))
     return content
