@@ -205,4 +205,8 @@ def test_the_numbers_shown_are_those_measured(page):
         ".map((cell) => Number(cell.dataset.value))"
     )
     measured = small_result().measurements.filter(protocol="standard", metric="auroc")
-    assert sorted(shown) == sorted(row.value for row in measured if row.detector)
+    rows = [row for row in measured if row.detector]
+    sets = {(row.group, row.set) for row in rows if row.set != "mean"}
+    single = {group for group, _ in sets if sum(each == group for each, _ in sets) == 1}
+    # the mean of a group of one set is that set, and is shown once
+    assert sorted(shown) == sorted(row.value for row in rows if not (row.set == "mean" and row.group in single))

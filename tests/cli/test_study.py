@@ -41,7 +41,8 @@ def test_every_model_once(oodscope, study, tmp_path):
     first = oodscope("run", study, "--output", out)
     assert first.status == 0, first
     assert {"study.csv", "study.md", "study.json", "figures"} <= {path.name for path in out.iterdir()}
-    assert (out / "figures" / "distillation.png").is_file()
+    for rule in ("train", "val"):
+        assert (out / "figures" / f"distillation-{rule}-correct.png").is_file()
     done = runs(out)
     assert len(done) == 2
     records = {each["labels"]["name"]: each for each in (record(out / name) for name in done)}

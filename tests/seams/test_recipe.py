@@ -43,7 +43,7 @@ class TestRecipe:
         done(oodscope("leaderboard", "submit", folder, "--board", "b", "--method", "Warm", "--detector", "msp"))
         assert "recomputed" in done(oodscope("leaderboard", "verify", "b"))
         outcome = oodscope(*command("train", **(options | {"recipe": "warm_logit"})))
-        assert outcome.status == 1 and "Did you mean 'warm_logits'" in outcome.err
+        assert outcome.status == 2 and "Did you mean 'warm_logits'" in outcome.err
 
     def test_by_registration(self):
         class Warmer(RECIPES.get("warm_logits")):

@@ -31,7 +31,7 @@ class TestKindOfRun:
         done(oodscope("report", folder, "counted", "--output", "both.html"))
         assert "counted by a plugin" in (tmp_path / "both.html").read_text(encoding="utf-8")
         outcome = oodscope("table", "counted", "--sheet", "share")
-        assert outcome.status == 1 and "Did you mean 'shares'" in outcome.err
+        assert outcome.status == 2 and "Did you mean 'shares'" in outcome.err
 
     def test_by_registration(self, tmp_path):
         class Other(RUNS.get("census")):

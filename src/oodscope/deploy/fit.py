@@ -13,7 +13,7 @@ from oodscope.base.errors import DataError
 from oodscope.data.imageset import UNLABELLED, ImageSet
 from oodscope.deploy.scorer import Scorer, check_applies
 from oodscope.detectors.base import Detector, Needs
-from oodscope.detectors.registry import create_detector
+from oodscope.detectors.registry import requested_detector
 from oodscope.execution.progress import SILENT, Progress
 from oodscope.metrics.rejection.conformal import Kind, calibrate, check_enough
 from oodscope.models.classifier.classifier import Classifier
@@ -60,7 +60,7 @@ def fit_scorer(
     'conformal'
     """
     if isinstance(detector, str):
-        detector = create_detector(detector)
+        detector = requested_detector(detector)
     check_applies(detector, classifier)
     class_names = _class_names(classifier, train, calibration)
     _check_disjoint(train, calibration)

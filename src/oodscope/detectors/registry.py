@@ -16,8 +16,8 @@ DETECTORS: Registry[Detector] = Registry("detector", Detector)  # type: ignore[t
 def create_detector(name: str, **params: Any) -> Detector:
     """A detector by its registry name, such as ``knn``, or a rectifier with a logit score: ``react+msp``.
 
-    ``python:MODULE:CLASS`` names a class of your own, found from the working folder too; tables show its ``name``.
-    Parameters are those of the class: ``create_detector("knn", k=10)``.
+    Only what is registered is made, because names also come from files of others. Parameters are those of the
+    class: ``create_detector("knn", k=10)``.
 
     Examples
     --------
@@ -25,7 +25,7 @@ def create_detector(name: str, **params: Any) -> Detector:
     'knn(k=10)'
     """
     first, plus, second = name.partition("+")
-    cls = _own(first.strip()) if first.strip().startswith(PREFIX) else DETECTORS.get(first.strip())
+    cls = DETECTORS.get(first.strip())
     if plus:
         score = create_detector(second.strip())
         if not (issubclass(cls, Rectifier) and isinstance(score, LogitScore)):
@@ -40,6 +40,18 @@ def create_detector(name: str, **params: Any) -> Detector:
             hint = did_you_mean(key, known) or f" It has: {', '.join(known) or 'none'}"
             raise DetectorError(f"{first}: no parameter {key!r}.{hint}")
     return cls(**params)
+
+
+def requested_detector(name: str, **params: Any) -> Detector:
+    """A detector that the user asks for: by registry name, or as ``python:MODULE:CLASS``, a class of their own.
+
+    The class is found from the working folder too; tables show its ``name``. Importing it runs code, so names that come
+    from files of others never come here.
+    """
+    first, plus, second = name.partition("+")
+    if first.strip().startswith(PREFIX):
+        name = f"{_own(first.strip()).name}{plus}{second}"
+    return create_detector(name, **params)
 
 
 def _own(spec: str) -> type[Detector]:

@@ -17,7 +17,7 @@ from oodscope.data.preprocess import Preprocess
 from oodscope.deploy.artefact import load
 from oodscope.deploy.fit import fit_scorer
 from oodscope.deploy.scorer import Scorer
-from oodscope.detectors.registry import create_detector
+from oodscope.detectors.registry import requested_detector
 from oodscope.detectors.saving import pack
 from oodscope.execution.progress import Progress
 from oodscope.jobs.checking import check_writable
@@ -56,7 +56,7 @@ class FitJob(Task):
 
     def check(self) -> None:
         super().check()
-        create_detector(self.fit.detector)
+        requested_detector(self.fit.detector)
         if self.model.train is not None and not self.fit.include_weights:
             raise OodscopeError("fit: a network trained here has no weights file; keep its weights: --include-weights")
 

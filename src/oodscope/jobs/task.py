@@ -12,7 +12,7 @@ from oodscope.data.benchmark import Benchmark
 from oodscope.data.images.labels import read_class_names
 from oodscope.data.loading import load_benchmark
 from oodscope.detectors.base import Detector
-from oodscope.detectors.registry import create_detector
+from oodscope.detectors.registry import requested_detector
 from oodscope.execution.progress import Progress
 from oodscope.jobs.checking import check_writable
 from oodscope.jobs.model import BuiltModel, ModelData, ModelSpec, build_classifier, matched
@@ -114,7 +114,7 @@ def make_detectors(entries: Detectors) -> str | list[Detector]:
 
 def _made(entry: str | dict[str, dict[str, Any]]) -> Sequence[Detector]:
     if isinstance(entry, str):
-        return [create_detector(entry)]
+        return [requested_detector(entry)]
     if not entry:
         raise OodscopeError("an empty entry stands among the detectors")
-    return [create_detector(name, **params) for name, params in entry.items()]
+    return [requested_detector(name, **params) for name, params in entry.items()]

@@ -258,7 +258,7 @@ def pair_counts(study: MetricStudy, alpha: float) -> Figure:
     return _pairs(
         study,
         figure_name("counts", study.metric, f"{alpha:g}"),
-        f"cross-validation: repetitions of {len(study.folds)} with p ≤ {alpha:g} (bold: so in the truth)",
+        f"repetitions of {len(study.folds)} with p ≤ {alpha:g} (bold: so in the truth)",
         study.counts(alpha).astype(np.float64),
         study.truth_tests.p <= alpha,
         high=float(len(study.folds)),

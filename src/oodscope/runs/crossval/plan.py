@@ -8,7 +8,7 @@ from oodscope.base.config import StrictModel
 from oodscope.base.errors import DetectorError
 from oodscope.data.folds.sets import FoldPlan
 from oodscope.detectors.base import Detector
-from oodscope.detectors.registry import create_detector
+from oodscope.detectors.registry import requested_detector
 
 PAPER_DETECTORS = ("ebo", "fdbd", "gen", "klm", "knn", "mds", "nnguide", "relation")
 """The eight of the paper. Its parameters (GEN: gamma .1, M 100; KNN: 50; NNGuide: k 100, 1 %; Relation: pow 1) are
@@ -66,7 +66,7 @@ class CrossValidationPlan(StrictModel):
         made = []
         for entry in self.detectors:
             named = {entry: dict[str, Any]()} if isinstance(entry, str) else entry
-            made += [create_detector(name, **params) for name, params in named.items()]
+            made += [requested_detector(name, **params) for name, params in named.items()]
         ids = [detector.id for detector in made]
         for name in ids:
             if ids.count(name) > 1:

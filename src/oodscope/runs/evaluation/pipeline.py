@@ -11,7 +11,7 @@ from oodscope.base.errors import DetectorError, UnknownNameError
 from oodscope.base.files import plain_name
 from oodscope.data.benchmark import Benchmark
 from oodscope.detectors.base import Detector, Needs
-from oodscope.detectors.registry import DETECTORS, create_detector
+from oodscope.detectors.registry import DETECTORS, create_detector, requested_detector
 from oodscope.execution.progress import SILENT, Progress
 from oodscope.execution.workers import worker_session
 from oodscope.metrics.interval import Intervals, check_intervals
@@ -106,7 +106,7 @@ def _choose(
     if isinstance(detectors, str) and detectors == ALL:
         return applicable([create_detector(name) for name in DETECTORS], extraction, benchmark)
     given = [detectors] if isinstance(detectors, (str, Detector)) else list(detectors)
-    asked = [create_detector(each) if isinstance(each, str) else each for each in given]
+    asked = [requested_detector(each) if isinstance(each, str) else each for each in given]
     if not asked:
         raise DetectorError("no detector given; name some, or use 'all'")
     ids = [detector.id for detector in asked]

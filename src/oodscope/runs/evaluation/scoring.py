@@ -18,7 +18,7 @@ from oodscope.data.jigsaw import jigsaw
 from oodscope.deploy.scorer import Scorer
 from oodscope.detectors.base import Detector, Needs
 from oodscope.detectors.estimator import clone
-from oodscope.detectors.registry import create_detector
+from oodscope.detectors.registry import requested_detector
 from oodscope.detectors.tuning import Fitted, fit_detector
 from oodscope.execution.memory import PeakMemory
 from oodscope.execution.progress import SILENT, Advance, Progress
@@ -118,7 +118,7 @@ def fit_scorers(
     They share one pass over the training images. Nothing is calibrated: they are for attacks and comparisons;
     ``fit_scorer`` makes one to deploy. A detector that does not apply is an error.
     """
-    asked = [create_detector(each) if isinstance(each, str) else each for each in detectors]
+    asked = [requested_detector(each) if isinstance(each, str) else each for each in detectors]
     if not asked:
         raise DetectorError("no detector given; name some, such as msp and knn")
     classifier = classifier.with_default_transform(benchmark.transform)
