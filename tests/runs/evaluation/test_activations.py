@@ -316,7 +316,7 @@ def test_a_label_may_be_empty_where_there_is_none(tmp_path):
     ],
 )
 def test_odd_scores_end_in_one_line(change, words):
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(OodscopeError) as caught:
         oods.evaluate_scores(change(score_frame()))
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
