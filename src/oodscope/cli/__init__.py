@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+from copy import copy
 from types import ModuleType
 from typing import Any
 
@@ -24,6 +25,8 @@ def main() -> None:
     reset()
     if len(sys.argv) < 2 or {"-h", "--help"} & set(sys.argv[1:]):
         _import_help()
+    if sys.argv[1:] in ([], ["-h"], ["--help"]):
+        app = _without_parameters(app)
     try:
         status = app(standalone_mode=False, prog_name="oodscope")
     except OodscopeError as error:
@@ -61,6 +64,30 @@ def _import_help() -> None:
     finally:
         for name in (*stand_ins, *absent):
             del sys.modules[name]
+
+
+def _without_parameters(app: Any) -> Any:
+    """A copy whose commands have names and summaries only: a list shows no more, and options take time to make."""
+    short = copy(app)
+    short.registered_commands = [_bare(command) for command in app.registered_commands]
+    short.registered_groups = []
+    for group in app.registered_groups:
+        shown, inner = copy(group), copy(group.typer_instance)
+        inner.registered_commands, inner.registered_groups = [], []
+        if inner.registered_callback is not None:
+            inner.registered_callback = _bare(inner.registered_callback)
+        shown.typer_instance = inner
+        short.registered_groups.append(shown)
+    return short
+
+
+def _bare(registered: Any) -> Any:
+    def bare() -> None: ...
+
+    bare.__doc__, bare.__name__ = registered.callback.__doc__, registered.callback.__name__
+    short = copy(registered)
+    short.callback = bare
+    return short
 
 
 def _refusal(error: Any) -> str:
