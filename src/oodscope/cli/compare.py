@@ -6,22 +6,12 @@ from typing import Annotated
 import typer
 
 from oodscope.cli import options
-from oodscope.cli.choices import complete
 
 
 def compare(
     run: Annotated[Path, typer.Argument(help="Folder of a run.")],
     other: Annotated[Path | None, typer.Argument(help="Folder of a second run of the same benchmark.")] = None,
-    detectors: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--detectors",
-            "-d",
-            rich_help_panel=options.DETECTORS,
-            autocompletion=complete("detectors"),
-            help=f"Detectors of the runs; all unless given. {options.LIST}",
-        ),
-    ] = None,
+    detectors: options.StoredDetectors = None,
     protocol: options.Protocol = "",
     metric: options.Metric = "",
     as_json: options.AsJson = False,

@@ -114,6 +114,16 @@ Csid = Annotated[
 OodVal = Annotated[
     str | None, typer.Option(rich_help_panel=DATA, help="OOD validation set, used only for hyper-parameter search.")
 ]
+StoredDetectors = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--detectors",
+        "-d",
+        rich_help_panel=DETECTORS,
+        autocompletion=complete("detectors"),
+        help=f"Detectors of the runs; all unless given. {LIST}",
+    ),
+]
 Transform = Annotated[
     str | None,
     typer.Option(

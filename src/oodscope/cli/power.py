@@ -6,23 +6,13 @@ from typing import Annotated
 import typer
 
 from oodscope.cli import options
-from oodscope.cli.choices import complete
 
 
 def power(
     run: Annotated[Path, typer.Argument(help="Folder of a run.")],
     seeds: Annotated[list[Path] | None, typer.Argument(help="Runs of other networks of the same recipe.")] = None,
     points: Annotated[float, typer.Option(help="The difference in AUROC to be seen, in points.")] = 1.0,
-    detectors: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--detectors",
-            "-d",
-            rich_help_panel=options.DETECTORS,
-            autocompletion=complete("detectors"),
-            help=f"Detectors of the run; all unless given. {options.LIST}",
-        ),
-    ] = None,
+    detectors: options.StoredDetectors = None,
 ) -> None:
     """Say how many images, classes and seeds show a difference.
 
