@@ -22,7 +22,7 @@ extensions = [
     "reference",
     "results",
 ]
-exclude_patterns = ["_build", "moved.md", "results/evg/**", "results/crossval/**", "results/generated/**", "tutorials/*.py"]
+exclude_patterns = ["_build", "_ext", "tutorials"]
 nitpicky = False
 
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
@@ -32,6 +32,7 @@ autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 napoleon_numpy_docstring = True
 napoleon_google_docstring = False
+napoleon_use_ivar = True
 
 html_theme = "furo"
 html_title = f"oodscope {version}"

@@ -16,6 +16,7 @@ def described(lines: list[str]) -> list[str]:
     """The lines of a docstring with every parameter's text below its name."""
     made: list[str] = []
     inside = False
+    lines = [line.replace("Class attributes", "Attributes") for line in lines]  # a section that napoleon knows
     for number, line in enumerate(lines):
         below = lines[number + 1] if number + 1 < len(lines) else ""
         if re.fullmatch(r"-{3,}", below.strip()) and line.strip():

@@ -223,6 +223,8 @@ def _field_default(field: Any) -> str:
     if field.is_required():
         return "required"
     value = field.get_default(call_default_factory=True)
+    if value == "":
+        return "empty"
     return f"``{value if isinstance(value, (str, int, float, bool, list, tuple)) or value is None else type(value).__name__}``"
 
 

@@ -29,7 +29,8 @@ def row(page: Path) -> str:
 def write_index(folder: Path) -> Path:
     """``index.md`` beside the result pages."""
     pages = sorted(page for page in folder.glob("*.md") if page.name != "index.md")
-    listed = "\n".join(page.stem for page in pages)
+    below = sorted(page for page in folder.rglob("*.md") if page.parent != folder)
+    listed = "\n".join(str(page.relative_to(folder).with_suffix("")) for page in [*pages, *below])
     index = folder / "index.md"
     text = f"{_HEAD}{chr(10).join(map(row, pages))}\n\n```{{toctree}}\n:hidden:\n\n{listed}\n```\n"
     if not index.is_file() or index.read_text(encoding="utf-8") != text:
