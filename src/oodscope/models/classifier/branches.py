@@ -12,6 +12,9 @@ CONFIDENCE = "confidence"
 ROTATION = "rotation"
 """Key under which a network may return the logits of the four quarter turns, ``[N, 4]``."""
 
+REJECT = "reject"
+"""Key under which a network may return the logit of "none of the classes", ``[N, 1]``."""
+
 TURNS = 4
 
 
