@@ -54,6 +54,7 @@ def test_noise_scores_above_data(name):
             "others": -logits,
             "numerators": logits,
             "joint": logits,
+            "reject": np.zeros((len(features), 1)),
             "turns": np.full((len(features), 4), 0.5),
             "members": logits[:, None] + rng.normal(size=(len(features), 4, 5)),
         }

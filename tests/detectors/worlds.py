@@ -42,6 +42,7 @@ def world(seed=0, n=300, classes=5, width=12, offset=0.0, scale=1.0, ties=False,
             "others": stored(-np.random.default_rng(count).exponential(size=(count, 3))),
             "numerators": stored(np.tanh(logits)),
             "joint": stored(logits * 0.3 + 0.1),
+            "reject": stored(logits.mean(axis=1, keepdims=True) - 0.5 * logits.max(axis=1, keepdims=True)),
             "turns": stored(np.random.default_rng(count).exponential(size=(count, 4))),
             "members": stored(logits[:, None] + rng.normal(size=(count, 4, classes))),
         }
