@@ -89,8 +89,8 @@ class CSI(CrossEntropy):
     def optimizer(self, model: nn.Module) -> Optimizer:
         head = [each for part in model.modules() if isinstance(part, ContrastHead) for each in part.main.parameters()]
         rest = [each for each in model.parameters() if not any(each is held for held in head)]
-        settings = {"lr": self.learning_rate, "momentum": self.momentum, "weight_decay": self.weight_decay}
-        return Parts([SGD(rest, **settings), Adam(head, lr=HEAD_RATE)])
+        main = SGD(rest, lr=self.learning_rate, momentum=self.momentum, weight_decay=self.weight_decay)
+        return Parts([main, Adam(head, lr=HEAD_RATE)])
 
     def loss(self, model: nn.Module, batch: Batch) -> Step:
         output = model(batch.images)

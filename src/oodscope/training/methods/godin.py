@@ -51,7 +51,8 @@ class Quotient(LastLayer):
         products = features @ weight.T
         if self.similarity == "cosine":
             lengths = torch.linalg.vector_norm(features, dim=1, keepdim=True) + _TINY
-            return products / lengths / (torch.linalg.vector_norm(weight, dim=1) + _TINY)
+            cosine: Tensor = products / lengths / (torch.linalg.vector_norm(weight, dim=1) + _TINY)
+            return cosine
         squares = features.square().sum(dim=1, keepdim=True) + weight.square().sum(dim=1)
         return (2 * products - squares) / features.shape[1]
 
@@ -84,5 +85,4 @@ class GODIN(CrossEntropy):
 
     def optimizer(self, model: nn.Module) -> Optimizer:
         own = [each for part in model.modules() if isinstance(part, Quotient) for each in part.classes.parameters()]
-        rest = [each for each in model.parameters() if not any(each is held for held in own)]
-        return self.descent([{"params": rest}, {"params": own, "weight_decay": 0.0}])
+        return self.descent(model, own, weight_decay=0.0)

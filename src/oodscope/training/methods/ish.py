@@ -112,8 +112,7 @@ class ISH(CrossEntropy):
 
     def optimizer(self, model: nn.Module) -> Optimizer:
         last = [each for part in model.modules() if isinstance(part, ShapedLinear) for each in part.parameters()]
-        rest = [each for each in model.parameters() if not any(each is held for held in last)]
-        return self.descent([{"params": rest}, {"params": last, "weight_decay": _SMALLER * self.weight_decay}])
+        return self.descent(model, last, weight_decay=_SMALLER * self.weight_decay)
 
 
 def _channels(model: nn.Module) -> int:

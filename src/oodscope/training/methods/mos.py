@@ -112,8 +112,7 @@ class MOS(CrossEntropy):
         return replace_layer(model, lambda last: GroupedHead(last.in_features, groups))
 
     def optimizer(self, model: nn.Module) -> Optimizer:
-        settings = {"lr": self.learning_rate, "momentum": self.momentum, "weight_decay": self.weight_decay}
-        return SGD(model.parameters(), **settings)
+        return SGD(model.parameters(), lr=self.learning_rate, momentum=self.momentum, weight_decay=self.weight_decay)
 
     def schedule(self, step: int, steps_per_epoch: int) -> float:
         """BiT's rule: from 0 up to the warm-up's end, then a tenth after each milestone."""

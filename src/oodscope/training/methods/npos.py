@@ -85,9 +85,7 @@ class NPOS(CIDER):
         return BoundaryLayer(width, facts.num_classes, self.size, self.temperature, self.queue)
 
     def optimizer(self, model: nn.Module) -> Optimizer:
-        small = list(_layer(model).is_real.parameters())
-        rest = [each for each in model.parameters() if not any(each is held for held in small)]
-        return self.descent([{"params": rest}, {"params": small, "lr": _SLOW * self.learning_rate}])
+        return self.descent(model, _layer(model).is_real.parameters(), lr=_SLOW * self.learning_rate)
 
     def loss(self, model: nn.Module, batch: Batch) -> Step:
         assert batch.draws is not None, "the loop gives each batch its random numbers"

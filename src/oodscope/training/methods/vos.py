@@ -76,7 +76,8 @@ def virtual_outliers(queues: Tensor, candidates: int, draws: torch.Generator) ->
     radius = torch.as_tensor(chdtri(width, beyond.numpy())).sqrt().to(features.device)
     direction = torch.randn(classes, width, generator=draws, device=draws.device).to(features.device).double()
     direction = direction / torch.linalg.vector_norm(direction, dim=1, keepdim=True)
-    return (means + radius[:, None] * direction @ factor.T).to(queues)
+    made: Tensor = means + radius[:, None] * direction @ factor.T
+    return made.to(queues)
 
 
 class VOS(CrossEntropy):
