@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from pydantic import Field
 from torch import nn
@@ -37,7 +36,7 @@ class StageRecord(StrictModel):
     n_train: int
     size: int
     n_ood: int = 0
-    hierarchy: dict[str, list[Any]] = Field(default_factory=dict)
+    hierarchy: dict[str, tuple[str, ...]] = Field(default_factory=dict)
 
     @classmethod
     def of(cls, recipe: Recipe, facts: TrainingFacts) -> "StageRecord":
@@ -48,14 +47,12 @@ class StageRecord(StrictModel):
             n_train=facts.n_train,
             size=facts.size,
             n_ood=facts.n_ood,
-            hierarchy={name: np.asarray(column).tolist() for name, column in facts.hierarchy.items()},
+            hierarchy=dict(facts.hierarchy),
         )
 
     def prepare(self, model: nn.Module) -> nn.Module:
         """The network as the recipe prepares it."""
-        facts = self.model_dump(exclude={"recipe", "hierarchy"})
-        columns = {name: np.asarray(column) for name, column in self.hierarchy.items()}
-        return read_recipe(self.recipe).prepare(model, TrainingFacts(**facts, hierarchy=columns))
+        return read_recipe(self.recipe).prepare(model, TrainingFacts(**self.model_dump(exclude={"recipe"})))
 
 
 class NetworkRecord(StrictModel):

@@ -9,6 +9,7 @@ CASES = {
     "iodin": [{}, {"temperature": 10.0}],
     "rankfeat": [{}],
     "conf_branch": [{}],
+    "reject": [{}],
     "rotpred": [{}],
     "gram": [{}],
     "mds_ensemble": [{}, {"epsilon": 0.0}, {"stages": "first"}],
@@ -21,6 +22,13 @@ def iodin(train, test, **params):
 
 def conf_branch(train, test):
     return np.array([-row[0] for row in test["confidence"]])
+
+
+def reject(train, test):
+    def one(z, beyond):
+        return beyond - max(z) - np.log(sum(np.exp(each - max(z)) for each in z))
+
+    return np.array([one(z, row[0]) for z, row in zip(test["logits"], test["reject"])])
 
 
 def rotpred(train, test):
