@@ -231,7 +231,8 @@ def _two_cores(facts: dict[str, Any] | None) -> list[str]:
         "## On two cores, against version 0.1",
         "",
         f"Command: `{facts['command']}`. Machine: {facts['machine']}. Date: {facts['date']}. Load before: "
-        f"{facts['load']:.1f}, so wall times say little where it is above 1. Each figure is the least of its repetitions "
+        f"{facts['load']:.1f}, so wall times say little where it is above 1. Each figure is the least of its "
+        "repetitions "
         f"({', '.join(str(row['repetitions']) for row in facts['rows'].values())}).",
         "",
         *table,
