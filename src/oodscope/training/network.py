@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from pydantic import Field
 from torch import nn
@@ -42,7 +41,7 @@ class StageRecord(StrictModel):
     n_train: int
     size: int
     n_ood: int = 0
-    hierarchy: dict[str, list[Any]] = Field(default_factory=dict)
+    hierarchy: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     changes: tuple[Change, ...] | None = None
 
     @classmethod
@@ -54,16 +53,15 @@ class StageRecord(StrictModel):
             n_train=facts.n_train,
             size=facts.size,
             n_ood=facts.n_ood,
-            hierarchy={name: np.asarray(column).tolist() for name, column in facts.hierarchy.items()},
+            hierarchy=dict(facts.hierarchy),
         )
 
     def prepare(self, model: nn.Module) -> nn.Module:
         """The network as the recipe prepares it."""
         if self.changes is not None:
             return apply_changes(model, self.changes)
-        facts = self.model_dump(exclude={"recipe", "hierarchy", "changes"})
-        columns = {name: np.asarray(column) for name, column in self.hierarchy.items()}
-        return read_recipe(self.recipe).prepare(model, TrainingFacts(**facts, hierarchy=columns))
+        facts = TrainingFacts(**self.model_dump(exclude={"recipe", "changes"}))
+        return read_recipe(self.recipe).prepare(model, facts)
 
 
 class NetworkRecord(StrictModel):

@@ -16,6 +16,21 @@ ROTATION = "rotation"
 REJECT = "reject"
 """Key under which a network may return the logit of "none of the classes", ``[N, 1]``."""
 
+NUMERATORS = "numerators"
+"""Key under which a network may return what its logits are divided from, ``[N, C]``: the class-conditional part."""
+
+OTHERS = "others"
+"""Key under which a network may return, of each group of classes, the log-probability of none of them, ``[N, G]``."""
+
+SECOND = "second"
+"""Key under which a network may return the logits of a second classifier, ``[N, C]``."""
+
+JOINT = "joint"
+"""Key under which a network may return logits of class and quarter turn together, ``[N, 4 C]``, turn by turn."""
+
+EMBEDDING = "embedding"
+"""Key under which a network may return a unit vector that its prototypes are compared with."""
+
 TURNS = 4
 
 
