@@ -14,7 +14,7 @@ from oodscope.document.chapter import Block, Chapter, anchor_of
 from oodscope.document.figure import Figure, figure_name, positions_of
 from oodscope.protocols.registry import in_order
 from oodscope.report.page.attack import AttackView, attack_view
-from oodscope.report.page.crossval import CrossvalView, crossval_view, metric_part
+from oodscope.report.page.crossval import CrossvalView, crossval_view, metric_part, overall_tables
 from oodscope.report.page.figures import (
     FEW,
     PlotGroup,
@@ -37,7 +37,6 @@ from oodscope.runs.attack.run import PROTOCOL as ATTACK
 from oodscope.runs.attack.run import Attack
 from oodscope.runs.crossval.run import HEADLINE, CrossValidation
 from oodscope.runs.crossval.run import PROTOCOL as CROSSVAL
-from oodscope.runs.crossval.sheets import overall_sheets
 from oodscope.runs.crossval.study import variance_table
 from oodscope.runs.crossval.trials import finished_study
 from oodscope.runs.evaluation.run import Result
@@ -180,7 +179,7 @@ def _crossvals(runs: Sequence[CrossValidation], places: Mapping[str, int]) -> It
         if study is None:  # its record still stands under provenance
             continue
         part = metric_part(study, variance_table(table, HEADLINE), places, pairs=False, run=number)
-        view = crossval_view(table, [part], list(overall_sheets([study])))
+        view = crossval_view(table, [part], overall_tables(table, [study]))
         yield StudyChapter(f"{anchor_of(CROSSVAL)}-{number}", view, [])
 
 
