@@ -26,6 +26,7 @@ JOINT = "joint"
 
 EMBEDDING = "embedding"
 """Key under which a network may return a unit vector that its prototypes are compared with."""
+
 REJECT = "reject"
 """Key under which a network may return the logit of "none of the classes", ``[N, 1]``."""
 
