@@ -22,13 +22,14 @@ from oodscope.report.page.figures import (
     detector_plots,
     result_plots,
 )
+from oodscope.report.page.first import ROLE_WORDS, first_screen
 from oodscope.report.page.gallery import picture_rules, render_gallery
 from oodscope.report.page.generated import GeneratedView, generated_view
 from oodscope.report.page.placing import TEMPLATES, numbered_runs, ordered, place, placed_trials
 from oodscope.report.page.scorecard import scorecard
 from oodscope.report.page.tables import protocol_sections
 from oodscope.report.page.templating import data_uri, render_plotted
-from oodscope.report.page.verdict import verdicts
+from oodscope.report.page.verdict import chance_warnings, verdicts
 from oodscope.results.opening import of_kind
 from oodscope.results.record import RunRecord
 from oodscope.results.run import Run
@@ -96,6 +97,7 @@ def render(runs: Run | Sequence[Run], title: str | None = None, links: Mapping[s
     opened = [runs] if isinstance(runs, Run) else list(runs)
     trials = placed_trials(opened)
     positions = _positions(opened)
+    card = scorecard(trials)
     return render_plotted(
         "report.html",
         "sort.js",
@@ -105,8 +107,11 @@ def render(runs: Run | Sequence[Run], title: str | None = None, links: Mapping[s
         links=links,
         protocols=in_order(name for run in opened for name in run.record.protocols),
         records=[record for run, _ in ordered(opened) for record in run.records()],
+        first=first_screen(opened, card, positions),
         verdicts=verdicts(opened, trials),
-        card=scorecard(trials),
+        warnings=chance_warnings(trials),
+        roles=ROLE_WORDS,
+        card=card,
         sections=protocol_sections(opened),
         chapters=[_result_chapter(each, number, positions) for number, each in enumerate(of_kind(opened, Result), 1)],
         crossvals=list(_crossvals(of_kind(opened, CrossValidation), positions)),

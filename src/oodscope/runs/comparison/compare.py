@@ -6,7 +6,7 @@ from typing import Any
 
 from oodscope.base.errors import DataError, UnknownNameError
 from oodscope.metrics.catalog import METRICS
-from oodscope.metrics.comparison.influence import Estimates, join_sets
+from oodscope.metrics.comparison.influence import Estimates
 from oodscope.metrics.comparison.networks import paired_by_seed
 from oodscope.metrics.comparison.paired import detectable_difference
 from oodscope.metrics.comparison.simultaneous import compare_pairs
@@ -102,7 +102,7 @@ def _statements(
     """Every statement that can be made of some sets, with what it rests on."""
     yield "images", lambda: source.images(names)
     if not source.refusal(names):
-        yield "classes", lambda: join_sets([source.class_units()[name] for name in names])
+        yield "classes", lambda: source.classes(names)
     if networks:
         every = [[each.class_units()[name] for name in names] for each in (source, *networks)]
         yield "networks", lambda: paired_by_seed(every)

@@ -41,4 +41,4 @@ def weaknesses_of(study: GeneratedStudy, subject: Subject) -> Iterator[Weakness]
     if rows:
         row = min(rows, key=lambda row: row.value)
         words, anchor = f"{row.set}, AUROC", anchor_of(PROTOCOL)
-        yield Weakness("generated", words, row.value, "", anchor, -row.value, PROTOCOL)
+        yield Weakness("generated", words, row.value, "", anchor, -row.value)
