@@ -100,8 +100,10 @@ def test_a_hierarchy_of_ones_own_is_divided_and_folded(oodscope, hierarchy, plac
         assert len(set(tested["own_class"])) == 3
         # both breeds of each ID class, evenly
         known = frame[(frame["role"] == "id_test").to_numpy()]
-        breeds = [(int(label), "breed0" in name or int(name[-5]) % 2 == 0) for label, name in zip(
-            known["label"], known["sample_id"].astype(str))]
+        breeds = [
+            (int(label), "breed0" in name or int(name[-5]) % 2 == 0)
+            for label, name in zip(known["label"], known["sample_id"].astype(str))
+        ]
         assert len(set(breeds)) == 12 and len(breeds) == 24
     assert "for these classes" in done.out and "ID accuracy of the plain networks" in done.out
 
