@@ -20,6 +20,16 @@ _HERE = "oodscope.training.methods"
 
 WRAPPERS = {
     "branches": "oodscope.models.classifier.branches:Branches",
+    "boundary_layer": f"{_HERE}.npos:BoundaryLayer",
+    "class_queues": f"{_HERE}.queues:ClassQueues",
+    "clustered_head": f"{_HERE}.udg:ClusteredHead",
+    "contrast_head": f"{_HERE}.csi:ContrastHead",
+    "energy_head": f"{_HERE}.vos:EnergyHead",
+    "grouped_head": f"{_HERE}.mos:GroupedHead",
+    "prototypes": f"{_HERE}.prototypes:Prototypes",
+    "quotient": f"{_HERE}.godin:Quotient",
+    "shaped_linear": f"{_HERE}.ish:ShapedLinear",
+    "standardised": f"{_HERE}.ascood:Standardised",
     "reciprocal_points": f"{_HERE}.arpl:ReciprocalPoints",
     "trained_to_features": f"{_HERE}.t2fnorm:TrainedToFeatures",
 }

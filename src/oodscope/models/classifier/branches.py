@@ -31,6 +31,9 @@ JOINT = "joint"
 EMBEDDING = "embedding"
 """Key under which a network may return a unit vector that its prototypes are compared with."""
 
+REJECT = "reject"
+"""Key under which a network may return the logit of "none of the classes", ``[N, 1]``."""
+
 TURNS = 4
 
 
