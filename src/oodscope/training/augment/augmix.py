@@ -40,7 +40,7 @@ class AugMix(Augmentation):
         # all random numbers of a batch at once: how long each chain is, three for each place of it, the weights
         sizes = [chains, 3 * DEPTH * chains, chains, count]
         drawn = torch.rand(sum(sizes), generator=generator, device=generator.device).to(pixels.device)
-        length, places, waiting, original = drawn.split(sizes)
+        length, places, waiting, original = torch.split(drawn, sizes)
         kind, step, sign = places.view(DEPTH, 3, chains).unbind(dim=1)
         operation = 1 + (kind * (len(OPERATIONS) - 1)).long()
         strength = self._strengths(pixels, operation, (step * self.severity).long(), sign < 0.5)
