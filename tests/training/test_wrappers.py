@@ -3,6 +3,7 @@
 import copy
 import json
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -16,7 +17,7 @@ from oodscope.training.recipe import TrainingFacts
 from oodscope.training.registry import RECIPES, create_recipe
 from oodscope.training.wrappers import Before, Change, apply_changes, describe_changes
 
-FACTS = TrainingFacts(("a", "b", "c"), n_train=96, size=12, n_ood=40)
+FACTS = TrainingFacts(("a", "b", "c"), n_train=96, size=12, n_ood=40, hierarchy={"kind": np.array(["x", "y", "y"])})
 START = NetworkRecord(architecture="small_cnn", num_classes=3, stages=())
 
 
@@ -28,7 +29,7 @@ def start():
 def test_every_recipe_of_ours_is_described(name, tmp_path, monkeypatch):
     recipe = create_recipe(name)
     record = START.followed_by([StageRecord.of(recipe, FACTS)])
-    assert record.stages[0].changes is not None
+    assert record.stages[0].changes is not None, "name the layer that it adds in training/wrappers.py"
     prepared = recipe.prepare(start(), FACTS).eval()
     record.write(tmp_path)
 
