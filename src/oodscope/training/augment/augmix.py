@@ -38,10 +38,11 @@ class AugMix(Augmentation):
     def __call__(self, pixels: Tensor, generator: torch.Generator) -> Tensor:
         count, chains = len(pixels), self.width * len(pixels)
         # all random numbers of a batch at once: how long each chain is, three for each place of it, the weights
-        sizes = [chains, 3 * DEPTH * chains, chains, count]
-        drawn = torch.rand(sum(sizes), generator=generator, device=generator.device).to(pixels.device)
-        length, places, waiting, original = torch.split(drawn, sizes)
-        kind, step, sign = places.view(DEPTH, 3, chains).unbind(dim=1)
+        per_chain = 1 + 3 * DEPTH + 1
+        drawn = torch.rand(per_chain * self.width + 1, count, generator=generator, device=generator.device)
+        length, *places, waiting = drawn[:-1].to(pixels.device).view(per_chain, chains)
+        original = drawn[-1].to(pixels.device)
+        kind, step, sign = torch.stack(places).view(DEPTH, 3, chains).unbind(dim=1)
         operation = 1 + (kind * (len(OPERATIONS) - 1)).long()
         strength = self._strengths(pixels, operation, (step * self.severity).long(), sign < 0.5)
         chained, depth = pixels.repeat(self.width, 1, 1, 1), (length * DEPTH).long().view(-1, 1, 1, 1)
