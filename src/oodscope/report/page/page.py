@@ -34,6 +34,7 @@ from oodscope.results.record import RunRecord
 from oodscope.results.run import Run
 from oodscope.runs.attack.run import PROTOCOL as ATTACK
 from oodscope.runs.attack.run import Attack
+from oodscope.runs.comparison.recommendation import recommended
 from oodscope.runs.crossval.run import HEADLINE, CrossValidation
 from oodscope.runs.crossval.run import PROTOCOL as CROSSVAL
 from oodscope.runs.crossval.sheets import overall_sheets
@@ -106,6 +107,7 @@ def render(runs: Run | Sequence[Run], title: str | None = None, links: Mapping[s
         protocols=in_order(name for run in opened for name in run.record.protocols),
         records=[record for run, _ in ordered(opened) for record in run.records()],
         verdicts=verdicts(opened, trials),
+        recommended=_recommended(of_kind(opened, Result)),
         card=scorecard(trials),
         sections=protocol_sections(opened),
         chapters=[_result_chapter(each, number, positions) for number, each in enumerate(of_kind(opened, Result), 1)],
@@ -117,6 +119,12 @@ def render(runs: Run | Sequence[Run], title: str | None = None, links: Mapping[s
         ],
         others=[_chapter(run, number) for run, number in numbered_runs(opened) if run.kind not in TEMPLATES],
     )
+
+
+def _recommended(results: Sequence[Result]) -> list[tuple[str, list[str]]]:
+    """What each evaluation says of near and of far, as sentences: which detectors may be best, and what to expect."""
+    found = [(f"{each.record.benchmark}, {each.record.model}", recommended(each)) for each in results]
+    return [(where, said) for where, said in found if said]
 
 
 def _chapter(run: Run, number: int) -> Chapter:
