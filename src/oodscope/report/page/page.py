@@ -35,6 +35,7 @@ from oodscope.results.record import RunRecord
 from oodscope.results.run import Run
 from oodscope.runs.attack.run import PROTOCOL as ATTACK
 from oodscope.runs.attack.run import Attack
+from oodscope.runs.comparison.recommendation import recommended
 from oodscope.runs.crossval.run import HEADLINE, CrossValidation
 from oodscope.runs.crossval.run import PROTOCOL as CROSSVAL
 from oodscope.runs.crossval.study import variance_table
@@ -108,6 +109,7 @@ def render(runs: Run | Sequence[Run], title: str | None = None, links: Mapping[s
         records=[record for run, _ in ordered(opened) for record in run.records()],
         first=first_screen(opened, card, positions),
         verdicts=verdicts(opened, trials),
+        recommended=_recommended(of_kind(opened, Result)),
         warnings=chance_warnings(trials),
         roles=ROLE_WORDS,
         card=card,
@@ -121,6 +123,12 @@ def render(runs: Run | Sequence[Run], title: str | None = None, links: Mapping[s
         ],
         others=[_chapter(run, number) for run, number in numbered_runs(opened) if run.kind not in TEMPLATES],
     )
+
+
+def _recommended(results: Sequence[Result]) -> list[tuple[str, list[str]]]:
+    """What each evaluation says of near and of far, as sentences: which detectors may be best, and what to expect."""
+    found = [(f"{each.record.benchmark}, {each.record.model}", recommended(each)) for each in results]
+    return [(where, said) for where, said in found if said]
 
 
 def _chapter(run: Run, number: int) -> Chapter:
