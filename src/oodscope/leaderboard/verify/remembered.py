@@ -6,8 +6,10 @@ from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
@@ -57,7 +59,8 @@ _UNITS = ("values", "plain", "of_id", "of_ood")
 
 
 def _write(path: Path, found: Examined) -> None:
-    arrays, places = {}, []
+    arrays: dict[str, NDArray[Any]] = {}
+    places: list[list[Any]] = []
     for number, ((protocol, group), both) in enumerate(found.placed.items()):
         placed = both.images
         places.append([protocol, group, list(placed.of_ood), [[each.name, each.classes] for each in both.classes]])
@@ -81,7 +84,7 @@ def _read(path: Path) -> Examined:
                 tuple(
                     SetUnits(
                         name,
-                        *(file.get_tensor(f"{number} {place} {each}") for each in _UNITS),
+                        **{each: file.get_tensor(f"{number} {place} {each}") for each in _UNITS},
                         classes=None if classes is None else tuple(classes),
                     )
                     for place, (name, classes) in enumerate(units)
