@@ -324,7 +324,8 @@ def known_facts(known: Path, output: Path, where: str, scale: float) -> dict[str
 
 
 def measured(line: dict[str, Any] | None) -> bool:
-    return line is not None and not {"skipped", "failed"} & set(line)
+    """Whether there is a figure, of the code as it is: ``outdated`` says what changed since."""
+    return line is not None and not {"skipped", "failed", "outdated"} & set(line)
 
 
 def run(asked: argparse.Namespace, work: Path, started: float) -> None:

@@ -243,9 +243,13 @@ def _two_cores(facts: dict[str, Any] | None) -> list[str]:
 
 
 def _lost(lines: dict[str, Any]) -> list[str]:
-    """What nobody has measured yet, and the command that does."""
+    """What nobody has measured yet, or not since the code changed, and the command that does."""
     missing = [name for name in EVERY if not lines.get(name) or {"skipped", "failed"} & set(lines[name])]
-    if not missing:
+    changes: dict[str, list[str]] = {}
+    for name in EVERY:
+        if (change := lines.get(name, {}).get("outdated")) is not None:
+            changes.setdefault(change, []).append(name)
+    if not missing and not changes:
         return []
     reasons = [
         f"- {name}: {lines.get(name, {}).get('skipped') or lines.get(name, {}).get('failed') or 'not begun'}"
@@ -254,10 +258,11 @@ def _lost(lines: dict[str, Any]) -> list[str]:
     return [
         "## Not measured",
         "",
-        f"Not yet run: {', '.join(missing)}. The command above runs these and no others, and goes on where it stopped; "
-        "`--lines NAME,...` measures lines anew.",
+        f"Not yet run: {', '.join(missing) or 'none'}. The command above runs these and those below, and no others, "
+        "and goes on where it stopped; `--lines NAME,...` measures lines anew.",
         "",
         *reasons,
+        *(f"- {', '.join(names)}: measured before {change}" for change, names in changes.items()),
     ]
 
 

@@ -75,6 +75,15 @@ def test_a_line_without_time_left_is_named_and_comes_next_time(speed, monkeypatc
     assert "warm" in raced(speed, monkeypatch, tmp_path)[0]
 
 
+def test_what_was_measured_before_a_change_is_named_and_measured_again(speed, monkeypatch, tmp_path):
+    _, facts, page = raced(speed, monkeypatch, tmp_path)
+    assert "Not measured" not in page
+    facts["lines"]["warm"]["outdated"] = "a change"
+    (tmp_path / "out" / "speed.json").write_text(json.dumps(facts))
+    assert "- warm: measured before a change" in "\n".join(importlib.import_module("speed_page").page(facts))
+    assert raced(speed, monkeypatch, tmp_path)[0] == ["warm"]
+
+
 def test_figures_of_another_machine_are_not_mixed_in(speed, tmp_path):
     known = tmp_path / "speed.json"
     known.write_text(json.dumps({"machine": "a", "scale": 1.0, "lines": {"cold": {"seconds": 1.0}}}))
