@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from oodscope.base.config import StrictModel, parse
+from oodscope.base.config import StrictModel, parse_declared
 from oodscope.base.errors import OodscopeError, UsageError
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.images.locating import stem_of
@@ -71,7 +71,7 @@ class CrossvalJob(StrictModel):
     @classmethod
     def read(cls, declared: Any, where: str, folder: Path = Path()) -> "CrossvalJob":
         """From what a file or a command line declares; files of benchmarks and weights are relative to ``folder``."""
-        job = parse(cls, declared, where)
+        job = parse_declared(cls, declared, where)
         update: dict[str, Any] = {
             "benchmark": [str(folder / each) if each.endswith((".yaml", ".yml")) else each for each in job.benchmark],
             "model": job.model.found_from(folder),
@@ -94,7 +94,7 @@ class CrossvalJob(StrictModel):
         choose_device(self.device)
         self.model.check(untrained=self.backbone == "full")
         if self.model.head is not None or self.model.probe is not None or self.model.train is not None:
-            raise OodscopeError("cross-validation trains its own heads and networks: leave out head, probe and train")
+            raise UsageError("cross-validation trains its own heads and networks: leave out head, probe and train")
 
 
 def execute_crossval(job: CrossvalJob, progress: Progress) -> tuple[CrossValidation, list[Path]]:
@@ -134,7 +134,7 @@ def _pairs(job: CrossvalJob, progress: Progress) -> tuple[list[Pair], Preprocess
     levels = [{*pair.id_set.hierarchy} & {*pair.ood_set.hierarchy} for pair in pairs]
     if not any(job.level in each for each in levels):
         known = ", ".join(sorted(set().union(*levels))) or "none"
-        raise OodscopeError(f"no pair has the level {job.level!r} in the hierarchy of both sets; there are: {known}")
+        raise UsageError(f"no pair has the level {job.level!r} in the hierarchy of both sets; there are: {known}")
     return [
         Pair(pair.id_set, pair.ood_set, job.level if job.level in each else None) for pair, each in zip(pairs, levels)
     ], transform
@@ -173,7 +173,7 @@ def _trainer(job: CrossvalJob, transform: Preprocess | None, progress: Progress)
     sizes: dict[str, Any] = {"batch_size": job.batch_size}
     if job.backbone == "full":
         if transform is None:
-            raise OodscopeError("say how pixels are normalised: --transform '{size: 32, mean: [...], std: [...]}'")
+            raise UsageError("say how pixels are normalised: --transform '{size: 32, mean: [...], std: [...]}'")
         build, name = network_factory(job.model), job.model.architecture
         return FullTraining(build, job.train, transform, name=name, device=job.device, **sizes)
     # without the classes of the data: the network keeps the head of its weights, which no fold uses
