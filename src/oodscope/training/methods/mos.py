@@ -116,9 +116,15 @@ class MOS(CrossEntropy):
     alpha: float = Field(default=0.1, ge=0)
     parity: bool = False
 
+    def check(self, facts: TrainingFacts) -> None:
+        self._groups(facts)
+
     def prepare(self, model: nn.Module, facts: TrainingFacts) -> nn.Module:
-        groups = declared_groups(facts, self.groups) if self.groups else groups_of(facts, self.level)
+        groups = self._groups(facts)
         return replace_layer(model, lambda last: GroupedHead(last.in_features, groups))
+
+    def _groups(self, facts: TrainingFacts) -> tuple[int, ...]:
+        return declared_groups(facts, self.groups) if self.groups else groups_of(facts, self.level)
 
     def optimizer(self, model: nn.Module) -> Optimizer:
         return SGD(model.parameters(), lr=self.learning_rate, momentum=self.momentum, weight_decay=self.weight_decay)
