@@ -28,7 +28,7 @@ def start():
 def test_every_recipe_of_ours_is_described(name, tmp_path, monkeypatch):
     recipe = create_recipe(name)
     record = START.followed_by([StageRecord.of(recipe, FACTS)])
-    assert record.stages[0].changes is not None
+    assert record.stages[0].changes is not None, "name the layer that it adds in training/wrappers.py"
     prepared = recipe.prepare(start(), FACTS).eval()
     record.write(tmp_path)
 
