@@ -1,10 +1,11 @@
 """Logits and features of OpenOOD's CIFAR benchmarks, once, for every page that compares detectors on them.
 
-    OODSCOPE_DATA=path/to/packs python benchmarks/cifar_activations.py FOLDER [--train 5000] [--test 2000] [--device cpu]
+    OODSCOPE_DATA=path/to/packs python benchmarks/cifar_activations.py FOLDER [--train 5000] [--test 2000]
+[--device cpu]
 
-Writes FOLDER/NAME/SET.npz with logits, features and labels, and ``about.json`` with the sizes of the sets, the accuracy and
-the device. Without ``--train`` and ``--test`` the sets are taken whole. An interrupted run goes on where it stopped: what was
-extracted lies in FOLDER/store.
+Writes FOLDER/NAME/SET.npz with logits, features and labels, and ``about.json`` with the sizes of the sets, the
+accuracy and the device. Without ``--train`` and ``--test`` the sets are taken whole. An interrupted run goes
+on where it stopped: what was extracted lies in FOLDER/store.
 """
 
 import argparse

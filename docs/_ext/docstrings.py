@@ -1,7 +1,7 @@
 """Parameters of docstrings as sentences.
 
-Our docstrings say ``name : what it is``; the tools of others take what follows the colon for a type. Moving it below the
-name makes it the description, without a change of any docstring.
+Our docstrings say ``name : what it is``; the tools of others take what follows the colon for a type. Moving it below
+the name makes it the description, without a change of any docstring.
 """
 
 import re

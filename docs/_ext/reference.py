@@ -80,7 +80,10 @@ def _detector(name: str, entry: Entry) -> str:
         ("kind", entry["kind"]),
         ("needs", ", ".join(entry["needs"]) or "nothing beside the logits"),
         ("cost", f"``{entry['cost']}``"),
-        ("form", "unverified: no published number or code to compare with" if entry["unverified_form"] else "published"),
+        (
+            "form",
+            "unverified: no published number or code to compare with" if entry["unverified_form"] else "published",
+        ),
     ]
     return (
         _heading(name)
@@ -170,7 +173,9 @@ def _command(path: str, command: Any) -> Iterator[str]:
     if path != "oodscope":
         yield _heading(path, "-") + f"{_plain(command.help or '')}\n\n"
         options = [param for param in command.params if not getattr(param, "hidden", False)]
-        rows = [(f"``{_spelling(param)}``", _plain(getattr(param, "help", "") or ""), _default(param)) for param in options]
+        rows = [
+            (f"``{_spelling(param)}``", _plain(getattr(param, "help", "") or ""), _default(param)) for param in options
+        ]
         if rows:
             yield _table(("option", "meaning", "default"), rows)
     for name, each in sorted(inner.items()):
@@ -209,7 +214,9 @@ def _jobs() -> str:
     for title, target in _JOBS.items():
         module, name = target.split(":")
         model = getattr(import_module(module), name)
-        rows = [(f"``{key}``", f"``{_type(field)}``", _field_default(field)) for key, field in model.model_fields.items()]
+        rows = [
+            (f"``{key}``", f"``{_type(field)}``", _field_default(field)) for key, field in model.model_fields.items()
+        ]
         text += _heading(title, "-") + f".. autoclass:: {module}.{name}\n   :no-index:\n\n"
         text += _table(("key", "type", "default"), rows)
     return text
@@ -225,7 +232,8 @@ def _field_default(field: Any) -> str:
     value = field.get_default(call_default_factory=True)
     if value == "":
         return "empty"
-    return f"``{value if isinstance(value, (str, int, float, bool, list, tuple)) or value is None else type(value).__name__}``"
+    plain = value is None or isinstance(value, (str, int, float, bool, list, tuple))
+    return f"``{value if plain else type(value).__name__}``"
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -17,7 +17,9 @@ for role, images in bench.members():
 # %%
 # Any ``nn.Module`` is a classifier. Here a small one is trained first; yours is trained already.
 network, _ = oods.create_model("small_cnn", num_classes=len(bench.class_names))
-recipe = oods.create_recipe("cross_entropy", epochs=6, batch_size=64, warmup_epochs=1, augment={"pad": 0, "flip": False})
+recipe = oods.create_recipe(
+    "cross_entropy", epochs=6, batch_size=64, warmup_epochs=1, augment={"pad": 0, "flip": False}
+)
 trained = oods.train(network, recipe, bench.id_train, bench.transform, device="cpu")
 clf = oods.Classifier(trained.model, transform=bench.transform, device="cpu")
 print(clf.describe())

@@ -35,7 +35,9 @@ print(sorted(path.name for path in work.iterdir()), len(list(work.rglob("*.png")
 # Your network: a function without arguments that returns a module with its weights loaded.
 network, _ = oods.create_model("small_cnn", num_classes=len(bench.class_names))
 recipe = oods.create_recipe("cross_entropy", epochs=5, batch_size=64, augment={"pad": 0, "flip": False})
-own = oods.own_benchmark(id_train=work / "train", id_test=work / "test", near=[work / "letters"], transform=bench.transform)
+own = oods.own_benchmark(
+    id_train=work / "train", id_test=work / "test", near=[work / "letters"], transform=bench.transform
+)
 trained = oods.train(network, recipe, own.id_train, own.transform, device="cpu")
 
 # %%

@@ -25,6 +25,6 @@ print(short.table())
 print(long.table())
 
 # %%
-# Paired on the images that both scored. Three statements are kept apart: other images of these classes, other OOD classes,
-# other networks of the recipe; the last needs several networks, and is not made from two.
+# Paired on the images that both scored. Three statements are kept apart: other images of these classes, other OOD
+# classes, other networks of the recipe; the last needs several networks, and is not made from two.
 print(oods.compare(short, long))

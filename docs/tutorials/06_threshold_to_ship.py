@@ -17,8 +17,8 @@ trained = oods.train(network, recipe, bench.id_train, bench.transform, device="c
 clf = oods.Classifier(trained.model, transform=bench.transform, device="cpu")
 
 # %%
-# At most 5 % of the ID images like the calibration images are rejected. No OOD image is needed for this promise, and it says
-# nothing about how many OOD images are caught.
+# At most 5 % of the ID images like the calibration images are rejected. No OOD image is needed for this promise,
+# and it says nothing about how many OOD images are caught.
 scorer = oods.fit_scorer(clf, "knn", bench.id_val, bench.id_train, target=0.05)
 print(scorer.calibration.guarantee)
 

@@ -2,8 +2,8 @@
 Worst cases
 ===========
 
-An average hides what a detector lets through. A search turns OOD images by natural variations until the detector takes them
-for ID, and shows what is left of its AUROC.
+An average hides what a detector lets through. A search turns OOD images by natural variations until the detector
+takes them for ID, and shows what is left of its AUROC.
 """
 
 import oodscope as oods

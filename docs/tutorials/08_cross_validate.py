@@ -19,8 +19,8 @@ trained = oods.train(network, recipe, bench.id_train, bench.transform, device="c
 clf = oods.Classifier(trained.model, transform=bench.transform, device="cpu")
 
 # %%
-# Heads are trained on frozen embeddings, one for each fold. The network here has seen the folded images, which flatters; the
-# run is refused unless that is allowed, and its record says so.
+# Heads are trained on frozen embeddings, one for each fold. The network here has seen the folded images, which
+# flatters; the run is refused unless that is allowed, and its record says so.
 plan = CrossValidationPlan(folds=3, repetitions=1, hold_outs=3, detectors=("msp", "ebo"))
 pair = Pair(bench.id_test, bench.near[0])
 study = oods.cross_validate(plan, [pair], FrozenEmbeddings(clf), folder=tempfile.mkdtemp(), allow_leak=True)

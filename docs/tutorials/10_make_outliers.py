@@ -12,7 +12,8 @@ import oodscope as oods
 bench = oods.load_benchmark("glyphs", images_per_class=40)
 
 # %%
-# The quickest way needs no training: tiles of an image change places, which keeps colours and strokes and loses the class.
+# The quickest way needs no training: tiles of an image change places, which keeps colours and strokes and loses the
+# class.
 from oodscope.data.jigsaw import jigsaw
 
 shuffled = jigsaw(bench.id_val, pieces=2, seed=0)
@@ -25,8 +26,8 @@ for axis in axes.flat:
 plt.show()
 
 # %%
-# Covariate-shifted ID images are the opposite: the class stays, the conditions change. A detector should not reject them
-# more often than the classifier gets them wrong.
+# Covariate-shifted ID images are the opposite: the class stays, the conditions change. A detector should not reject
+# them more often than the classifier gets them wrong.
 foggy = oods.corrupt(bench.id_test, "fog", severity=4)
 print(foggy.name, len(foggy))
 

@@ -22,8 +22,9 @@ result = oods.evaluate(clf, bench, ["msp", "knn"], protocols=["standard", "full_
 print(result.table(metric="auroc"))
 
 # %%
-# **What passes?** FPR95 is two numbers in the literature. With ID positive: 95 % of ID images are kept; how many OOD images
-# are kept too? With OOD positive: 95 % of OOD images are caught; how many ID images are lost? Never a bare FPR95.
+# **What passes?** FPR95 is two numbers in the literature. With ID positive: 95 % of ID images are kept; how many
+# OOD images are kept too? With OOD positive: 95 % of OOD images are caught; how many ID images are lost? Never a
+# bare FPR95.
 print(result.table(metric="fpr95_id_positive"))
 
 # %%

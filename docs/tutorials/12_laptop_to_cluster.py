@@ -2,7 +2,8 @@
 From a laptop to many machines
 ==============================
 
-What is computed is kept by content; several processes share one store, and the digits do not depend on who did the work.
+What is computed is kept by content; several processes share one store, and the digits do not depend on who did the
+work.
 """
 
 import tempfile
@@ -23,6 +24,6 @@ for attempt in ("cold", "warm"):
     print(attempt, f"{time.perf_counter() - start:.1f} s, {result.record.forward_images} images through the network")
 
 # %%
-# A store is a folder: on a shared disk one person extracts and others read, without locks. Shards are published whole, and the
-# first writer wins.
+# A store is a folder: on a shared disk one person extracts and others read, without locks. Shards are published
+# whole, and the first writer wins.
 print(sum(1 for _ in store.root.rglob("shard-*")), "shards")

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from oodscope.document.table import single_groups
 from tests.browser.made_pages import small_result
 from tests.browser.tables import rows, values
 
@@ -206,7 +207,6 @@ def test_the_numbers_shown_are_those_measured(page):
     )
     measured = small_result().measurements.filter(protocol="standard", metric="auroc")
     rows = [row for row in measured if row.detector]
-    sets = {(row.group, row.set) for row in rows if row.set != "mean"}
-    single = {group for group, _ in sets if sum(each == group for each, _ in sets) == 1}
+    single = single_groups((row.group, row.set) for row in rows)
     # the mean of a group of one set is that set, and is shown once
     assert sorted(shown) == sorted(row.value for row in rows if not (row.set == "mean" and row.group in single))

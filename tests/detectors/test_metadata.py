@@ -25,7 +25,7 @@ EVERYTHING = Capabilities(
     stages=4,
     members=3,
     negatives=2,
-    outputs=("confidence", "rotation", "reject"),
+    outputs=("confidence", "rotation", "numerators", "others", "second", "joint", "reject"),
 )
 
 

@@ -38,6 +38,10 @@ def world(seed=0, n=300, classes=5, width=12, offset=0.0, scale=1.0, ties=False,
             # what negative labels answer, in logarithms at a temperature of 0.01: sometimes more than the classes
             "negative_sums": stored(np.random.default_rng(count).uniform(20, 110, size=(count, 3))),
             "confidence": stored(logits.max(axis=1, keepdims=True) - logits.mean(axis=1, keepdims=True)),
+            "second": stored(logits[:, ::-1] * 0.5),
+            "others": stored(-np.random.default_rng(count).exponential(size=(count, 3))),
+            "numerators": stored(np.tanh(logits)),
+            "joint": stored(logits * 0.3 + 0.1),
             "reject": stored(logits.mean(axis=1, keepdims=True) - 0.5 * logits.max(axis=1, keepdims=True)),
             "turns": stored(np.random.default_rng(count).exponential(size=(count, 4))),
             "members": stored(logits[:, None] + rng.normal(size=(count, 4, classes))),
@@ -61,6 +65,8 @@ COLUMNS = {
     "GramSums": "gram",
     "RankReducedLogits": "rank_reduced",
     "MemberLogits": "members",
+    "SteppedNumerators": "numerators",
+    "JointLogits": "joint",
     "TurnLosses": "turns",
     "SteppedMaps": "maps",
     "NegativeSums": "negative_sums",
@@ -69,7 +75,7 @@ COLUMNS = {
 
 
 def column_of(probe):
-    """Of an output beside the logits its own name."""
+    """The rows that stand for a probe's; what a network returns stands there by its name."""
     return probe.name if isinstance(probe, Output) else COLUMNS[type(probe).__name__]
 
 

@@ -215,14 +215,19 @@ class Recipe(StrictModel, ABC):
 
     def optimizer(self, model: nn.Module) -> Optimizer:
         """Over all parameters. Groups may have learning rates of their own; the schedule scales them."""
-        return self.descent(model.parameters())
+        return self.descent(model)
 
-    def descent(self, parameters: Iterable[nn.Parameter] | Iterable[dict[str, Any]]) -> Optimizer:
-        """The recipe's algorithm over parameters, or over groups of them with settings of their own."""
+    def descent(self, model: nn.Module, apart: Iterable[nn.Parameter] = (), **settings: float) -> Optimizer:
+        """The recipe's algorithm over all parameters; those ``apart`` are a group with settings of their own."""
+        own = list(apart)
+        held = {id(each) for each in own}
+        groups: list[dict[str, Any]] = [{"params": [each for each in model.parameters() if id(each) not in held]}]
+        if own:
+            groups.append({"params": own, **settings})
         if self.algorithm == "adam":
-            return Adam(parameters, lr=self.learning_rate, weight_decay=self.weight_decay)
+            return Adam(groups, lr=self.learning_rate, weight_decay=self.weight_decay)
         return SGD(
-            parameters,
+            groups,
             lr=self.learning_rate,
             momentum=self.momentum,
             weight_decay=self.weight_decay,

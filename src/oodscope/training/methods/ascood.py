@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -27,6 +27,10 @@ class Standardised(nn.Module):
         super().__init__()
         self.deviation = deviation
         self.always = False
+
+    def facts(self) -> dict[str, Any]:
+        """The arguments of its constructor."""
+        return {"deviation": self.deviation}
 
     def forward(self, features: Tensor) -> Tensor:
         if not (self.training or self.always):
@@ -84,8 +88,7 @@ class ASCOOD(CrossEntropy):
     def optimizer(self, model: nn.Module) -> Optimizer:
         layers = [part for part in model.modules() if isinstance(part, nn.Sequential) and len(part) == 2]
         head = [each for part in layers if isinstance(part[0], Standardised) for each in part[1].parameters()]
-        rest = [each for each in model.parameters() if not any(each is held for held in head)]
-        return self.descent([{"params": rest}, {"params": head, "lr": self.head_rate * self.learning_rate}])
+        return self.descent(model, head, lr=self.head_rate * self.learning_rate)
 
     def loss(self, model: nn.Module, batch: Batch) -> Step:
         spoilt = self.spoilt(batch, self._gradient(model, batch))

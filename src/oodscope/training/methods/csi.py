@@ -1,6 +1,6 @@
 """CSI, first stage: contrastive learning in which turned copies of an image are other classes."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from pydantic import Field
@@ -32,9 +32,13 @@ class ContrastHead(nn.Module):
 
     def __init__(self, main: nn.Linear, size: int) -> None:
         super().__init__()
-        self.main = main
+        self.main, self.size = main, size
         width = main.in_features
         self.projection = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, size))
+
+    def facts(self) -> dict[str, Any]:
+        """The arguments of its constructor."""
+        return {"main": self.main, "size": self.size}
 
     def forward(self, features: Tensor) -> dict[str, Tensor]:
         projected = self.projection(features)
@@ -89,8 +93,8 @@ class CSI(CrossEntropy):
     def optimizer(self, model: nn.Module) -> Optimizer:
         head = [each for part in model.modules() if isinstance(part, ContrastHead) for each in part.main.parameters()]
         rest = [each for each in model.parameters() if not any(each is held for held in head)]
-        settings = {"lr": self.learning_rate, "momentum": self.momentum, "weight_decay": self.weight_decay}
-        return Parts([SGD(rest, **settings), Adam(head, lr=HEAD_RATE)])
+        main = SGD(rest, lr=self.learning_rate, momentum=self.momentum, weight_decay=self.weight_decay)
+        return Parts([main, Adam(head, lr=HEAD_RATE)])
 
     def loss(self, model: nn.Module, batch: Batch) -> Step:
         output = model(batch.images)

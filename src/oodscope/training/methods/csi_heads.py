@@ -67,9 +67,13 @@ class CSIHeads(CrossEntropy):
 
     def optimizer(self, model: nn.Module) -> Optimizer:
         layer = next(part for part in model.modules() if isinstance(part, Branches))
-        settings = {"lr": self.learning_rate, "momentum": self.momentum, "weight_decay": self.weight_decay}
-        others = list(layer.branches.parameters())
-        return Parts([SGD(others, **settings), Adam(layer.main.parameters(), lr=HEAD_RATE)])
+        others = SGD(
+            layer.branches.parameters(),
+            lr=self.learning_rate,
+            momentum=self.momentum,
+            weight_decay=self.weight_decay,
+        )
+        return Parts([others, Adam(layer.main.parameters(), lr=HEAD_RATE)])
 
     def loss(self, model: nn.Module, batch: Batch) -> Step:
         output = model(batch.images)

@@ -1,6 +1,6 @@
 """G-ODIN: a logit is a quotient, of what speaks for the class and of what speaks for any class at all."""
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -36,6 +36,11 @@ class Quotient(LastLayer):
         nn.init.kaiming_normal_(self.classes.weight, nonlinearity="relu")
         self.any_class = nn.Sequential(nn.Linear(width, 1), nn.BatchNorm1d(1), nn.Sigmoid())
 
+    def facts(self) -> dict[str, Any]:
+        """The arguments of its constructor."""
+        width, classes = self.classes.in_features, self.classes.out_features
+        return {"width": width, "num_classes": classes, "similarity": self.similarity}
+
     def forward(self, features: Tensor) -> dict[str, Tensor]:
         with torch.autocast(features.device.type, enabled=False):
             exact = features.to(torch.promote_types(features.dtype, torch.float32))
@@ -51,7 +56,8 @@ class Quotient(LastLayer):
         products = features @ weight.T
         if self.similarity == "cosine":
             lengths = torch.linalg.vector_norm(features, dim=1, keepdim=True) + _TINY
-            return products / lengths / (torch.linalg.vector_norm(weight, dim=1) + _TINY)
+            cosine: Tensor = products / lengths / (torch.linalg.vector_norm(weight, dim=1) + _TINY)
+            return cosine
         squares = features.square().sum(dim=1, keepdim=True) + weight.square().sum(dim=1)
         return (2 * products - squares) / features.shape[1]
 
@@ -84,5 +90,4 @@ class GODIN(CrossEntropy):
 
     def optimizer(self, model: nn.Module) -> Optimizer:
         own = [each for part in model.modules() if isinstance(part, Quotient) for each in part.classes.parameters()]
-        rest = [each for each in model.parameters() if not any(each is held for held in own)]
-        return self.descent([{"params": rest}, {"params": own, "weight_decay": 0.0}])
+        return self.descent(model, own, weight_decay=0.0)

@@ -1,6 +1,7 @@
 """MOS: a softmax for each group of classes, each with a place for everything else."""
 
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -32,9 +33,9 @@ class GroupedHead(LastLayer):
     groups : the group of each class, numbered from 0.
     """
 
-    def __init__(self, width: int, groups: tuple[int, ...]) -> None:
+    def __init__(self, width: int, groups: Sequence[int]) -> None:
         super().__init__()
-        self.groups = groups
+        self.groups = tuple(groups)
         count = max(groups) + 1
         self.linear = nn.Linear(width, len(groups) + count)
         nn.init.zeros_(self.linear.weight)
@@ -53,6 +54,10 @@ class GroupedHead(LastLayer):
             slot[own] = number * longest + 1 + torch.arange(len(own))
         for name, value in (("group", group), ("places", places), ("empty", empty), ("slot", slot)):
             self.register_buffer(name, value, persistent=False)
+
+    def facts(self) -> dict[str, Any]:
+        """The arguments of its constructor."""
+        return {"width": self.linear.in_features, "groups": list(self.groups)}
 
     def forward(self, features: Tensor) -> dict[str, Tensor]:
         return self.split(self.linear(features))
@@ -90,6 +95,7 @@ class MOS(CrossEntropy):
     level : of the training images' hierarchy, such as ``superclass``, whose values are the groups; without it the only
         level there is.
     alpha : of Mixup's Beta distribution; 0 mixes nothing, as BiT does below 20,000 images.
+    parity : show plain images with mixed labels, as the code behind the published rows does.
     """
 
     name: ClassVar[str] = "mos"
@@ -106,14 +112,14 @@ class MOS(CrossEntropy):
     milestones: tuple[float, ...] | None = (0.3, 0.6, 0.9)
     level: str | None = None
     alpha: float = Field(default=0.1, ge=0)
+    parity: bool = False
 
     def prepare(self, model: nn.Module, facts: TrainingFacts) -> nn.Module:
         groups = groups_of(facts, self.level)
         return replace_layer(model, lambda last: GroupedHead(last.in_features, groups))
 
     def optimizer(self, model: nn.Module) -> Optimizer:
-        settings = {"lr": self.learning_rate, "momentum": self.momentum, "weight_decay": self.weight_decay}
-        return SGD(model.parameters(), **settings)
+        return SGD(model.parameters(), lr=self.learning_rate, momentum=self.momentum, weight_decay=self.weight_decay)
 
     def schedule(self, step: int, steps_per_epoch: int) -> float:
         """BiT's rule: from 0 up to the warm-up's end, then a tenth after each milestone."""
@@ -129,7 +135,8 @@ class MOS(CrossEntropy):
             output = model(batch.images)
             return Step(head.loss(output, batch.labels), output["logits"])
         share, partner = drawn_share(batch, self.alpha, self.alpha), drawn_partners(batch)
-        output = model(share * batch.images + (1 - share) * batch.images[partner])
+        mixed = batch.images if self.parity else share * batch.images + (1 - share) * batch.images[partner]
+        output = model(mixed)
         both = head.loss(output, batch.labels), head.loss(output, batch.labels[partner])
         return Step(share * both[0] + (1 - share) * both[1])
 

@@ -1,6 +1,6 @@
 """NPOS: outliers around the boundary points of each class, without a Gaussian; a small network learns them apart."""
 
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from pydantic import Field, model_validator
@@ -27,6 +27,10 @@ class BoundaryLayer(Prototypes):
         super().__init__(width, num_classes, size, temperature)
         self.queues = ClassQueues.of("npos", num_classes, queue, width)
         self.is_real = nn.Sequential(nn.Linear(width, _HIDDEN), nn.ReLU(), nn.Linear(_HIDDEN, 1))
+
+    def facts(self) -> dict[str, Any]:
+        inherited = {name: value for name, value in super().facts().items() if name != "each"}
+        return {**inherited, "queue": self.queues.features.shape[1]}
 
     def forward(self, features: Tensor) -> dict[str, Tensor]:
         return {**super().forward(features), "features": features}
@@ -85,9 +89,7 @@ class NPOS(CIDER):
         return BoundaryLayer(width, facts.num_classes, self.size, self.temperature, self.queue)
 
     def optimizer(self, model: nn.Module) -> Optimizer:
-        small = list(_layer(model).is_real.parameters())
-        rest = [each for each in model.parameters() if not any(each is held for held in small)]
-        return self.descent([{"params": rest}, {"params": small, "lr": _SLOW * self.learning_rate}])
+        return self.descent(model, _layer(model).is_real.parameters(), lr=_SLOW * self.learning_rate)
 
     def loss(self, model: nn.Module, batch: Batch) -> Step:
         assert batch.draws is not None, "the loop gives each batch its random numbers"

@@ -1,6 +1,6 @@
 """UDG: known images hidden among the outliers are found by clustering, and get their labels."""
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from pydantic import Field
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 OUTLIER = -1
 """The label of an outlier that no class claims."""
 
-_WALK, _ROUNDS, _COMPONENTS, _SPREAD = 256, 20, 256, 0.01
+_WALK, _PIECE, _ROUNDS, _COMPONENTS, _SPREAD = 256, 8192, 20, 256, 0.01
 
 
 class ClusteredHead(nn.Module):
@@ -39,6 +39,11 @@ class ClusteredHead(nn.Module):
         self.register_buffer("label_of_ood", torch.full((n_ood,), OUTLIER))
         self.register_buffer("weight_of_ood", torch.ones(n_ood))
         self.register_buffer("weight_of_cluster", torch.ones(clusters))
+
+    def facts(self) -> dict[str, Any]:
+        """The arguments of its constructor."""
+        sizes = {"n_train": len(self.get_buffer("of_train")), "n_ood": len(self.get_buffer("of_ood"))}
+        return {"main": self.main, "clusters": self.cluster.out_features, **sizes}
 
     def forward(self, features: Tensor) -> dict[str, Tensor]:
         return {"logits": self.main(features), "clusters": self.cluster(features), "features": features}
@@ -157,11 +162,15 @@ def k_means(points: Tensor, count: int, draws: torch.Generator) -> Tensor:
     assigned = torch.zeros(len(points), dtype=torch.long, device=points.device)
     for _ in range(_ROUNDS):
         lengths = centres.square().sum(dim=1)
-        assigned = torch.cat([(lengths - 2 * part @ centres.T).argmin(dim=1) for part in points.split(8192)])
+        assigned = torch.cat([(lengths - 2 * part @ centres.T).argmin(dim=1) for part in _pieces(points)])
         sizes = assigned.bincount(minlength=len(centres))
         sums = torch.zeros_like(centres).index_add_(0, assigned, points)
         centres = torch.where(sizes[:, None] > 0, sums / sizes[:, None].clamp(min=1), centres)
     return assigned
+
+
+def _pieces(points: Tensor) -> list[Tensor]:
+    return [points[start : start + _PIECE] for start in range(0, len(points), _PIECE)]
 
 
 def _features(model: nn.Module, stream: "Stream") -> Tensor:

@@ -1,6 +1,6 @@
 """VOS: virtual outliers from the tails of class Gaussians in feature space, separated by their energy."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from pydantic import Field
@@ -33,6 +33,10 @@ class EnergyHead(nn.Module):
         self.weight_of_class = nn.Parameter(torch.rand(main.out_features))
         self.is_real = nn.Linear(1, 2)
         self.queues = queues
+
+    def facts(self) -> dict[str, Any]:
+        """The arguments of its constructor."""
+        return {"main": self.main, "queues": self.queues}
 
     def forward(self, features: Tensor) -> dict[str, Tensor]:
         return {"logits": self.main(features), "features": features}
@@ -76,7 +80,8 @@ def virtual_outliers(queues: Tensor, candidates: int, draws: torch.Generator) ->
     radius = torch.as_tensor(chdtri(width, beyond.numpy())).sqrt().to(features.device)
     direction = torch.randn(classes, width, generator=draws, device=draws.device).to(features.device).double()
     direction = direction / torch.linalg.vector_norm(direction, dim=1, keepdim=True)
-    return (means + radius[:, None] * direction @ factor.T).to(queues)
+    made: Tensor = means + radius[:, None] * direction @ factor.T
+    return made.to(queues)
 
 
 class VOS(CrossEntropy):
