@@ -163,7 +163,7 @@ def test_the_second_run_forwards_nothing_and_decodes_what_it_shows(tmp_path, mon
     decoded, decode = [], encoded.decode
 
     def counted(content, where):
-        decoded.append(where)
+        decoded.append(where())
         return decode(content, where)
 
     monkeypatch.setattr(encoded, "decode", counted)
