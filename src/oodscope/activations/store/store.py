@@ -126,7 +126,7 @@ class ActivationStore:
         address = fingerprint([SCHEMA, *network, images.source.key])
         derived = classifier.head is not None and (self.logits == "from_head" or classifier.num_classes > MOST_STORED)
         names = {} if derived else {"logits": "logits"}
-        if classifier.head is not None:
+        if classifier.has_features:
             names["features"] = "features"
         names.update({probe.column: f"probe-{probe.key[:24]}" for probe in probes})
         place = self._place(classifier)
