@@ -13,6 +13,8 @@ from oodscope.data.imageset import ImageSet
 from openood_cifar import open_benchmark, pack
 
 FAR = {"svhn_test_10k": "svhn_10k", "mnist_test": "mnist", "dtd10_32": "dtd_10_classes", "sun_scenes_32": "sun_scenes"}
+VEHICLES = (0, 1, 8, 9)
+"""Airplane, automobile, ship and truck."""
 
 
 def corrupted(images: ImageSet, device: str) -> ImageSet:
@@ -27,6 +29,12 @@ def corrupted(images: ImageSet, device: str) -> ImageSet:
             found[chosen] = corrupt_batch(pixels[chosen], name, severity, keys=chosen)
     made = found.permute(0, 2, 3, 1).cpu().numpy()
     return ImageSet.from_arrays("corrupted", made, images.labels, images.class_names)
+
+
+def groups(images: ImageSet, known: str) -> dict[str, np.ndarray]:
+    """The two groups of CIFAR-10's classes that OpenOOD trains MOS with; of CIFAR-100 there is no such line."""
+    kinds = np.where(np.isin(images.labels, VEHICLES), "vehicle", "animal")
+    return {"kind": kinds} if known == "cifar10" else {}
 
 
 def open_sets(folder: Path, known: str, images: int | None, device: str) -> oods.Benchmark:
@@ -46,6 +54,7 @@ def open_sets(folder: Path, known: str, images: int | None, device: str) -> oods
 
     far = tuple(few(pack(folder, file), name) for file, name in FAR.items() if (folder / f"{file}.npz").exists())
     single = {role: few(getattr(bench, role)) for role in ("id_train", "id_val", "id_test", "ood_val")}
+    single["id_train"].hierarchy.update(groups(single["id_train"], known))
     csid = (corrupted(single["id_test"], device),)
     return replace(bench, near=tuple(map(few, bench.near)), far=far, csid=csid, **single)
 

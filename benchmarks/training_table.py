@@ -168,9 +168,9 @@ class Work:
         return self.scores / f"{method}-{seed}.parquet"
 
     def recipe(self, line: Line) -> Recipe:
-        epochs = self.options.epochs if line.after is None else max(1, self.options.epochs // 10)
-        settings = {"precision": self.options.precision, **line.settings}
-        return create_recipe(line.recipe, **settings, epochs=epochs, keep="best")
+        epochs = max(1, round(line.share * self.options.epochs))
+        settings = {"precision": self.options.precision, "keep": "best", **line.settings}
+        return create_recipe(line.recipe, **settings, epochs=epochs)
 
     def make(self, line: Line, seeds: Sequence[int]) -> bool:
         """Train and score these networks; ``False`` where the time is too short to begin."""

@@ -9,6 +9,7 @@ import re
 
 import pytest
 
+from oodscope.document.table import single_groups
 from oodscope.document.wording import span
 from oodscope.report.page.page import write_report
 from oodscope.report.render import bundle
@@ -46,8 +47,7 @@ def test_every_number_of_every_table_is_the_measurement(page):
                     detector = line.all("th", scope="row")[0].text
                     shown[table.attributes["data-protocol"], metric, detector, group, name] = cell
     rows = [row for row in make_result().measurements if row.detector]
-    sets = {(row.group, row.set) for row in rows if row.set != "mean"}
-    single = {group for group, _ in sets if sum(each == group for each, _ in sets) == 1}
+    single = single_groups((row.group, row.set) for row in rows)
     # the mean of a group of one set is that set, and is shown once
     shown_once = [row for row in rows if not (row.set == "mean" and row.group in single)]
     measured = {(m.protocol, m.metric, m.detector, m.group, m.set): m for m in shown_once}

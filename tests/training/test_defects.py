@@ -77,7 +77,8 @@ def test_t2_entropies_of_mcd_are_those_of_images():
     bound = np.log(3)
     assert gap(torch.zeros(4, 3), 100 * torch.eye(3)[[0, 1, 2, 0]]).item() == pytest.approx(bound, abs=1e-5)
     u, v = torch.tensor([[1, 0, -1], [0.2, 0.4, 0.6]]), torch.tensor([[0.5, 0.5, 0], [2, -1, 0]])
-    assert abs(gap(u, v).item() - 0.034027) > 0.1, "the value over the batch's axis"
+    assert gap(u, v, dim=0).item() == pytest.approx(0.034027, abs=1e-6), "the released form, over the batch's axis"
+    assert abs(gap(u, v).item() - 0.034027) > 0.1
 
 
 @pytest.mark.parametrize("name", ["godin", "npos", "ish", "ascood", "csi", "csi_heads"])
@@ -125,6 +126,16 @@ class TestMOS:
         recipe, net, shown = prepared("mos", alpha=50.0)
         recipe.loss(Watching(net), shown)
         assert (seen[0] - shown.images).abs().amax(dim=(1, 2, 3)).gt(1e-3).float().mean() > 0.5
+
+    def test_the_released_form_shows_plain_images_with_mixed_labels(self):
+        recipe, net, shown = prepared("mos", alpha=50.0, parity=True)
+        images = shown.images[:1].repeat(12, 1, 1, 1)
+        alike = recipe.loss(net.eval(), shown._replace(images=images)).loss
+        ours, _, again = prepared("mos", alpha=50.0)
+        # where all images are one, mixing them changes nothing; elsewhere it does
+        torch.testing.assert_close(ours.loss(net, again._replace(images=images)).loss, alike)
+        released, ours = (prepared("mos", alpha=50.0, parity=each) for each in (True, False))
+        assert released[0].loss(net, released[2]).loss.item() != ours[0].loss(net, ours[2]).loss.item()
 
     def test_t5_steps_are_part_of_the_recipe_and_any_number_of_images_trains(self):
         recipe = fast("mos", steps=7)

@@ -275,7 +275,7 @@ class TestISH:
         made = shaped(self.x, 0.5)
         assert made.tolist() == rows([[0, 0, 12.518202, 16.690936], [0, 2.718282, 0, 8.154845]])
         plain = nn.Linear(4, 3).double()
-        layer, x = ShapedLinear(plain, 0.5).double(), self.x.clone().requires_grad_()
+        layer, x = ShapedLinear.of(plain, 0.5).double(), self.x.clone().requires_grad_()
         (layer.train()(x) * self.g).sum().backward()
         assert layer.weight.grad[0].tolist() == near([0, 0.815485, -2.503640, -0.891733])
         torch.testing.assert_close(x.grad, self.g @ plain.weight)
@@ -327,6 +327,8 @@ class TestMCD:
         shown = batch(ood=batch())._replace(epoch=99)
         loss = MCD().loss(giving(output), shown).loss.item()
         assert loss == near(2 * 1.418540 + 1.040414, 2e-6)
+        released = MCD(parity=True).loss(giving(output), shown).loss.item()
+        assert released == near(2 * 1.418540 + 1.165973, 2e-6)
         before = {"logits": Z, "second": Z}
         assert MCD().loss(giving(before), shown._replace(epoch=88)).loss.item() == near(2 * 1.418540, 2e-6)
 

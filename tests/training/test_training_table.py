@@ -1,6 +1,7 @@
 """The script that trains and scores the networks of the tables, whole, in miniature: order, time, resume, weights."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import torch
 import oodscope as oods
 import oodscope.training.loop.lockstep as lockstep
 from oodscope.data.imageset import ImageSet
-from tests.training.training_toys import PREPROCESS, colours, negatives
+from tests.training.training_toys import PREPROCESS, colours, grouped, negatives
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import training_table
@@ -23,6 +24,10 @@ FAST = ["--id", "cifar10", "--epochs", "1", "--network", "small_cnn", "--precisi
 FAST += ["--detectors", "msp,knn"]
 
 
+LATER = "G-ODIN VOS CIDER NPOS MOS MOS-released PALM ReweightOOD ISH ASCOOD CSI-first CSI MCD MCD-released UDG"
+LATER = set(LATER.split())
+
+
 def tiny(folder, known, images, device):
     """A benchmark of three colours; ``tin`` has classes to learn from."""
     dark = negatives(40)
@@ -31,7 +36,7 @@ def tiny(folder, known, images, device):
         known,
         "1",
         transform=PREPROCESS,
-        id_train=colours(140, name="id_train"),
+        id_train=grouped(140, name="id_train"),
         id_val=colours(24, seed=1, name="id_val"),
         id_test=colours(32, seed=2, name="id_test"),
         near=(colours(24, seed=3, name="cifar100"), tin),
@@ -52,7 +57,7 @@ class TestLines:
         expected = "CE LogitNorm T2FNorm Cutout RandAugment ConfBranch ARPL RegMixup AugMix RotPred"
         assert methods == expected.split()
         others = {"CE-tf32", "PixMix", "Mixup", "CutMix", "AugMix-JSD", "OE", "MixOE"}
-        assert set(lines_of("cifar10")) == {*methods, *others}
+        assert set(lines_of("cifar10")) == {*methods, *others, *LATER}
         large = {name: len(line.seeds) for name, line in lines_of("cifar100").items()}
         assert large == {"CE": 3, "LogitNorm": 1, "T2FNorm": 1, "RotPred": 1, "Cutout": 1, "RegMixup": 1}
         known = [line.known for line in LINES]
@@ -110,6 +115,35 @@ def self_checks(folder, printed):
     seconds = pd.read_csv(folder / "seconds.csv")
     assert {"msp", "knn", "passes"} <= set(seconds["detector"]) and (seconds["seconds"] >= 0).all()
     assert "s to score (slowest: " in printed
+
+
+@pytest.mark.slow
+def test_the_rest_of_openood_s_trainings(tmp_path, monkeypatch):
+    """All other lines train and score, chains and outliers included, and a second call finds them done."""
+    small = {"queue": 20, "neighbours": 5, "boundary": 8, "noise": 12, "keep_of_noise": 4, "outlier_epoch": 0}
+    small |= {"warmup_epochs": 0, "size": 8}
+
+    def shrunk(line):
+        fields = oods.create_recipe(line.recipe).model_dump()
+        own = {name: value for name, value in small.items() if name in fields}
+        batches = {"batch_size": 70} | ({"ood_batch_size": 20} if line.exposed else {})
+        return replace(line, settings={**line.settings, **own, **batches})
+
+    names = [line.method for line in LINES if line.method in LATER]
+    lines = tuple(shrunk(line) for line in LINES)
+    monkeypatch.setattr(training_table, "LINES", lines)
+    monkeypatch.setattr(training_table, "lines_of", lambda known: {each.method: each for each in lines})
+    whole = ["--methods", ",".join(names), "--detectors", "msp"]
+    assert run(tmp_path, *whole) == []
+    table = pd.read_csv(tmp_path / "cifar10" / "table.csv")
+    assert set(table["method"]) == LATER
+    best = table[table["kept"] == "best"]
+    for line in lines:
+        if line.method in LATER:
+            scores = set(best[best["method"] == line.method]["detector"])
+            assert {line.score, *oods.create_recipe(line.recipe).detectors} <= scores | {"adascale_a"}
+    assert set(table[table["method"] == "MCD"]["kept"]) == {"best"}, "the last epoch is the one that is kept"
+    assert run(tmp_path, *whole) == []
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@
 import copy
 import json
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -17,7 +16,7 @@ from oodscope.training.recipe import TrainingFacts
 from oodscope.training.registry import RECIPES, create_recipe
 from oodscope.training.wrappers import Before, Change, apply_changes, describe_changes
 
-FACTS = TrainingFacts(("a", "b", "c"), n_train=96, size=12, n_ood=40, hierarchy={"kind": np.array(["x", "y", "y"])})
+FACTS = TrainingFacts(("a", "b", "c"), n_train=96, size=12, n_ood=40, hierarchy={"kind": ("x", "y", "y")})
 START = NetworkRecord(architecture="small_cnn", num_classes=3, stages=())
 
 

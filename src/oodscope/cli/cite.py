@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from oodscope import __version__
 from oodscope.cli import options
 from oodscope.cli.choices import complete
 
@@ -40,7 +41,7 @@ def cite(
     if style is Style.TEXT:
         typer.echo("\n".join(map(str, found)))
     else:
-        own = [citations.own_bibtex()] if any(map(_is_folder, names)) else []
+        own = [citations.own_bibtex(__version__)] if any(map(_is_folder, names)) else []
         typer.echo("\n\n".join([*own, *(each.bibtex() for each in found)]))
 
 

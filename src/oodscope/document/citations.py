@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from oodscope import __version__
 from oodscope.base.catalog import catalog
 from oodscope.base.errors import UnknownNameError
 from oodscope.base.paper import Paper
@@ -50,9 +49,9 @@ def cite(names: Iterable[str]) -> list[Citation]:
     return [Citation(tuple(named), paper) for paper, named in asked.items()]
 
 
-def own_bibtex() -> str:
-    """The entry of this package, with the version that runs."""
-    fields = f"  title = {{oodscope}},\n  author = {{{{The oodscope authors}}}},\n  version = {{{__version__}}}"
+def own_bibtex(version: str) -> str:
+    """The entry of this package, with the version that was used."""
+    fields = f"  title = {{oodscope}},\n  author = {{{{The oodscope authors}}}},\n  version = {{{version}}}"
     return f"@software{{oodscope,\n{fields}\n}}"
 
 

@@ -6,7 +6,7 @@ of any other kind is not described, and such a network is opened by its recipe.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol, cast
 
 import torch
 from torch import nn
@@ -18,76 +18,22 @@ from oodscope.models.classifier.fingerprint import structure_fingerprint
 
 _HERE = "oodscope.training.methods"
 
-Facts = dict[str, Any]
-"""The arguments of a constructor: plain values, modules, and lists or mappings of modules."""
-
-WRAPPERS: dict[str, tuple[str, Callable[[Any], Facts]]] = {
-    "branches": (
-        "oodscope.models.classifier.branches:Branches",
-        lambda layer: {"main": layer.main, "branches": dict(layer.branches.items())},
-    ),
-    "reciprocal_points": (
-        f"{_HERE}.arpl:ReciprocalPoints",
-        lambda layer: {"width": layer.points.shape[1], "num_classes": layer.points.shape[0]},
-    ),
-    "trained_to_features": (
-        f"{_HERE}.t2fnorm:TrainedToFeatures",
-        lambda layer: {"temperature": float(layer.temperature), "scale_at_test": layer.scale_at_test},
-    ),
-    "standardised": (f"{_HERE}.ascood:Standardised", lambda layer: {"deviation": layer.deviation}),
-    "contrast_head": (
-        f"{_HERE}.csi:ContrastHead",
-        lambda layer: {"main": layer.main, "size": layer.projection[-1].out_features},
-    ),
-    "quotient": (
-        f"{_HERE}.godin:Quotient",
-        lambda layer: {**_linear(layer.classes), "similarity": layer.similarity},
-    ),
-    "shaped_linear": (
-        f"{_HERE}.ish:ShapedLinear",
-        lambda layer: {
-            "layer": nn.Linear(layer.in_features, layer.out_features, layer.bias is not None),
-            "share": layer.share,
-        },
-    ),
-    "grouped_head": (
-        f"{_HERE}.mos:GroupedHead",
-        lambda layer: {"width": layer.linear.in_features, "groups": layer.groups},
-    ),
-    "prototypes": (
-        f"{_HERE}.prototypes:Prototypes",
-        lambda layer: {**_prototypes(layer), "each": len(layer.prototypes) // layer.num_classes},
-    ),
-    "boundary_layer": (
-        f"{_HERE}.npos:BoundaryLayer",
-        lambda layer: {**_prototypes(layer), "queue": layer.queues.features.shape[1]},
-    ),
-    "class_queues": (
-        f"{_HERE}.queues:ClassQueues",
-        lambda layer: dict(zip(("num_classes", "length", "width"), layer.features.shape)),
-    ),
-    "clustered_head": (
-        f"{_HERE}.udg:ClusteredHead",
-        lambda layer: {
-            "main": layer.main,
-            "clusters": layer.cluster.out_features,
-            "n_train": len(layer.of_train),
-            "n_ood": len(layer.of_ood),
-        },
-    ),
-    "energy_head": (f"{_HERE}.vos:EnergyHead", lambda layer: {"main": layer.main, "queues": layer.queues}),
+WRAPPERS = {
+    "branches": "oodscope.models.classifier.branches:Branches",
+    "boundary_layer": f"{_HERE}.npos:BoundaryLayer",
+    "class_queues": f"{_HERE}.queues:ClassQueues",
+    "clustered_head": f"{_HERE}.udg:ClusteredHead",
+    "contrast_head": f"{_HERE}.csi:ContrastHead",
+    "energy_head": f"{_HERE}.vos:EnergyHead",
+    "grouped_head": f"{_HERE}.mos:GroupedHead",
+    "prototypes": f"{_HERE}.prototypes:Prototypes",
+    "quotient": f"{_HERE}.godin:Quotient",
+    "shaped_linear": f"{_HERE}.ish:ShapedLinear",
+    "standardised": f"{_HERE}.ascood:Standardised",
+    "reciprocal_points": f"{_HERE}.arpl:ReciprocalPoints",
+    "trained_to_features": f"{_HERE}.t2fnorm:TrainedToFeatures",
 }
-"""Where each kind is found, and what makes the same again. A layer that is not named here is opened by its recipe."""
-
-
-def _linear(layer: nn.Linear) -> Facts:
-    return {"width": layer.in_features, "num_classes": layer.out_features}
-
-
-def _prototypes(layer: Any) -> Facts:
-    width, size = layer.projection[0].in_features, layer.prototypes.shape[1]
-    return {"width": width, "num_classes": layer.num_classes, "size": size, "temperature": layer.temperature}
-
+"""Where each kind is found."""
 
 _PLAIN: dict[str, tuple[type[nn.Module], tuple[str, ...]]] = {
     "linear": (nn.Linear, ("in_features", "out_features")),
@@ -97,6 +43,14 @@ _PLAIN: dict[str, tuple[type[nn.Module], tuple[str, ...]]] = {
     "identity": (nn.Identity, ()),
 }
 """Layers of torch, and the attributes that are the arguments of their constructors."""
+
+
+class Wrapper(Protocol):
+    """A module that can be written down."""
+
+    def facts(self) -> dict[str, Any]:
+        """The arguments of its constructor: plain values, modules, and lists or mappings of modules."""
+        ...
 
 
 class Change(StrictModel):
@@ -198,10 +152,10 @@ def _describe(value: Any, before: Before) -> Any:
             facts = {each: getattr(value, each) for each in attributes}
             return {"wrapper": name, "facts": facts | ({"bias": value.bias is not None} if cls is nn.Linear else {})}
     target = f"{type(value).__module__}:{type(value).__name__}"
-    kind = next((name for name, (place, _) in WRAPPERS.items() if place == target), None)
+    kind = next((name for name, place in WRAPPERS.items() if place == target), None)
     if kind is None:
         raise NotImplementedError
-    return {"wrapper": kind, "facts": _describe_plain(WRAPPERS[kind][1](value), before)}
+    return {"wrapper": kind, "facts": _describe_plain(cast(Wrapper, value).facts(), before)}
 
 
 def _describe_plain(value: Any, before: Before) -> Any:
@@ -214,7 +168,7 @@ def _describe_plain(value: Any, before: Before) -> Any:
 
 def _build(declared: Any, modules: Mapping[str, nn.Module]) -> Any:
     if isinstance(declared, list):
-        return tuple(_build(each, modules) for each in declared)
+        return [_build(each, modules) for each in declared]
     if not isinstance(declared, Mapping):
         return declared
     if set(declared) == {"given"}:
@@ -226,7 +180,7 @@ def _build(declared: Any, modules: Mapping[str, nn.Module]) -> Any:
         return nn.Sequential(*facts["parts"])
     if kind in _PLAIN:
         return _PLAIN[kind][0](**facts)
-    return load_target("wrapper", kind, WRAPPERS[kind][0])(**facts)
+    return load_target("wrapper", kind, WRAPPERS[kind])(**facts)
 
 
 def _placed(model: nn.Module, path: str, layer: nn.Module) -> nn.Module:

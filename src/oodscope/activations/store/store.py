@@ -229,7 +229,10 @@ class _Work:
         }
         head, features = self.classifier.head, values.pop("features", None)
         logits = values.pop("logits") if "logits" in values else HeadLogits(features, head)  # type: ignore[arg-type]
-        return Activations(logits=logits, features=features, labels=images.labels, head=head, columns=values)
+        found = Activations(logits=logits, features=features, labels=images.labels, head=head, columns=values)
+        devices = {shard.about.get("device") for column in self.columns.values() for shard in column.shards}
+        found.made_on = frozenset(filter(None, devices))
+        return found
 
 
 class _Publisher:

@@ -1,6 +1,7 @@
 """Branches: further outputs beside the logits, read off the same features."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -30,6 +31,9 @@ JOINT = "joint"
 EMBEDDING = "embedding"
 """Key under which a network may return a unit vector that its prototypes are compared with."""
 
+REJECT = "reject"
+"""Key under which a network may return the logit of "none of the classes", ``[N, 1]``."""
+
 TURNS = 4
 
 
@@ -49,6 +53,10 @@ class Branches(nn.Module):
         super().__init__()
         self.main = main
         self.branches = nn.ModuleDict(dict(branches))
+
+    def facts(self) -> dict[str, Any]:
+        """The arguments that make the same."""
+        return {"main": self.main, "branches": dict(self.branches.items())}
 
     def forward(self, features: Tensor) -> dict[str, Tensor]:
         found = {name: branch(features) for name, branch in self.branches.items()}

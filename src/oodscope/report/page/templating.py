@@ -16,6 +16,7 @@ from PIL import Image
 
 from oodscope.base.hashing import canonical_json
 from oodscope.data.images.decoding import as_rgb
+from oodscope.document.claim import count_claims
 from oodscope.document.html import bare, number_facts
 from oodscope.document.methods import method_paper
 from oodscope.document.table import Table
@@ -54,6 +55,7 @@ def page_environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
+        "counted": count_claims,
         "paper": method_paper,
         "facts": lambda number: Markup(number_facts(number)),
         "json": canonical_json,

@@ -74,7 +74,7 @@ def evaluate_extraction(
         },
         progress=progress,
     )
-    notes += [note for protocol in protocols for note in protocol.notes(scores)]
+    notes += [*extraction.notes_afterwards(), *(note for protocol in protocols for note in protocol.notes(scores))]
     measurements = measure_all(protocols, scores, progress)
     gallery = extraction.gallery(benchmark, scores)
     record = record_of(

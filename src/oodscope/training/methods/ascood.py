@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -27,6 +27,10 @@ class Standardised(nn.Module):
         super().__init__()
         self.deviation = deviation
         self.always = False
+
+    def facts(self) -> dict[str, Any]:
+        """The arguments of its constructor."""
+        return {"deviation": self.deviation}
 
     def forward(self, features: Tensor) -> Tensor:
         if not (self.training or self.always):

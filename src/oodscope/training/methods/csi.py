@@ -1,6 +1,6 @@
 """CSI, first stage: contrastive learning in which turned copies of an image are other classes."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from pydantic import Field
@@ -32,9 +32,13 @@ class ContrastHead(nn.Module):
 
     def __init__(self, main: nn.Linear, size: int) -> None:
         super().__init__()
-        self.main = main
+        self.main, self.size = main, size
         width = main.in_features
         self.projection = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, size))
+
+    def facts(self) -> dict[str, Any]:
+        """The arguments of its constructor."""
+        return {"main": self.main, "size": self.size}
 
     def forward(self, features: Tensor) -> dict[str, Tensor]:
         projected = self.projection(features)

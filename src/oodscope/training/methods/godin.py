@@ -1,6 +1,6 @@
 """G-ODIN: a logit is a quotient, of what speaks for the class and of what speaks for any class at all."""
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -35,6 +35,11 @@ class Quotient(LastLayer):
         self.classes = nn.Linear(width, num_classes, bias=similarity == "inner")
         nn.init.kaiming_normal_(self.classes.weight, nonlinearity="relu")
         self.any_class = nn.Sequential(nn.Linear(width, 1), nn.BatchNorm1d(1), nn.Sigmoid())
+
+    def facts(self) -> dict[str, Any]:
+        """The arguments of its constructor."""
+        width, classes = self.classes.in_features, self.classes.out_features
+        return {"width": width, "num_classes": classes, "similarity": self.similarity}
 
     def forward(self, features: Tensor) -> dict[str, Tensor]:
         with torch.autocast(features.device.type, enabled=False):

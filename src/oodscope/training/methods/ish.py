@@ -58,14 +58,25 @@ class ShapedLinear(nn.Linear):
 
     Parameters
     ----------
-    layer : whose weights it takes over.
+    in_features, out_features, bias : of the layer.
     share : of the features, that count.
     """
 
-    def __init__(self, layer: nn.Linear, share: float) -> None:
-        super().__init__(layer.in_features, layer.out_features, bias=layer.bias is not None)
-        self.load_state_dict(layer.state_dict())
+    def __init__(self, in_features: int, out_features: int, bias: bool, share: float) -> None:
+        super().__init__(in_features, out_features, bias=bias)
         self.share = share
+
+    @classmethod
+    def of(cls, layer: nn.Linear, share: float) -> "ShapedLinear":
+        """One with the weights of a layer."""
+        made = cls(layer.in_features, layer.out_features, layer.bias is not None, share)
+        made.load_state_dict(layer.state_dict())
+        return made
+
+    def facts(self) -> dict[str, Any]:
+        """The arguments of its constructor."""
+        sizes = {"in_features": self.in_features, "out_features": self.out_features}
+        return {**sizes, "bias": self.bias is not None, "share": self.share}
 
     def forward(self, features: Tensor) -> Tensor:
         if not self.training:
@@ -108,7 +119,7 @@ class ISH(CrossEntropy):
             run_network(model, images)
         if bool((seen[-1] < 0).any()):
             raise ModelError("ish needs features of zero or more (as after a ReLU), and this network's may be negative")
-        return replace_layer(model, lambda layer: ShapedLinear(layer, self.share))
+        return replace_layer(model, lambda layer: ShapedLinear.of(layer, self.share))
 
     def optimizer(self, model: nn.Module) -> Optimizer:
         last = [each for part in model.modules() if isinstance(part, ShapedLinear) for each in part.parameters()]

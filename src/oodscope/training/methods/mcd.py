@@ -28,6 +28,7 @@ class MCD(CrossEntropy):
     weight : :math:`\lambda`.
     margin : :math:`m`.
     outlier_epochs : how many of the last epochs see outliers.
+    parity : take entropies over the images of a batch, as the code behind the published rows does.
     """
 
     name: ClassVar[str] = "mcd"
@@ -41,6 +42,7 @@ class MCD(CrossEntropy):
     weight: float = Field(default=1.0, ge=0)
     margin: float = Field(default=1.2, gt=0)
     outlier_epochs: int = Field(default=11, ge=0)
+    parity: bool = False
 
     def prepare(self, model: nn.Module, facts: TrainingFacts) -> nn.Module:
         return with_branches(model, {SECOND: facts.num_classes})
@@ -54,15 +56,16 @@ class MCD(CrossEntropy):
         first, second = output["logits"], output[SECOND]
         loss = label_loss(first[:count], batch) + label_loss(second[:count], batch)
         if exposed:
-            loss = loss + self.weight * (self.margin - gap(first[count:], second[count:])).relu()
+            apart = gap(first[count:], second[count:], dim=0 if self.parity else 1)
+            loss = loss + self.weight * (self.margin - apart).relu()
         return Step(loss, first[:count])
 
 
-def gap(first: Tensor, second: Tensor) -> Tensor:
-    """The mean difference of the entropies of two heads, over the images ``[N, C]`` of a batch."""
-    return (_entropy(first) - _entropy(second)).mean()
+def gap(first: Tensor, second: Tensor, dim: int = 1) -> Tensor:
+    """The mean difference of the entropies of two heads ``[N, C]``, over the classes of each image."""
+    return (_entropy(first, dim) - _entropy(second, dim)).mean()
 
 
-def _entropy(logits: Tensor) -> Tensor:
-    logs = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(dim=1)
-    return -(logs.exp() * logs).sum(dim=1)
+def _entropy(logits: Tensor, dim: int) -> Tensor:
+    logs = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(dim=dim)
+    return -(logs.exp() * logs).sum(dim=dim)

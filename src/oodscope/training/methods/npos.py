@@ -1,6 +1,6 @@
 """NPOS: outliers around the boundary points of each class, without a Gaussian; a small network learns them apart."""
 
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from pydantic import Field, model_validator
@@ -27,6 +27,10 @@ class BoundaryLayer(Prototypes):
         super().__init__(width, num_classes, size, temperature)
         self.queues = ClassQueues.of("npos", num_classes, queue, width)
         self.is_real = nn.Sequential(nn.Linear(width, _HIDDEN), nn.ReLU(), nn.Linear(_HIDDEN, 1))
+
+    def facts(self) -> dict[str, Any]:
+        inherited = {name: value for name, value in super().facts().items() if name != "each"}
+        return {**inherited, "queue": self.queues.features.shape[1]}
 
     def forward(self, features: Tensor) -> dict[str, Tensor]:
         return {**super().forward(features), "features": features}

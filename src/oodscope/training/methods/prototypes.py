@@ -1,7 +1,7 @@
 """Prototypes: unit embeddings, compared with those of the classes; what CIDER, NPOS, PALM and ReweightOOD share."""
 
 import math
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from pydantic import Field
@@ -45,10 +45,21 @@ class Prototypes(LastLayer):
 
     def __init__(self, width: int, num_classes: int, size: int, temperature: float, each: int = 1) -> None:
         super().__init__()
-        self.num_classes, self.temperature = num_classes, temperature
+        self.width, self.num_classes, self.temperature = width, num_classes, temperature
         self.projection = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, size))
         self.prototypes: Tensor
         self.register_buffer("prototypes", normalize(torch.rand(each * num_classes, size)))
+
+    def facts(self) -> dict[str, Any]:
+        """The arguments of its constructor."""
+        count, size = self.prototypes.shape
+        return {
+            "width": self.width,
+            "num_classes": self.num_classes,
+            "size": size,
+            "temperature": self.temperature,
+            "each": count // self.num_classes,
+        }
 
     def forward(self, features: Tensor) -> dict[str, Tensor]:
         projected = self.projection(features)

@@ -1,5 +1,7 @@
 """ClassQueues: the latest features of every class, as buffers of a network."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -34,6 +36,10 @@ class ClassQueues(nn.Module):
                 f"{width} features: set a smaller queue"
             )
         return cls(num_classes, length, width)
+
+    def facts(self) -> dict[str, Any]:
+        """The arguments of its constructor."""
+        return dict(zip(("num_classes", "length", "width"), self.features.shape))
 
     @torch.no_grad()
     def push(self, features: Tensor, labels: Tensor) -> None:

@@ -1,6 +1,6 @@
 """UDG: known images hidden among the outliers are found by clustering, and get their labels."""
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from pydantic import Field
@@ -39,6 +39,11 @@ class ClusteredHead(nn.Module):
         self.register_buffer("label_of_ood", torch.full((n_ood,), OUTLIER))
         self.register_buffer("weight_of_ood", torch.ones(n_ood))
         self.register_buffer("weight_of_cluster", torch.ones(clusters))
+
+    def facts(self) -> dict[str, Any]:
+        """The arguments of its constructor."""
+        sizes = {"n_train": len(self.get_buffer("of_train")), "n_ood": len(self.get_buffer("of_ood"))}
+        return {"main": self.main, "clusters": self.cluster.out_features, **sizes}
 
     def forward(self, features: Tensor) -> dict[str, Tensor]:
         return {"logits": self.main(features), "clusters": self.cluster(features), "features": features}

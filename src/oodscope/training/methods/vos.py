@@ -1,6 +1,6 @@
 """VOS: virtual outliers from the tails of class Gaussians in feature space, separated by their energy."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from pydantic import Field
@@ -33,6 +33,10 @@ class EnergyHead(nn.Module):
         self.weight_of_class = nn.Parameter(torch.rand(main.out_features))
         self.is_real = nn.Linear(1, 2)
         self.queues = queues
+
+    def facts(self) -> dict[str, Any]:
+        """The arguments of its constructor."""
+        return {"main": self.main, "queues": self.queues}
 
     def forward(self, features: Tensor) -> dict[str, Tensor]:
         return {"logits": self.main(features), "features": features}
