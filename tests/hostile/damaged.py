@@ -303,7 +303,7 @@ ARTEFACTS: dict[str, tuple[object, tuple[str, ...]]] = {
 NEEDS_NETWORK = {"no proof", "no calibration", "an unknown detector", "code as detector", "a parameter too many"}
 NEEDS_NETWORK |= {"a method replaced", "a dunder", "another version", "a size of 10^9"}
 
-UNKNOWN = {"a hub network of timm", "an unknown detector", "an unknown network", "code as network"}
+UNKNOWN = {"a hub network of timm", "an unknown detector", "an unknown network", "code as detector", "code as network"}
 """Names that nobody registered: bad usage, wherever they stand."""
 
 

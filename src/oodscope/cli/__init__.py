@@ -23,9 +23,10 @@ def main() -> None:
     from oodscope.cli.command import is_verbose, reset
 
     reset()
-    if len(sys.argv) < 2 or {"-h", "--help"} & set(sys.argv[1:]):
+    completing = "_OODSCOPE_COMPLETE" in os.environ  # a shell asks without arguments, and needs every option
+    if {"-h", "--help"} & set(sys.argv[1:]) or not (sys.argv[1:] or completing):
         _import_help()
-    if sys.argv[1:] in ([], ["-h"], ["--help"]):
+    if sys.argv[1:] in ([], ["-h"], ["--help"]) and not completing:
         app = _without_parameters(app)
     try:
         status = app(standalone_mode=False, prog_name="oodscope")

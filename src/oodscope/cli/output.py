@@ -11,6 +11,7 @@ from rich.console import Console
 from oodscope.document.wording import percent
 from oodscope.jobs.run import Finished
 from oodscope.protocols.registry import headline_metrics
+from oodscope.runs.comparison.recommendation import recommended
 from oodscope.runs.crossval.fidelity import claims
 from oodscope.runs.crossval.run import HEADLINE, CrossValidation
 from oodscope.runs.crossval.study import study_metric
@@ -104,6 +105,8 @@ def show(
         for protocol in result.record.protocols:
             for metric in headline_metrics(protocol, result.measurements):
                 console.print(result.table(protocol, metric))
+        for line in recommended(result):
+            console.print(line, markup=False, highlight=False)
         for line in tuned(result):
             console.print(line, markup=False, highlight=False)
         for note in result.record.notes:

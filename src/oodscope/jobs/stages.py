@@ -113,7 +113,7 @@ def train_chains(
         for chain, place in zip(chains, places):
             if record is not None:
                 added = [StageRecord.of(each, training_facts(each, benchmark)) for each in chain[: number + 1]]
-                record.model_copy(update={"stages": (*record.stages, *added)}).write(place)
+                record.followed_by(added).write(place)
     return list(zip(*done))
 
 

@@ -35,7 +35,7 @@ from oodscope.leaderboard.site.sheets import Ranks
 from oodscope.leaderboard.site.tables import TablePages, table_pages
 from oodscope.leaderboard.site.templating import site_environment
 from oodscope.leaderboard.site.words import TRACKS
-from oodscope.report.page.templating import THEME, own_scripts
+from oodscope.report.page.templating import EVERYWHERE, own_scripts
 
 Page = tuple[str, str]
 """Where it lies, from the root of the site, and its text."""
@@ -168,7 +168,7 @@ def _add_scores(board: Board, source: Path, site: Path) -> None:
 def _shared(environment: Environment) -> Iterator[Page]:
     look = [environment.get_template(name).render() for name in ("theme.css", "report.css", "site/site.css")]
     yield "site.css", "\n".join(look)
-    yield from own_scripts(THEME).items()
+    yield from own_scripts(*EVERYWHERE).items()
     for name in ("site.js", "icon.svg"):
         yield name, environment.get_template(f"site/{name}").render() + "\n"
 

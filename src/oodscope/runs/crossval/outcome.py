@@ -10,7 +10,7 @@ import pandas as pd
 from oodscope.base.errors import DataError
 from oodscope.base.hashing import fingerprint
 from oodscope.detectors.base import parameters_json
-from oodscope.results.record import RunRecord, SetRecord, environment
+from oodscope.results.record import RunRecord, SetRecord, command_line, environment
 from oodscope.runs.crossval.details import FoldDetails
 from oodscope.runs.crossval.draws import Pair, distinct_sets
 from oodscope.runs.crossval.journal import Cells
@@ -76,6 +76,7 @@ def record_of(
         id=f"crossval-{now:%Y%m%d-%H%M%S}-{fingerprint(plan.model_dump(mode='json'), held)[:6]}",
         created=now.isoformat(timespec="seconds"),
         oodscope_version=version("oodscope"),
+        command=command_line(),
         benchmark=", ".join(pair.name for pair in pairs),
         benchmark_version=fingerprint(held)[:12],
         sets={

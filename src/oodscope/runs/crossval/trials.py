@@ -69,4 +69,4 @@ def weaknesses_of(table: CrossValidationTable, subject: Subject) -> Iterator[Wea
     deviation, cell = max(zip(map(float, spread), study.cells), key=lambda each: each[0])
     words = f"{cell}: standard deviation"
     after, anchor = "points of AUROC between folds", anchor_of(PROTOCOL)
-    yield Weakness("unstable folds", words, deviation, after, anchor, deviation, PROTOCOL)
+    yield Weakness("unstable folds", words, deviation, after, anchor, deviation)
