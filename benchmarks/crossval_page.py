@@ -68,7 +68,7 @@ def _row(run: CrossValidation, folder: Path) -> Iterator[str]:
     auroc = next(study for study in studies if study.metric == "auroc")
     yield _population(table.metadata, auroc)
     yield from (f"LEAK: {leak}. These numbers are no evidence." for leak in table.metadata["leak"])
-    yield "\n".join(f"- {claim}." for claim in claims(table, auroc))
+    yield "\n".join(f"- {claim}." for claim in (*claims(table, auroc), *_caution(run)))
     if auroc.testable and auroc.has_truth and auroc.has_folds:
         yield _markdown(rates(studies, 0.05))
     yield from (_markdown(sheet) for sheet in (error_ratios(studies), accuracies(table)) if sheet is not None)
@@ -96,6 +96,19 @@ def _population(metadata: Mapping[str, Any], study: MetricStudy) -> str:
         f"{sizes}. Images that occur twice and OOD classes with the name of an ID class were dropped (Tiny ImageNet: "
         f"also those of OpenOOD's list). Exposure: {exposure}."
     )
+
+
+def _caution(run: CrossValidation) -> Iterator[str]:
+    """Where networks are wrong more often than right, what ranks detectors here says little of better ones."""
+    details = run.draws.details
+    if details is None:
+        return
+    means = details.networks["id_accuracy"].groupby(details.networks["pair"].str.partition("/")[0], sort=False).mean()
+    if poor := [name for name, value in means.items() if value < 0.5]:
+        yield (
+            f"on {', '.join(map(str, poor))} the networks are wrong more often than right: these rows compare ways to "
+            "cross-validate, and say little of detectors on better networks"
+        )
 
 
 def _source(study: MetricStudy) -> str:
