@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from oodscope.base.errors import DataError
 from oodscope.document.table import Table
 from oodscope.metrics.catalog import CROSSVAL
 from oodscope.metrics.crossval.metrics import PRINTED_AS
@@ -64,7 +65,11 @@ def _missing(found: Mapping[str, CrossValidation], rows: Mapping[str, str]) -> I
 
 def _row(run: CrossValidation, folder: Path) -> Iterator[str]:
     table = run.draws
-    studies = [study_metric(table, each.name) for each in CROSSVAL if each.name in PRINTED_AS]
+    try:
+        studies = [study_metric(table, each.name) for each in CROSSVAL if each.name in PRINTED_AS]
+    except DataError as error:
+        yield f"Nothing to show yet: {error}."
+        return
     auroc = next(study for study in studies if study.metric == "auroc")
     yield _population(table.metadata, auroc)
     yield from (f"LEAK: {leak}. These numbers are no evidence." for leak in table.metadata["leak"])
