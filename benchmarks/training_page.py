@@ -153,7 +153,7 @@ def single_section(networks: pd.DataFrame, rows: pd.DataFrame, known: str, expos
             continue
         own, theirs = networks[networks["method"] == method], published_row(rows, line)
         numbers = [f"{own[name].mean():.2f}" if len(own) else "not yet run" for name in NUMBERS]
-        numbers += ["–" if theirs is None else f"{theirs[name]:.2f}" for name in NUMBERS]
+        numbers += ["–" if theirs is None or pd.isna(theirs[name]) else f"{theirs[name]:.2f}" for name in NUMBERS]
         lines.append(f"| {method} | {len(own)} | {' | '.join(numbers)} |")
     return lines
 

@@ -7,8 +7,8 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from oodscope.base.config import StrictModel, parse
-from oodscope.base.errors import OodscopeError, UsageError
+from oodscope.base.config import StrictModel, parse_declared
+from oodscope.base.errors import DataError, OodscopeError, UsageError
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.folds.dealing import Share, exact_share, hierarchical_choice
 from oodscope.data.images.locating import locate, stem_of
@@ -86,7 +86,7 @@ class CrossvalJob(StrictModel):
     @classmethod
     def read(cls, declared: Any, where: str, folder: Path = Path()) -> "CrossvalJob":
         """From what a file or a command line declares; files of benchmarks and weights are relative to ``folder``."""
-        job = parse(cls, declared, where)
+        job = parse_declared(cls, declared, where)
         update: dict[str, Any] = {
             "benchmark": [str(folder / each) if each.endswith((".yaml", ".yml")) else each for each in job.benchmark],
             "model": job.model.found_from(folder),
@@ -114,12 +114,16 @@ class CrossvalJob(StrictModel):
         choose_device(self.device)
         self.model.check(untrained=self.backbone == "full")
         if self.model.head is not None or self.model.probe is not None or self.model.train is not None:
-            raise OodscopeError("cross-validation trains its own heads and networks: leave out head, probe and train")
+            raise UsageError("cross-validation trains its own heads and networks: leave out head, probe and train")
 
     def _check_hierarchy(self) -> None:
         if self.benchmark and (self.ood_share is not None or self.levels):
             raise UsageError("--ood-share and --levels are for own sets (--id); a benchmark declares its own")
-        if self.ood_share is not None and not 0 < exact_share(self.ood_share) < 1:
+        try:
+            inside = self.ood_share is None or 0 < exact_share(self.ood_share) < 1
+        except DataError as error:
+            raise UsageError(f"--ood-share: {error}") from error
+        if not inside:
             raise UsageError(f"--ood-share lies between 0 and 1, not at {self.ood_share}")
         if self.deepest is not None and self.level is None:
             raise UsageError(f"--deepest {self.deepest} needs a level above the classes: pass --level too")
@@ -178,7 +182,7 @@ def _has_level(pairs: list[Pair], level: str | None) -> bool:
     levels = [{*pair.id_set.hierarchy} & {*pair.ood_set.hierarchy} for pair in pairs]
     if level is not None and not any(level in each for each in levels):
         known = ", ".join(sorted(set().union(*levels))) or "none"
-        raise OodscopeError(f"no pair has the level {level!r} in the hierarchy of both sets; there are: {known}")
+        raise UsageError(f"no pair has the level {level!r} in the hierarchy of both sets; there are: {known}")
     return level is not None
 
 
@@ -256,7 +260,7 @@ def _trainer(job: CrossvalJob, transform: Preprocess | None, progress: Progress)
     sizes: dict[str, Any] = {"batch_size": job.batch_size}
     if job.backbone == "full":
         if transform is None:
-            raise OodscopeError("say how pixels are normalised: --transform '{size: 32, mean: [...], std: [...]}'")
+            raise UsageError("say how pixels are normalised: --transform '{size: 32, mean: [...], std: [...]}'")
         build, name = network_factory(job.model), job.model.architecture
         return FullTraining(build, job.train, transform, name=name, device=job.device, **sizes)
     # without the classes of the data: the network keeps the head of its weights, which no fold uses

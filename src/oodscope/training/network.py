@@ -15,6 +15,7 @@ import torch
 from pydantic import Field
 from torch import nn
 
+from oodscope.base.catalog import catalog
 from oodscope.base.config import StrictModel, parse
 from oodscope.base.errors import ModelError, OodscopeError
 from oodscope.base.files import write_text
@@ -98,6 +99,14 @@ class NetworkRecord(StrictModel):
             added = stage.model_copy(update={"changes": changes})
             record = record.model_copy(update={"stages": (*record.stages, added)})
         return record
+
+    @property
+    def method(self) -> str:
+        """How it was trained, stage by stage, as the record of a run says it."""
+        entries = catalog("recipes")
+        names = [str(stage.recipe["recipe"]) for stage in self.stages]
+        targets = [entries[name]["target"].rpartition(":")[2] if name in entries else name for name in names]
+        return " + ".join(targets)
 
     def alike(self) -> "NetworkRecord":
         """The same but for seeds: equal for networks that were trained alike."""

@@ -198,6 +198,9 @@ class Recipe(StrictModel, ABC):
     def loss(self, model: nn.Module, batch: Batch) -> Step:
         """The loss of one batch under the prepared network; any part of the network may be called."""
 
+    def check(self, facts: TrainingFacts) -> None:
+        """Refuse data that it cannot learn from, in one line, before any stage of a chain is trained."""
+
     def prepare(self, model: nn.Module, facts: TrainingFacts) -> nn.Module:
         """The network to train, perhaps with more heads or buffers than the one given.
 

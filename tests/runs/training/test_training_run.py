@@ -12,6 +12,7 @@ import oodscope as oods
 from oodscope.base.errors import DataError, ModelError, OodscopeError
 from oodscope.jobs.model import ModelData, ModelSpec, build_classifier
 from oodscope.training.loop.history import Epoch
+from oodscope.training.registry import RECIPES
 from tests.cli.conftest import oodscope  # noqa: F401
 from tests.seams.world import done
 
@@ -111,7 +112,13 @@ def test_an_epoch_without_accuracies_has_no_curve_of_them(project):
     assert [figure.title for figure in learning_curves(replace(run, networks=networks))] == ["Training loss"]
 
 
-WRAPPING = ["t2fnorm", "arpl", "conf_branch", "rotpred"]
+def test_groups_that_are_missing_are_named_before_the_first_stage(project):
+    with pytest.raises(OodscopeError, match="mos needs groups of classes"):
+        trained(project, [{**FAST}, {"recipe": "mos", "epochs": 1}])
+    assert not list(project.glob("out/*/training.json")) and not list(project.glob("out/**/*.safetensors"))
+
+
+WRAPPING = ["t2fnorm", "arpl", "conf_branch", "rotpred", "godin", "cider", "csi_heads"]
 
 
 class TestWrappedNetworks:
@@ -127,6 +134,7 @@ class TestWrappedNetworks:
             built = build_classifier(ModelSpec.model_validate(spec).found_from(project), data, device="cpu")
             own = built.classifier.model.state_dict()
             assert own.keys() == state.keys() and all(torch.equal(own[key], state[key]) for key in own)
+            assert built.recipe == RECIPES.get(recipe).__name__, "rows of its scores say how it was trained"
 
     @pytest.mark.slow
     def test_evaluate_fit_and_predict_by_command(self, project, oodscope):  # noqa: F811

@@ -33,6 +33,11 @@ def check_sets(
     """The sets that this recipe will use, or one line that says why it cannot."""
     if recipe.labelled:
         _check_labels(train, val)
+    if len(train) % recipe.renderings:
+        raise DataError(
+            f"set {train.name!r}: {len(train)} images are no {recipe.renderings} renderings of each picture; "
+            "list all pictures, then all of the second rendering, and so on"
+        )
     what = "accuracy" if recipe.labelled else "loss"
     if recipe.patience and val is None:
         raise DataError(f"patience={recipe.patience} stops by validation {what}: give a val set, or patience=0")

@@ -1,6 +1,6 @@
 """MOS: a softmax for each group of classes, each with a place for everything else."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -94,6 +94,7 @@ class MOS(CrossEntropy):
     ----------
     level : of the training images' hierarchy, such as ``superclass``, whose values are the groups; without it the only
         level there is.
+    groups : classes of each group by name, for images without a hierarchy: ``{fish: [tench, goldfish], dogs: [...]}``.
     alpha : of Mixup's Beta distribution; 0 mixes nothing, as BiT does below 20,000 images.
     parity : show plain images with mixed labels, as the code behind the published rows does.
     """
@@ -111,12 +112,19 @@ class MOS(CrossEntropy):
     weight_decay: float = Field(default=0.0, ge=0)
     milestones: tuple[float, ...] | None = (0.3, 0.6, 0.9)
     level: str | None = None
+    groups: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     alpha: float = Field(default=0.1, ge=0)
     parity: bool = False
 
+    def check(self, facts: TrainingFacts) -> None:
+        self._groups(facts)
+
     def prepare(self, model: nn.Module, facts: TrainingFacts) -> nn.Module:
-        groups = groups_of(facts, self.level)
+        groups = self._groups(facts)
         return replace_layer(model, lambda last: GroupedHead(last.in_features, groups))
+
+    def _groups(self, facts: TrainingFacts) -> tuple[int, ...]:
+        return declared_groups(facts, self.groups) if self.groups else groups_of(facts, self.level)
 
     def optimizer(self, model: nn.Module) -> Optimizer:
         return SGD(model.parameters(), lr=self.learning_rate, momentum=self.momentum, weight_decay=self.weight_decay)
@@ -141,11 +149,27 @@ class MOS(CrossEntropy):
         return Step(share * both[0] + (1 - share) * both[1])
 
 
+def declared_groups(facts: TrainingFacts, groups: Mapping[str, Sequence[str]]) -> tuple[int, ...]:
+    """The group of each class, numbered in their order; one line where a class is in none or in several."""
+    found: dict[str, int] = {}
+    for number, (group, members) in enumerate(groups.items()):
+        for name in members:
+            if name not in facts.class_names or name in found:
+                why = "lies in two groups" if name in found else "is no class of the training images"
+                raise DataError(f"mos: {name!r} of group {group!r} {why}")
+            found[name] = number
+    if missing := [name for name in facts.class_names if name not in found]:
+        raise DataError(f"mos: class {missing[0]!r} is in none of the groups ({len(missing)} such)")
+    return tuple(found[name] for name in facts.class_names)
+
+
 def groups_of(facts: TrainingFacts, level: str | None) -> tuple[int, ...]:
     """The group of each class, numbered in the order of their names; one line where the images name none."""
     levels = ", ".join(facts.hierarchy) or "none"
     if level is None and len(facts.hierarchy) != 1:
-        raise DataError(f"mos needs groups of classes: set level to one of the training images' hierarchy ({levels})")
+        raise DataError(
+            f"mos needs groups of classes: set level to one of the training images' hierarchy ({levels}), or set groups"
+        )
     if level is not None and level not in facts.hierarchy:
         raise DataError(f"mos: the training images have no level {level!r} of a hierarchy; there is: {levels}")
     groups = facts.hierarchy[level if level is not None else next(iter(facts.hierarchy))]
