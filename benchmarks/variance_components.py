@@ -151,7 +151,7 @@ def network_section(path: Path) -> list[str]:
         "",
         *table(("set", "networks", "sd of a value", "sd of a difference, same network"), lines),
         "",
-        f"Paired by network, a difference varies {ratio:.2f} times as much as a value: checkpoints that detectors share",
+        f"Paired by network, a difference varies {ratio:.2f} times as much as a value: checkpoints that they share",
         f"{'make their differences surer' if ratio < 1.0 else 'do not make their differences surer'}. Pooled over "
         f"{whole['method'].nunique()} training methods, a value varies by {np.sqrt(pooled.mean()):.2f} points.",
     ]

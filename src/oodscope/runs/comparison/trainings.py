@@ -9,6 +9,7 @@ from oodscope.base.errors import DataError
 from oodscope.metrics.comparison.influence import join_sets
 from oodscope.metrics.comparison.networks import CANNOT_SAY, average_networks, beside, compared_trainings
 from oodscope.metrics.metric import MEAN
+from oodscope.protocols.statements import Statement
 from oodscope.runs.comparison.compare import (
     aligned_with,
     comparison_rows,
@@ -71,7 +72,7 @@ def _detector_rows(
             values = [np.array([float(join_sets(seed).values[0]) for seed in own]) for own in units]
             averaged = join_sets(beside([average_networks(own) for own in units]))
             found = compared_trainings(averaged, values)
-            where = ("networks", group, column, names)
+            where: tuple[Statement, str, str, list[str]] = ("networks", group, column, names)
             fields = comparison_rows(any_source, labels, pairs, found, where, level, min(map(len, units)))
             rows += [Comparison(protocol=compared[0], metric=compared[1], **each) for each in fields]
     return rows
