@@ -12,6 +12,7 @@ from rich.console import Console
 from oodscope.document.wording import percent
 from oodscope.jobs.run import Finished
 from oodscope.protocols.registry import headline_metrics
+from oodscope.results.record import ALARM
 from oodscope.runs.crossval.run import HEADLINE, CrossValidation
 from oodscope.runs.crossval.study import MetricStudy, study_metric
 from oodscope.runs.crossval.summary import summary
@@ -133,7 +134,8 @@ def show(
         for line in tuned(result):
             console.print(line, markup=False, highlight=False)
         for note in result.record.notes:
-            console.print(f"note: {note}", markup=False, highlight=False)
+            shown = note if note.startswith(ALARM) else f"note: {note}"
+            console.print(shown, markup=False, highlight=False)
         for detector, reason in result.record.skipped.items():
             console.print(f"skipped {detector}: {reason}", markup=False, highlight=False)
         console.print(f"result: {folder}", markup=False, highlight=False, soft_wrap=True)

@@ -78,8 +78,8 @@ def test_everything_planted_is_found_and_nothing_else(audited):
     assert all((pair.similarity == 1.0) == (pair.kind == "exact") for pair in found.pairs)
     assert found.pairs[0].verdict == "fatal"
     assert found.shared()["exact", "id_train", "id_test"] == 2
-    assert "exact: 2 images of id_test occur in id_train too" in found.summary()
-    assert "exact: 1 image of far occurs more than once" in found.summary()
+    assert "exact: 2 images of id_test are the same as one of id_train" in found.summary()
+    assert "exact: 1 image of far is the same as another of that set" in found.summary()
     assert any("no classifier" in note for note in found.notes)
 
 
@@ -258,7 +258,7 @@ def test_on_the_command_line(tmp_path, monkeypatch, capsys):
 
     status, shown = run(tmp_path / "bench.yaml", "--output", tmp_path / "out")
     assert status == 1
-    assert "exact: 1 image of id_test occurs in id_val too" in shown.out
+    assert "exact: 1 image of id_test is the same as one of id_val" in shown.out
     assert "1 fatal" in shown.out and (tmp_path / "out" / "audit.html").is_file()
     status, shown = run(tmp_path / "bench.yaml", "--output", tmp_path / "out", "--json")
     assert json.loads(shown.out)["verdicts"]["fatal"] == 1

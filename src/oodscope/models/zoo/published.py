@@ -8,8 +8,8 @@ from oodscope.data.packaged import class_list, class_words
 def published_classes(spec: str) -> list[tuple[str, ...]]:
     """What the logits of ``timm:NAME`` or ``torchvision:NAME`` with pretrained weights stand for, if that is known.
 
-    ImageNet's classes have several names: WordNet ids, by which its folders are called, the words on its card, and those
-    of the library. Each entry of the answer names all classes in the order of the logits.
+    ImageNet's classes have several names: WordNet ids, by which its folders are called, the words on its card, and
+    those of the library. Each entry of the answer names all classes in the order of the logits.
     """
     library, _, name = spec.rpartition(":")
     if library == "timm":

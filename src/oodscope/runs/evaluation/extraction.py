@@ -19,6 +19,7 @@ from oodscope.execution.progress import SILENT, Progress
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.results.gallery import Gallery
 from oodscope.results.scoretable import ScoreTable
+from oodscope.runs.evaluation.alarms import accuracy_alarms, answers_of, better_normalisation
 from oodscope.runs.evaluation.exposure import find_exposure
 from oodscope.runs.evaluation.picturing import picture_hardest
 
@@ -60,6 +61,10 @@ class Extraction(ABC):
         """What a reader of the record should know of the data."""
         return []
 
+    def alarms(self, benchmark: Benchmark, scores: ScoreTable) -> list[str]:
+        """What makes the numbers doubtful before anybody reads them."""
+        return accuracy_alarms(answers_of(scores, benchmark))
+
     def gallery(self, benchmark: Benchmark, scores: ScoreTable) -> Gallery | None:
         """Pictures of the hardest images, where there are images."""
         return None
@@ -94,6 +99,7 @@ class FromNetwork(Extraction):
         self.classifier, self.store = classifier, store or ActivationStore()
         self.name, self.device = classifier.name, classifier.device
         self._batch_size, self._progress, self._before = batch_size, progress, self.store.forwarded
+        self._tried = 0  # images that alarms sent through the network once more
 
     @property
     def fingerprint(self) -> str:
@@ -101,9 +107,10 @@ class FromNetwork(Extraction):
 
     def extract(self, images: ImageSet, probes: Iterable[Probe]) -> Activations:
         unique = tuple(dict.fromkeys(probes))
-        return self.store.extract(
+        found = self.store.extract(
             self.classifier, images, probes=unique, batch_size=self._batch_size, progress=self._progress
         )
+        return found.embedded() if self.classifier.embedding else found
 
     def capabilities(self, detectors: Sequence[Detector], benchmark: Benchmark) -> Capabilities:
         held_out = benchmark.id_val is not None
@@ -130,6 +137,14 @@ class FromNetwork(Extraction):
         ]
         return [*unreadable, *find_duplicates(benchmark).notes()]
 
+    def alarms(self, benchmark: Benchmark, scores: ScoreTable) -> list[str]:
+        answers = answers_of(scores, benchmark)
+        if answers is None:
+            return []
+        better, passes = better_normalisation(self.classifier, benchmark.id_test, answers)
+        self._tried += passes
+        return accuracy_alarms(answers) if better is None else [better]
+
     def gallery(self, benchmark: Benchmark, scores: ScoreTable) -> Gallery | None:
         return picture_hardest(benchmark, scores)
 
@@ -139,7 +154,7 @@ class FromNetwork(Extraction):
 
     @property
     def forwarded(self) -> int:
-        return self.store.forwarded - self._before
+        return self.store.forwarded - self._before + self._tried
 
 
 def network_record(classifier: Classifier) -> dict[str, Any]:
