@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 OODSCOPE_DATA ?= $(wildcard ../shared/data)
 export OODSCOPE_DATA
 
-.PHONY: demo check check-tests test soak lint lock sbom lowest catalog clean
+.PHONY: demo check check-tests test soak lint lock sbom lowest catalog docs clean
 
 demo: $(VENV)/.installed
 	$(BIN)/oodscope demo
@@ -54,6 +54,10 @@ catalog: $(VENV)/.installed
 	$(BIN)/python -m oodscope.cli.catalog
 	$(BIN)/python -m oodscope.cli.figures_page docs/figures.md
 
+# the documentation site, with tutorials that run; OODSCOPE_DOCS_RUN=0 shows them without running them
+docs: $(VENV)/.installed-docs
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
@@ -63,6 +67,10 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-docs: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
 	@touch $@ $(VENV)/.installed
 
 clean:

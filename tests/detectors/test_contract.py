@@ -49,6 +49,12 @@ def test_noise_scores_above_data(name):
             "rank_reduced": np.stack([logits * 0.9, logits * 0.8], axis=1),
             "negative_sums": np.full((len(features), 3), 60.0),
             "confidence": logits.max(axis=1, keepdims=True),
+            # outliers: heads that differ, "others" everywhere, and no numerator above the rest
+            "second": logits * 0.5,
+            "others": -logits,
+            "numerators": logits,
+            "joint": logits,
+            "reject": np.zeros((len(features), 1)),
             "turns": np.full((len(features), 4), 0.5),
             "members": logits[:, None] + rng.normal(size=(len(features), 4, 5)),
         }

@@ -27,7 +27,7 @@ from oodscope.jobs.sets import CalibrationSets
 from oodscope.jobs.task import Task
 from oodscope.metrics.rejection.conformal import Kind
 from oodscope.report.page.page import write_report
-from oodscope.results.record import RunRecord, SetRecord, environment
+from oodscope.results.record import RunRecord, SetRecord, command_line, environment
 from oodscope.runs.fit.run import Fit, FittedDetector
 
 
@@ -105,6 +105,7 @@ def _run(job: FitJob, scorer: Scorer, path: Path, sets: Mapping[str, ImageSet | 
         id=f"fit-{fingerprint(scorer.fingerprint, scorer.calibration.scores, created)[:12]}",
         created=created,
         oodscope_version=version("oodscope"),
+        command=command_line(),
         benchmark=job.benchmark if isinstance(job.benchmark, str) else "",
         sets={
             role: SetRecord(role=role, n=len(images), fingerprint=images.fingerprint)

@@ -32,7 +32,7 @@ from oodscope.models.zoo.zoo import MODELS, check_architecture, create_model
 from oodscope.results.runfile import RECORD
 from oodscope.runs.training.run import Training
 from oodscope.training.heads.linear_probe import LinearProbe
-from oodscope.training.network import WEIGHTS, network_beside, trained_origin
+from oodscope.training.network import WEIGHTS, TrainedOrigin, network_beside, trained_origin
 from oodscope.training.registry import Stages
 
 PRETRAINED = "pretrained"
@@ -259,6 +259,7 @@ def build_classifier(
     elif origin is not None:
         classes = len(data.class_names) or None
         network, transform = origin.build(classes, spec.files, class_names=data.class_names, device=device)
+        recipe = origin.network.method if isinstance(origin, TrainedOrigin) else ""
     else:
         made = call_python(spec.architecture)
         if isinstance(made, Classifier) and not headless:

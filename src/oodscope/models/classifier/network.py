@@ -106,6 +106,18 @@ def at_precision(device: torch.device, precision: Precision) -> Iterator[None]:
             torch.set_float32_matmul_precision(before)
 
 
+def memory_layout(device: torch.device, precision: Precision) -> torch.memory_format:
+    """How weights and batches lie in memory, a function of device and precision alone, so that digits are one too.
+
+    Tensor cores read channels last. They do not compute in full float32, and the kernels that do are written for
+    planes (on an H200 a ResNet-18 made 19,000 images/s channels last in float32, against 116,000 with TF32). Other
+    devices take batches as they come.
+    """
+    if device.type != "cuda":
+        return torch.preserve_format
+    return torch.contiguous_format if precision == "float32" else torch.channels_last
+
+
 class Outputs(NamedTuple):
     """What one pass yields: ``logits [N, C]`` and, if the head is known, ``features [N, D]``; float32."""
 

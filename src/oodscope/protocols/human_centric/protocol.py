@@ -21,6 +21,7 @@ from pydantic import Field
 
 from oodscope.base.config import StrictModel, parse_declared
 from oodscope.base.errors import DataError, UsageError
+from oodscope.base.paper import Paper
 from oodscope.data.benchmark import ID_ROLES, Benchmark
 from oodscope.data.imageset import UNLABELLED
 from oodscope.document.figure import Figure, Position
@@ -76,6 +77,11 @@ class HumanCentric(Protocol):
 
     name, title = "human_centric", "Human-centric"
     summary = "Keep what the classifier gets right, reject what it gets wrong (DER, AUGRC)."
+    paper = Paper(
+        "Rethinking Out-of-Distribution Detection From a Human-Centric Perspective",
+        "Zhu et al.",
+        "arXiv 2211.16778",
+    )
     metrics, headline = (RANKED, FPR95_ID_POSITIVE, *REJECTION), ("der95_val_correct", "der95_train_correct", "augrc")
     position = 3
     roles = ("id_train", "id_val")

@@ -12,6 +12,7 @@ from oodscope.training.augment.augmix import AugMix
 from oodscope.training.augment.base import Augmentation, Chain, Unchanged
 from oodscope.training.augment.crop import Augment
 from oodscope.training.augment.cutout import Cutout
+from oodscope.training.augment.jitter import ColourJitter
 from oodscope.training.augment.pixmix import PixMix
 from oodscope.training.augment.randaugment import RandAugment
 from oodscope.training.augment.resized_crop import ResizedCrop
@@ -19,7 +20,7 @@ from oodscope.training.augment.resized_crop import ResizedCrop
 KINDS: dict[str, type[Augmentation]] = {
     # what cuts whole pictures comes first, as in any list
     cls.kind: cls
-    for cls in (ResizedCrop, Augment, Cutout, RandAugment, AugMix, PixMix, Unchanged)
+    for cls in (ResizedCrop, Augment, Cutout, RandAugment, AugMix, PixMix, ColourJitter, Unchanged)
 }
 
 
