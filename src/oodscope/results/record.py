@@ -36,6 +36,10 @@ def command_line() -> str:
     return shlex.join(["oodscope", *sys.argv[1:]]) if ours else ""
 
 
+ALARM = "alarm: "
+"""How a note begins that makes the numbers of a run doubtful."""
+
+
 class SetRecord(StrictModel):
     """One image set as it was used: its role, size, a fingerprint of its content, how the network knew it, and how many
     images were left out because they could not be read (``None`` if nobody counted)."""

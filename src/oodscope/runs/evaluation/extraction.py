@@ -19,6 +19,7 @@ from oodscope.execution.progress import SILENT, Progress
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.results.gallery import Gallery
 from oodscope.results.scoretable import ScoreTable
+from oodscope.runs.evaluation.alarms import accuracy_alarms, answers_of, better_normalisation
 from oodscope.runs.evaluation.exposure import find_exposure
 from oodscope.runs.evaluation.picturing import picture_hardest
 
@@ -64,6 +65,10 @@ class Extraction(ABC):
         """What a reader should know of the activations, once all of them are there."""
         return []
 
+    def alarms(self, benchmark: Benchmark, scores: ScoreTable) -> list[str]:
+        """What makes the numbers doubtful before anybody reads them."""
+        return accuracy_alarms(answers_of(scores, benchmark))
+
     def gallery(self, benchmark: Benchmark, scores: ScoreTable) -> Gallery | None:
         """Pictures of the hardest images, where there are images."""
         return None
@@ -99,6 +104,7 @@ class FromNetwork(Extraction):
         self.name, self.device = classifier.name, classifier.device
         self._batch_size, self._progress, self._before = batch_size, progress, self.store.forwarded
         self._devices: set[str] = set()
+        self._tried = 0  # images that alarms sent through the network once more
 
     @property
     def fingerprint(self) -> str:
@@ -110,7 +116,7 @@ class FromNetwork(Extraction):
             self.classifier, images, probes=unique, batch_size=self._batch_size, progress=self._progress
         )
         self._devices |= found.made_on
-        return found
+        return found.embedded() if self.classifier.embedding else found
 
     def capabilities(self, detectors: Sequence[Detector], benchmark: Benchmark) -> Capabilities:
         held_out = benchmark.id_val is not None
@@ -145,6 +151,14 @@ class FromNetwork(Extraction):
             "they agree to rounding, not to the bit. With a fresh cache (OODSCOPE_CACHE) one device computes all"
         ]
 
+    def alarms(self, benchmark: Benchmark, scores: ScoreTable) -> list[str]:
+        answers = answers_of(scores, benchmark)
+        if answers is None:
+            return []
+        better, passes = better_normalisation(self.classifier, benchmark.id_test, answers)
+        self._tried += passes
+        return accuracy_alarms(answers) if better is None else [better]
+
     def gallery(self, benchmark: Benchmark, scores: ScoreTable) -> Gallery | None:
         return picture_hardest(benchmark, scores)
 
@@ -154,7 +168,7 @@ class FromNetwork(Extraction):
 
     @property
     def forwarded(self) -> int:
-        return self.store.forwarded - self._before
+        return self.store.forwarded - self._before + self._tried
 
 
 def network_record(classifier: Classifier) -> dict[str, Any]:
