@@ -21,7 +21,9 @@ def study(monkeypatch, tmp_path):
 
     small = {"folds": 3, "repetitions": 2, "hold_outs": 12, "detectors": ("mds", "ebo"), "pre_activation": ("mds",)}
     plan, recipe = {"preset": "dcv-paper", **small}, HeadRecipe(epochs=1, hidden=8)
-    rows = tuple(crossval_study.Row(name, f"a row called {name}", plan, recipe) for name in ("first", "second"))
+    rows = tuple(
+        crossval_study.Row(name, f"a row called {name}", plan, recipe, known=("known",)) for name in ("first", "second")
+    )
     pairs = [Pair(known(), strange()), Pair(known(), strange("fog", seed=5))]
     monkeypatch.setattr(crossval_study, "ROWS", rows)
     monkeypatch.setattr(crossval_study, "REDUCED", ())
