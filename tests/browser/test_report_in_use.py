@@ -174,7 +174,7 @@ def changed(div, script, before):
 
 
 def test_the_axis_may_be_logarithmic(page):
-    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.evaluate("for (const name of ['beforeprint', 'afterprint']) dispatchEvent(new Event(name))")
     button = page.get_by_role("button", name="Logarithmic axis").first
     button.wait_for(state="attached")
     div = page.locator(".plot[data-figure]:has(.main-svg)").and_(page.locator("button.plot-scale + .plot")).first
@@ -191,7 +191,7 @@ def test_the_axis_may_be_logarithmic(page):
 
 
 def test_every_plot_can_be_drawn(page):
-    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.evaluate("for (const name of ['beforeprint', 'afterprint']) dispatchEvent(new Event(name))")
     plots = page.locator(".plot[data-figure]").all()
     assert plots
     for plot in plots:

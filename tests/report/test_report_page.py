@@ -75,10 +75,11 @@ def test_the_best_of_the_near_mean_is_marked_and_headlined(page):
         first = next(line for line in table.all("tr") if line.all("td"))
         assert first.all("th")[0].text == best.detector
         assert "best" in first.all("td")[0].attributes["class"].split()
-        (card, _) = page.all("article", data_protocol=protocol)  # default parameters, and tuned ones
+        (card, _) = page.all("p", data_protocol=protocol)  # default parameters, and tuned ones
         assert "default parameters" in card.text and "near-OOD AUROC ↑" in card.text
-        leader = " ".join(card.all("p", **{"class": "leader"})[0].text.split())
-        assert leader == f"{best.detector} {100 * best.value:.2f} {span(best.low, best.high)}"
+        assert card.all("b")[0].text == best.detector
+        ends = span(*((best.low, best.high) if best.class_low is None else (best.class_low, best.class_high)))
+        assert card.all("span", **{"class": "value"})[0].text == f"{100 * best.value:.2f}{ends}"
 
 
 def test_record_notes_and_reasons_are_there(page):
@@ -124,7 +125,7 @@ def test_only_our_own_script_may_run(page):
     allowed = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
     (policy,) = [m.attributes["content"] for m in page.all("meta") if "http-equiv" in m.attributes]
     assert policy == f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src {allowed}"
-    assert len(scripts) == 5
+    assert len(scripts) == 6
 
 
 def test_no_name_acts_as_markup(tmp_path):
@@ -158,7 +159,7 @@ def test_no_name_acts_as_markup(tmp_path):
     )
     result = Result(record, Measurements.from_rows(rows), scores)
     page = read(write_report(result, tmp_path / "report.html", title=EVIL).read_text(encoding="utf-8"))
-    assert len([script for script in page.all("script") if "type" not in script.attributes]) == 5
+    assert len([script for script in page.all("script") if "type" not in script.attributes]) == 6
     assert page.all("img") == []
     assert not any(name.startswith("on") for element in page.every() for name in element.attributes)
     assert page.all("title")[0].text == page.all("h1")[0].text == EVIL

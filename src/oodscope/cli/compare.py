@@ -29,7 +29,7 @@ def compare(
             help="NAME=RUN,RUN,...: a training method and the runs of its seeds, in place of RUN; repeat it.",
         ),
     ] = None,
-    weights: options.Weights = None,
+    weights: options.Mixture = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Test detectors, runs or trainings against each other.

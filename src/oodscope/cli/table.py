@@ -37,7 +37,7 @@ def table(
             help="A name of 'oodscope list formats': rich, markdown, csv, json, latex, html, ...",
         ),
     ] = "rich",
-    weights: options.Weights = None,
+    weights: options.Mixture = None,
     as_seeds: Annotated[
         bool,
         typer.Option(

@@ -1,6 +1,7 @@
 """What comes with the package: manifests, dataset cards, split lists and class lists."""
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +43,15 @@ def find(kind: str, name: str) -> Path:
 def class_list(name: str) -> list[str]:
     """A packaged list of class names, in label order: ``imagenet_1k`` (1,000 WordNet ids), ``imagenet_200``."""
     return (HOME / "lists" / f"{name}.txt").read_text(encoding="utf-8").split()
+
+
+@cache
+def class_words(name: str) -> tuple[str, ...]:
+    """The same classes in words, in the same order: the first name that WordNet gives each, or, where two classes of
+    ImageNet share it, one that distinguishes them (``crane bird`` and ``construction crane``)."""
+    words = (HOME / "lists" / "imagenet_1k_names.txt").read_text(encoding="utf-8").splitlines()
+    by_id = dict(zip(class_list("imagenet_1k"), words, strict=True))
+    return tuple(by_id[each] for each in class_list(name))
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,9 @@ def capabilities_of(
     ----------
     train, held_out : whether there are training images, and others that the network was not trained on.
     """
-    capabilities = Capabilities(head=classifier.head is not None, train=train, held_out=held_out)
+    capabilities = Capabilities(
+        head=classifier.head is not None, features=classifier.has_features, train=train, held_out=held_out
+    )
     if any(each.needs & _INSIDE or not each.signed_features_ok for each in detectors):
         anatomy = classifier.anatomy
         capabilities = replace(

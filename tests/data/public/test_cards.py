@@ -7,7 +7,7 @@ from torchvision import datasets
 
 from oodscope.base.errors import OodscopeError, UnknownNameError
 from oodscope.data.manifest import Manifest
-from oodscope.data.packaged import HOME, class_list, names_in, row_list
+from oodscope.data.packaged import HOME, class_list, class_words, names_in, row_list
 from oodscope.data.public.cards import Card, load_card
 from oodscope.data.public.needs import needs_of, read_benchmark
 
@@ -168,6 +168,15 @@ def test_class_lists():
     assert class_list("imagenet_1k") == sorted(class_list("imagenet_1k"))
     assert len(set(class_list("imagenet_200"))) == 200
     assert set(class_list("imagenet_200")) < set(class_list("imagenet_1k"))
+
+
+def test_the_classes_of_imagenet_have_words_and_every_class_its_own():
+    words = class_words("imagenet_1k")
+    assert words[:2] == ("tench", "goldfish")
+    assert len({word.lower() for word in words}) == 1000
+    assert not any(word.isdecimal() for word in words)
+    by_id = dict(zip(class_list("imagenet_1k"), words))
+    assert class_words("imagenet_200") == tuple(by_id[each] for each in class_list("imagenet_200"))
 
 
 def test_mistakes_are_one_line(tmp_path):

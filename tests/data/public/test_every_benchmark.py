@@ -4,6 +4,7 @@ import types
 
 import numpy as np
 import pytest
+import torch
 import yaml
 
 import oodscope as oods
@@ -14,6 +15,7 @@ from oodscope.data.public.datasetspec import DatasetSpec
 from oodscope.data.public.needs import needs_of
 from oodscope.data.public.prepare import prepare
 from oodscope.data.public.state import State, list_files, state_of
+from oodscope.models.zoo.zero_shot import TextHead, zero_shot
 from tests.tiny import network
 
 NAMES = sorted(path.stem for path in (TRUE_HOME / "benchmarks").glob("*.yaml") if path.stem != "glyphs")
@@ -190,6 +192,20 @@ class TestCuts:
         wnids = (TRUE_HOME / "lists" / "imagenet_1k.txt").read_text().split()
         folders = [name.partition("/")[0] for name in hard.sample_ids()]
         assert [wnids[label] for label in bench.id_labels("csid", hard)] == folders
+
+    def test_clip_reads_words_where_the_lists_have_numbers(self, pristine):
+        bench = self.bench("imagenet1k", pristine)
+        sentences = []
+
+        def embed(batch):
+            sentences.extend(batch)
+            return torch.randn(len(batch), 4, generator=torch.Generator().manual_seed(0))
+
+        net = zero_shot(torch.nn.Flatten(), embed, bench.class_names, TextHead(), scale=1.0)
+        assert "a photo of a tench." in sentences
+        assert not any("of a 0" in sentence for sentence in sentences)
+        other = zero_shot(torch.nn.Flatten(), embed, ["carp", *bench.class_names[1:]], TextHead(), scale=1.0)
+        assert net.digest != other.digest
 
     def test_joined_splits_keep_their_labels_and_names(self, pristine):
         bench = self.bench("dcv-cifar10-mnist", pristine)

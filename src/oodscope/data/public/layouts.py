@@ -12,7 +12,7 @@ from oodscope.data.images.files import FileSource
 from oodscope.data.images.folders import images_under, open_folder, open_list
 from oodscope.data.images.reframed import PresizedSource
 from oodscope.data.imageset import ImageSet
-from oodscope.data.packaged import class_list
+from oodscope.data.packaged import class_list, class_words
 
 
 class Layout(StrictModel):
@@ -47,8 +47,7 @@ class FolderLayout(Layout):
 
     Parameters
     ----------
-    classes : a packaged class list that the folder names belong to. Classes are then called by their position
-        in it, as the labels of OpenOOD's lists are.
+    classes : a packaged class list that the folder names belong to. Classes are then called by their words.
     """
 
     layout: Literal["folder"]
@@ -69,7 +68,8 @@ class FolderLayout(Layout):
             raise DataError(
                 f"set {name!r}: {root / self.path} has the folder {unknown[0]!r}, no class of {self.classes}"
             )
-        return ImageSet(name, opened.source, opened.labels, [str(position[folder]) for folder in opened.class_names])
+        words = class_words(self.classes)
+        return ImageSet(name, opened.source, opened.labels, [words[position[folder]] for folder in opened.class_names])
 
 
 class ListLayout(Layout):
@@ -77,7 +77,8 @@ class ListLayout(Layout):
 
     Parameters
     ----------
-    classes : how many classes the labels count; without it, as many as occur.
+    classes : the packaged class list whose positions the labels are, for their words; or how many classes the labels
+        count, which are then called by their numbers; without it, as many as occur.
     only : keep the lines with this label; it then numbers a part of the list and is not a class (CelebA's
         ``list_eval_partition.txt``).
     presized : the images already have the size that networks want.
@@ -86,7 +87,7 @@ class ListLayout(Layout):
     layout: Literal["list"]
     path: str
     folder: str
-    classes: int | None = Field(default=None, gt=0)
+    classes: str | Annotated[int, Field(gt=0)] | None = None
     only: int | None = None
     presized: bool = False
 
@@ -104,8 +105,12 @@ class ListLayout(Layout):
         opened = self._read(name, root)
         source: ImageSource = PresizedSource(opened.source) if self.presized else opened.source
         labels = None if self.only is not None else opened.labels
-        names = [str(number) for number in range(self.classes or 0)]
-        return ImageSet(name, source, labels, names, rows=opened.rows)
+        return ImageSet(name, source, labels, self._class_names(), rows=opened.rows)
+
+    def _class_names(self) -> tuple[str, ...]:
+        if isinstance(self.classes, str):
+            return class_words(self.classes)
+        return tuple(str(number) for number in range(self.classes or 0))
 
     def _read(self, name: str, root: Path) -> ImageSet:
         opened = open_list(name, root / self.path, root / self.folder)

@@ -222,7 +222,7 @@ def zero_shot(
 ) -> ZeroShot:
     """The network for these classes: their sentences embedded, negative labels mined if ``head`` names a source."""
     twice = {name for name in class_names if list(class_names).count(name) > 1}
-    if twice:
+    if twice and head.class_names is None:  # open_clip's own list has two names twice, and is taken as published
         raise ModelError(f"two classes are called {sorted(twice)[0]!r}; words cannot distinguish them")
     numbered = [name for name in class_names if plain(name).isdecimal()]
     if numbered:

@@ -29,7 +29,8 @@ class Recommendation:
     leader, apparent : the detector with the best value, and that value, which flatters it.
     value, low, high, level : its value on units that did not choose it.
     candidates : every detector that may be best, best value first.
-    cheapest : the candidate that costs least per image; the leader where no cost is known.
+    cheapest : the candidate that costs least per image, passes through the network counted first; the leader where no
+        cost is known.
     of : how many detectors took part.
     on : what was averaged, in words.
     statement : the population that all of it is about.
@@ -93,7 +94,7 @@ def recommendation(
     found = select(estimates, higher=higher, level=level)
     ranked = np.argsort(-estimates.values if higher else estimates.values, kind="stable")
     candidates = tuple(order[number] for number in ranked if found.candidates[number])
-    costs = {name: scores.context.detectors[name].microseconds_per_image for name in candidates}
+    costs = {name: scores.context.detectors[name].cost for name in candidates}
     known = {name: cost for name, cost in costs.items() if cost is not None}
     leader = order[found.leader]
     return Recommendation(

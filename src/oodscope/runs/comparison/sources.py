@@ -143,7 +143,7 @@ class RankingSource(Source):
     @cached_property
     def _halves(self) -> Sequence[tuple[Mapping[str, Bootstrap], Mapping[str, Bootstrap]]]:
         """The same of two halves of the images, for how well the noise itself is known."""
-        found = []
+        found: list[tuple[Mapping[str, Bootstrap], Mapping[str, Bootstrap]]] = []
         for number in range(_HALVINGS):
             rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(11, number)))
             own = self._any

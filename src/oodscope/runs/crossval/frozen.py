@@ -60,6 +60,8 @@ class FrozenEmbeddings:
     batch_size : images per forward pass.
     """
 
+    has_pre_activation = True
+
     def __init__(
         self,
         classifier: Classifier,

@@ -56,6 +56,7 @@ class NetworkTrainer(ABC):
     """
 
     at_once = 1
+    has_pre_activation = False
 
     def __init__(
         self,
@@ -125,6 +126,7 @@ class NetworkTrainer(ABC):
             self.preprocess,
             val=images.take(fold.val),
             ood_train=outliers,
+            folder=fold.place,
             device=str(self.device),
             progress=progress,
         )

@@ -26,6 +26,9 @@ class Trainer(Protocol):
     Everything it does follows from its arguments and the seeds, so that a killed run repeats a batch of work exactly.
     """
 
+    has_pre_activation: bool
+    """Whether its networks also give the features before the last ReLU."""
+
     at_once: int
     """Folds that are trained in one call: fixed, because the last digits may depend on it."""
 

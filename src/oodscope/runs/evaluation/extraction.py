@@ -60,6 +60,10 @@ class Extraction(ABC):
         """What a reader of the record should know of the data."""
         return []
 
+    def notes_afterwards(self) -> list[str]:
+        """What a reader should know of the activations, once all of them are there."""
+        return []
+
     def gallery(self, benchmark: Benchmark, scores: ScoreTable) -> Gallery | None:
         """Pictures of the hardest images, where there are images."""
         return None
@@ -94,6 +98,7 @@ class FromNetwork(Extraction):
         self.classifier, self.store = classifier, store or ActivationStore()
         self.name, self.device = classifier.name, classifier.device
         self._batch_size, self._progress, self._before = batch_size, progress, self.store.forwarded
+        self._devices: set[str] = set()
 
     @property
     def fingerprint(self) -> str:
@@ -101,9 +106,11 @@ class FromNetwork(Extraction):
 
     def extract(self, images: ImageSet, probes: Iterable[Probe]) -> Activations:
         unique = tuple(dict.fromkeys(probes))
-        return self.store.extract(
+        found = self.store.extract(
             self.classifier, images, probes=unique, batch_size=self._batch_size, progress=self._progress
         )
+        self._devices |= found.made_on
+        return found
 
     def capabilities(self, detectors: Sequence[Detector], benchmark: Benchmark) -> Capabilities:
         held_out = benchmark.id_val is not None
@@ -129,6 +136,14 @@ class FromNetwork(Extraction):
             if images.skipped
         ]
         return [*unreadable, *find_duplicates(benchmark).notes()]
+
+    def notes_afterwards(self) -> list[str]:
+        if len(self._devices) < 2:
+            return []
+        return [
+            f"activations were computed on {len(self._devices)} kinds of device ({', '.join(sorted(self._devices))}): "
+            "they agree to rounding, not to the bit. With a fresh cache (OODSCOPE_CACHE) one device computes all"
+        ]
 
     def gallery(self, benchmark: Benchmark, scores: ScoreTable) -> Gallery | None:
         return picture_hardest(benchmark, scores)
