@@ -26,6 +26,7 @@ from oodscope.runs.comparison.recommendation import recommendations
 from oodscope.runs.comparison.sources import Scored, Source
 from verdict_page import table
 
+KNOWN = ("cifar10", "cifar100")
 LEADERS, NETWORKS = 6, 3
 SHOWN = ("auroc", "fpr95_id_positive", "aupr_in", "aupr_out")
 STATEMENTS = ("images", "classes", "networks")
@@ -147,7 +148,7 @@ parameters. A statement about other networks needs three of them."""
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--id", nargs="*", default=["cifar10", "cifar100"])
+    parser.add_argument("--id", nargs="*", default=list(KNOWN))
     parser.add_argument("--tables", nargs="*", default=[], metavar="NAME=FOLDER")
     parser.add_argument("--write", type=Path)
     options = parser.parse_args()
@@ -158,6 +159,7 @@ def main() -> None:
         sections.append(section(known, tables))
         if len(tables) < NETWORKS:
             missing.append(f"networks of {known}: {len(tables)} of 3 (`benchmarks/training_table.py --id {known}`)")
+    missing += [f"{known} (`--id {known}`)" for known in KNOWN if known not in options.id]
     text = page(sections, missing)
     if options.write:
         write_text(options.write, text)

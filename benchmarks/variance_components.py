@@ -26,6 +26,7 @@ from oodscope.runs.evaluation.run import Result
 from verdict_page import table
 
 DATA = Path(__file__).parent.parent / "docs" / "results" / "data"
+KNOWN = ("cifar10", "cifar100")
 LEADERS = 6
 """Detectors of the first ranks whose pairs a table is about: differences between the best are what people ask for."""
 
@@ -183,7 +184,7 @@ square over pairs). Needed: the fewest that show one point in 8 of 10 cases for 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--id", nargs="*", default=["cifar10", "cifar100"])
+    parser.add_argument("--id", nargs="*", default=list(KNOWN))
     parser.add_argument("--tables", type=Path)
     parser.add_argument("--demo", type=Path, nargs="*", default=[])
     parser.add_argument("--write", type=Path)
@@ -194,6 +195,7 @@ def main() -> None:
         sections.append(section(known, tables))
         if len(tables) < 3:
             missing.append(f"networks of {known}: {len(tables)} of 3 (`benchmarks/training_table.py --id {known}`)")
+    missing += [f"{known} (`--id {known}`)" for known in KNOWN if known not in options.id]
     if options.demo:
         sections.append(section("demo networks", [Result.load(each).scores for each in options.demo]))
     sections += [network_section(path) for path in sorted(DATA.glob("training-*.parquet"))]

@@ -6,8 +6,10 @@ from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
@@ -20,7 +22,6 @@ from oodscope.leaderboard.records.folder import check_score_file
 from oodscope.leaderboard.verify.examining import Examined, Placed, examine
 from oodscope.metrics.comparison.influence import SetUnits
 from oodscope.metrics.ranking.placements import Placements
-from oodscope.metrics.scores import FloatArray
 from oodscope.results.measurement import Measurements
 
 _STATIONS = ("base", "metrics", "protocols", "results")
@@ -58,8 +59,8 @@ _UNITS = ("values", "plain", "of_id", "of_ood")
 
 
 def _write(path: Path, found: Examined) -> None:
-    arrays: dict[str, FloatArray] = {}
-    places = []
+    arrays: dict[str, NDArray[Any]] = {}
+    places: list[list[Any]] = []
     for number, ((protocol, group), both) in enumerate(found.placed.items()):
         placed = both.images
         places.append([protocol, group, list(placed.of_ood), [[each.name, each.classes] for each in both.classes]])
