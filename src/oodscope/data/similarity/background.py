@@ -110,7 +110,8 @@ def shifted_distances(first: Small, second: Small) -> NDArray[np.float32]:
 
 
 def _grey(small: Small) -> NDArray[np.float32]:
-    return small.astype(np.float32).mean(axis=3)
+    grey: NDArray[np.float32] = small.astype(np.float32).mean(axis=3)
+    return grey
 
 
 def _unit(pictures: NDArray[np.float32]) -> NDArray[np.float32]:
