@@ -1,20 +1,20 @@
 """How fast is an evaluation from files, on this machine: the race that docs/results/speed.md reports.
 
-    python benchmarks/speed.py --output OUT [--race-files SCRIPT] [--sample imagenet1k_sample_224.npz]
+    python benchmarks/speed.py --output OUT [--sample imagenet1k_sample_224.npz] [--lines cold,warm]
                                [--budget-seconds 420] [--scale 1.0] [--device auto]
 
 Writes the race's files (``race_files.py``), then times line by line, imports and the first touch of the device
-excluded. After each line ``OUT/speed.json`` and ``OUT/speed.md`` hold what is known so far; a line for which the budget
-is too small is skipped and says so. pytorch-ood takes part if it is installed (``pip install -e '.[benchmarks]'``).
+excluded. It goes on where earlier calls on such a machine stopped (``OUT/speed.json``, else
+docs/results/data/speed.json): lines that they measured are kept, unless ``--lines`` names them. After each line
+``OUT/speed.json`` and ``OUT/speed.md`` hold what is known so far and name what is not; a line for which the budget is
+too small is skipped and says so. pytorch-ood takes part if it is installed (``pip install -e '.[benchmarks]'``).
 ``--scale 0.01 --device cpu`` rehearses everything with one file in a hundred.
 """
 
 import argparse
-import inspect
 import json
 import os
 import platform
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,47 +23,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+from speed_watch import GpuBusy, Stages  # beside this file
 
 TWENTY = ["msp", "mls", "ebo", "odin", "gen", "temp_scaling", "klm", "knn", "mds", "rmds"]
 TWENTY += ["vim", "residual", "react", "ash", "scale", "dice", "she", "fdbd", "nci", "nnguide"]
 SEVEN = ["msp", "mls", "ebo", "odin", "mds", "knn", "vim"]
 BATCH = 256
-
-
-class GpuBusy:
-    """Share of the time that the GPU was busy inside the block, by ``nvidia-smi``; ``None`` where there is none."""
-
-    def __init__(self, device: str) -> None:
-        self.share: float | None = None
-        self._watched = device.startswith("cuda") and shutil.which("nvidia-smi") is not None
-
-    def __enter__(self) -> "GpuBusy":
-        if self._watched:
-            query = [
-                "nvidia-smi",
-                "--query-gpu=utilization.gpu",
-                "--format=csv,noheader,nounits",
-                "-lms",
-                "200",
-                "-i",
-                "0",
-            ]
-            self._process = subprocess.Popen(query, stdout=subprocess.PIPE, text=True)
-            self._said: list[str] = []
-            self._reader = Thread(target=lambda: self._said.extend(self._process.stdout or ()), daemon=True)
-            self._reader.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._watched:
-            self._process.terminate()
-            self._reader.join(timeout=5)
-            values = [int(line) for line in self._said if line.strip().isdigit()]
-            self.share = sum(values) / len(values) / 100 if values else None
+KNOWN = Path(__file__).parents[1] / "docs" / "results" / "data" / "speed.json"
 
 
 @dataclass
@@ -120,15 +90,12 @@ def evaluate(race: Race, detectors: list[str], tune: str, cache: str, precision:
     import oodscope as oods
 
     os.environ["OODSCOPE_CACHE"] = str(race.work / cache)
-    options: dict[str, Any] = (
-        {"intervals": "full"} if "intervals" in inspect.signature(oods.evaluate).parameters else {}
-    )
     watch = Stages()
     with GpuBusy(race.device) as busy:
         started = time.perf_counter()
         bench = oods.load_benchmark(race.files / "bench.yaml")
         clf = oods.Classifier(race.notes["model"], device=race.device, name="resnet18", precision=precision)
-        result = oods.evaluate(clf, bench, detectors, tune=tune, batch_size=BATCH, progress=watch, **options)
+        result = oods.evaluate(clf, bench, detectors, tune=tune, batch_size=BATCH, progress=watch, intervals="full")
         seconds = time.perf_counter() - started
     images = sum(len(images) for _, images in bench.members())
     near = [row for row in result.measurements if (row.metric, row.group, row.set) == ("auroc", "near", "mean")]
@@ -143,32 +110,13 @@ def evaluate(race: Race, detectors: list[str], tune: str, cache: str, precision:
     }
 
 
-class Stages:
-    """A ``Progress`` that notes how long each stage took."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-
-    def stage(self, name: str, total: int) -> Any:
-        from contextlib import contextmanager
-
-        @contextmanager
-        def timed() -> Any:
-            started = time.perf_counter()
-            try:
-                yield lambda finished, remark=None: None
-            finally:
-                kind = name.split(" ", maxsplit=1)[0]
-                self.seconds[kind] = self.seconds.get(kind, 0.0) + time.perf_counter() - started
-
-        return timed()
-
-
 def cold(race: Race) -> dict[str, Any]:
     return evaluate(race, TWENTY, "ood_val", "twenty")
 
 
 def warm(race: Race) -> dict[str, Any]:
+    if not (race.work / "twenty").exists():  # the cold line was measured by an earlier call, whose cache is gone
+        cold(race)
     return evaluate(race, TWENTY, "ood_val", "twenty")
 
 
@@ -239,6 +187,24 @@ def resnet50_tf32(race: Race) -> dict[str, Any]:
 def tf32(race: Race) -> dict[str, Any]:
     """The same evaluation with TF32, so that every detector shows what that does to its numbers."""
     return evaluate(race, TWENTY, "ood_val", "tf32", "tf32")
+
+
+def layouts(race: Race) -> dict[str, Any]:
+    """The bare network in every precision, both layouts of its memory, and two sizes of a batch."""
+    import torch
+
+    import oodscope as oods
+    from speed_rates import bare_rate
+
+    transform = oods.load_benchmark(race.files / "bench.yaml").transform
+    rates: dict[str, dict[str, float]] = {}
+    for precision in ("float32", "tf32", "bf16"):
+        clf = oods.Classifier(race.notes["model"], transform, device=race.device, precision=precision)
+        for name, layout in (("planes", torch.contiguous_format), ("channels last", torch.channels_last)):
+            for batch in (BATCH, 1024) if race.scale >= 1 else (8,):
+                rate = bare_rate(clf, transform, batch, 1.0 * min(1.0, race.scale), layout)
+                rates.setdefault(precision, {})[f"{name}, batches of {batch}"] = rate
+    return {"rates": rates}
 
 
 def write_sample(pack: Path, folder: Path, names: int, count: int) -> None:
@@ -312,6 +278,7 @@ LINES: dict[str, tuple[Callable[[Race], dict[str, Any]], float]] = {
     "tf32": (tf32, 30.0),
     "msp_tf32": (msp_tf32, 15.0),
     "seven_tf32": (seven_tf32, 20.0),
+    "layouts": (layouts, 20.0),
 }
 """Each line, and the seconds that must be left for it to begin."""
 
@@ -332,8 +299,12 @@ def main() -> None:
     parser.add_argument("--budget-seconds", type=float, default=3600.0)
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--lines", default=",".join(LINES))
+    parser.add_argument("--lines", default="", help="measure these, known or not; by default all that are not known")
+    parser.add_argument("--known", type=Path, default=KNOWN, help="what earlier calls measured")
     asked = parser.parse_args()
+    unknown = [name for name in filter(None, asked.lines.split(",")) if name not in LINES]
+    if unknown:
+        parser.error(f"unknown line {unknown[0]!r}; there are {', '.join(LINES)}")
     started = time.perf_counter()
     asked.output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary:
@@ -342,45 +313,62 @@ def main() -> None:
         run(asked, work, started)
 
 
+def known_facts(known: Path, output: Path, where: str, scale: float) -> dict[str, Any]:
+    """What earlier calls measured on a machine like this one, at this scale; nothing of other machines is mixed in."""
+    for place in (output / "speed.json", known):
+        if place.exists():
+            facts: dict[str, Any] = json.loads(place.read_text())
+            if (facts["machine"], facts["scale"]) == (where, scale):
+                return facts
+    return {"machine": where, "scale": scale, "lines": {}}
+
+
+def measured(line: dict[str, Any] | None) -> bool:
+    """Whether there is a figure, of the code as it is: ``outdated`` says what changed since."""
+    return line is not None and not {"skipped", "failed", "outdated"} & set(line)
+
+
 def run(asked: argparse.Namespace, work: Path, started: float) -> None:
+    """Measure line after line; after each, the files hold what is known."""
+    from oodscope.models.classifier.network import choose_device
     from speed_page import write_page
 
-    files = work / "race"
-    if not (files / "bench.yaml").exists():
-        subprocess.run([sys.executable, str(asked.race_files), str(files), str(asked.scale)], check=True)
-    written = time.perf_counter() - started
-    import torch
-
-    from oodscope.models.classifier.network import choose_device
-
     device = str(choose_device(asked.device))
-    torch.zeros(1, device=device)
+    facts = known_facts(asked.known, asked.output, machine(device), asked.scale)
+    wanted = (
+        asked.lines.split(",") if asked.lines else [name for name in LINES if not measured(facts["lines"].get(name))]
+    )
+    files = work / "race"
+    if wanted and not (files / "bench.yaml").exists():
+        subprocess.run([sys.executable, str(asked.race_files), str(files), str(asked.scale)], check=True)
+        facts["files_seconds"] = time.perf_counter() - started
+    facts["command"] = "python benchmarks/speed.py --output OUT --sample SAMPLE"
+    facts["date"] = f"{datetime.now(UTC):%Y-%m-%d}"
     race = Race(files, work, device, asked.scale, asked.sample, started, asked.budget_seconds)
-    race.notes["model"] = prepare(race)
-    facts = {
-        "machine": machine(device),
-        "date": f"{datetime.now(UTC):%Y-%m-%d}",
-        "command": f"python benchmarks/speed.py --output OUT --sample SAMPLE --lines {asked.lines}",
-        "scale": asked.scale,
-        "files_seconds": written,
-        "ready_seconds": time.perf_counter() - started,
-        "lines": {},
-    }
-    for name in asked.lines.split(","):
-        line, least = LINES[name]
-        least *= min(1.0, asked.scale)
-        if race.left() < least:
-            facts["lines"][name] = {"skipped": f"{race.left():.0f} s of the budget were left, it needs {least:.0f} s"}
-        else:
-            begun = time.perf_counter()
-            try:
-                facts["lines"][name] = line(race)
-            except Exception as error:  # one line that fails must not cost the others
-                facts["lines"][name] = {"failed": f"{type(error).__name__}: {error}"}
-            facts["lines"][name]["wall"] = time.perf_counter() - begun
+    for name in wanted:
+        facts["lines"][name] = timed(name, race)
         print(name, json.dumps(facts["lines"][name])[:400], flush=True)
         (asked.output / "speed.json").write_text(json.dumps(facts, indent=1))
         write_page(facts, asked.output / "speed.md")
+
+
+def timed(name: str, race: Race) -> dict[str, Any]:
+    """One line, or why there is none."""
+    line, least = LINES[name]
+    least *= min(1.0, race.scale)
+    if race.left() < least:
+        return {"skipped": f"{race.left():.0f} s of the budget were left, it needs {least:.0f} s"}
+    if "model" not in race.notes:
+        import torch
+
+        torch.zeros(1, device=race.device)
+        race.notes["model"] = prepare(race)
+    begun = time.perf_counter()
+    try:
+        found = line(race)
+    except Exception as error:  # one line that fails must not cost the others
+        found = {"failed": f"{type(error).__name__}: {error}"}
+    return {**found, "wall": time.perf_counter() - begun, "date": f"{datetime.now(UTC):%Y-%m-%d}"}
 
 
 if __name__ == "__main__":

@@ -1,5 +1,9 @@
-"""docs/results/speed.md from the numbers of speed.py: tables and sentences, none of them typed in."""
+"""docs/results/speed.md from the numbers of speed.py: tables and sentences, none of them typed in.
 
+python benchmarks/speed_page.py     # the page again, from docs/results/data
+"""
+
+import json
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +42,22 @@ FED = {
 """Lines of extraction, and the share of the slower of network and decoding that they must reach."""
 
 
+EVERY = (*NAMES, *FED, "layouts")
+"""All lines; what is not among the measured ones stands at the end of the page."""
+
+WHOLE_DEMO = "the demo with its second network"
+"""A row of speed_two_cores.py: more work than 0.1's demo did."""
+
+TWO_CORES = Path(__file__).parents[1] / "docs" / "results" / "data" / "speed-two-cores.json"
+"""What speed_two_cores.py measured."""
+
+
 def write_page(facts: dict[str, Any], path: Path) -> None:
-    path.write_text("\n".join(page(facts)) + "\n", encoding="utf-8")
+    cores = json.loads(TWO_CORES.read_text()) if TWO_CORES.exists() else None
+    path.write_text("\n".join(page(facts, cores)).rstrip() + "\n", encoding="utf-8")
 
 
-def page(facts: dict[str, Any]) -> list[str]:
+def page(facts: dict[str, Any], two_cores: dict[str, Any] | None = None) -> list[str]:
     """The page, line by line."""
     lines = facts["lines"]
     return [
@@ -58,7 +73,9 @@ def page(facts: dict[str, Any]) -> list[str]:
         *_races(lines),
         *_stages(lines),
         *_extraction(lines),
+        *_layouts(lines),
         *_precision(lines),
+        *_two_cores(two_cores),
         *_lost(lines),
     ]
 
@@ -66,9 +83,10 @@ def page(facts: dict[str, Any]) -> list[str]:
 def _files(facts: dict[str, Any]) -> str:
     count = next((line["images"] for line in facts["lines"].values() if "images" in line), 0)
     share = "" if facts["scale"] == 1 else f" (a rehearsal with {facts['scale']:g} of the files)"
+    seconds = facts.get("files_seconds", 0.0)
     return (
         f"The race's files, {count:,} images with the sizes, formats and counts of OpenOOD v1.5's CIFAR-10 benchmark "
-        f"and random content{share}, were written in {facts['files_seconds']:.0f} s; one ResNet-18, batches of 256, "
+        f"and random content{share}, were written in {seconds:.0f} s; one ResNet-18, batches of 256, "
         "float32 (TF32 off) where a row does not say otherwise; the earlier races let CUDA use TF32."
     )
 
@@ -175,10 +193,83 @@ def _precision(lines: dict[str, Any]) -> list[str]:
     ]
 
 
-def _lost(lines: dict[str, Any]) -> list[str]:
-    reasons = [
-        f"- {name}: {line.get('skipped') or line.get('failed')}"
-        for name, line in lines.items()
-        if "skipped" in line or "failed" in line
+def _layouts(lines: dict[str, Any]) -> list[str]:
+    rates = lines.get("layouts", {}).get("rates")
+    if not rates:
+        return []
+    columns = list(next(iter(rates.values())))
+    table = [f"| images/s | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
+    table += [f"| {name} | {' | '.join(f'{each[key]:,.0f}' for key in columns)} |" for name, each in rates.items()]
+    best = {name: max(each, key=lambda key: each[key]) for name, each in rates.items()}
+    return [
+        "## The bare network by precision, layout and batch",
+        "",
+        *table,
+        "",
+        "Fastest: " + "; ".join(f"{name}: {how}" for name, how in best.items()) + ". Extraction lays out memory by a "
+        "rule: planes in float32 on CUDA, channels last in TF32 and bf16.",
+        "",
     ]
-    return ["## Not measured", "", *reasons] if reasons else []
+
+
+def _two_cores(facts: dict[str, Any] | None) -> list[str]:
+    """The same work by this version and by 0.1 on two cores."""
+    if facts is None:
+        return []
+    table = [
+        "| work | s of processor time, now | 0.1 | factor | s of wall time, now | 0.1 |",
+        "|---|---|---|---|---|---|",
+    ]
+    said = []
+    for name, row in facts["rows"].items():
+        now, before = row["now"], row["before"]
+        factor = now["processor"] / before["processor"]
+        table.append(
+            f"| {name} | {now['processor']:.1f} | {before['processor']:.1f} | {factor:.2f} | {now['wall']:.0f} | "
+            f"{before['wall']:.0f} |"
+        )
+        words = "not slower" if factor <= 1.05 else "slower"
+        said.append(f"{name}: {words} ({factor:.2f} times the processor time of 0.1).")
+    return [
+        "## On two cores, against version 0.1",
+        "",
+        f"Command: `{facts['command']}`. Machine: {facts['machine']}. Date: {facts['date']}. Load before: "
+        f"{facts['load']:.1f}, so wall times say little where it is above 1. Each figure is the least of its "
+        "repetitions "
+        f"({', '.join(str(row['repetitions']) for row in facts['rows'].values())}).",
+        "",
+        *table,
+        "",
+        " ".join(said),
+        *([f"Not yet run: {WHOLE_DEMO} (`--lines demo`)."] if WHOLE_DEMO not in facts["rows"] else []),
+        "",
+    ]
+
+
+def _lost(lines: dict[str, Any]) -> list[str]:
+    """What nobody has measured yet, or not since the code changed, and the command that does."""
+    missing = [name for name in EVERY if not lines.get(name) or {"skipped", "failed"} & set(lines[name])]
+    changes: dict[str, list[str]] = {}
+    for name in EVERY:
+        if (change := lines.get(name, {}).get("outdated")) is not None:
+            changes.setdefault(change, []).append(name)
+    if not missing and not changes:
+        return []
+    reasons = [
+        f"- {name}: {lines.get(name, {}).get('skipped') or lines.get(name, {}).get('failed') or 'not begun'}"
+        for name in missing
+    ]
+    return [
+        "## Not measured",
+        "",
+        f"Not yet run: {', '.join(missing) or 'none'}. The command above runs these and those below, and no others, "
+        "and goes on where it stopped; `--lines NAME,...` measures lines anew.",
+        "",
+        *reasons,
+        *(f"- {', '.join(names)}: measured before {change}" for change, names in changes.items()),
+    ]
+
+
+if __name__ == "__main__":
+    results = Path(__file__).parents[1] / "docs" / "results"
+    write_page(json.loads((results / "data" / "speed.json").read_text()), results / "speed.md")

@@ -37,17 +37,21 @@ def decode_rate(paths: list[str], transform: Any) -> float:
         return count / (time.perf_counter() - started)
 
 
-def bare_rate(clf: Any, transform: Any, batch: int, seconds: float) -> float:
-    """Images per second of the network on one batch that lies on the device, channels last, at its precision."""
+def bare_rate(clf: Any, transform: Any, batch: int, seconds: float, layout: Any = None) -> float:
+    """Images per second of the network on one batch that lies on the device, at its precision.
+
+    Its memory lies as extraction lays it, unless a ``layout`` is named.
+    """
     import torch
 
-    from oodscope.models.classifier.network import at_precision, evaluating
+    from oodscope.models.classifier.network import at_precision, evaluating, memory_layout
 
     device = clf.device
+    layout = layout or memory_layout(device, clf.precision)
     images = torch.randn(batch, len(transform.mean), transform.size, transform.size, device=device)
-    images = images.contiguous(memory_format=torch.channels_last)
+    images = images.to(memory_format=layout)
     if device.type == "cuda":
-        clf.model.to(memory_format=torch.channels_last)
+        clf.model.to(memory_format=layout)
     wait = torch.cuda.synchronize if device.type == "cuda" else (lambda: None)
     with evaluating(clf.model), at_precision(device, clf.precision), torch.no_grad():
         for _ in range(3):

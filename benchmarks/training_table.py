@@ -1,26 +1,29 @@
 """Train CIFAR networks by many methods, and score every detector on near, far and corrupted sets: a table per network.
 
-    OODSCOPE_DATA=path/to/packs python benchmarks/training_table.py --output FOLDER [--id cifar100] [--methods CE,ARPL]
+    OODSCOPE_DATA=path/to/packs python benchmarks/training_table.py --output FOLDER [--minutes 9.5]
 
-Each method follows OpenOOD's recipe (100 epochs, batches of 128, learning rate .1) in bf16-mixed and keeps the epoch of
-the best ID validation accuracy; the last epoch stands beside it. The seeds of a method are trained side by side. A
-network that is done is not made again, a training that was stopped goes on, and ``--minutes`` ends the work in time;
-the rows that are not run yet are named at the end. ``CE-tf32`` and ``CE-bf16`` are the paired run of two precisions.
+The lines of ``training_rows.py`` in their order, or those that ``--id`` and ``--methods`` name. Each method follows
+OpenOOD's recipe (100 epochs, batches of 128, learning rate .1) in bf16-mixed and keeps the epoch of the best ID
+validation accuracy; the last epoch stands beside it. The seeds of a method are trained side by side and scored in the
+same call. Called again, it goes on where it stopped, also in the middle of a training: a network whose scores are there
+is not made again. ``--minutes`` ends the work in time; a method that would not end in time, by the speed of those
+before it, is begun by the next call. ``--earlier`` names a table of networks that count as done. The rows that are not
+run yet are named at the end.
 
-For each network ``scores/METHOD-SEED.parquet`` holds a row per test image (``kept`` says of which epoch) and a column
-per detector; ``table.csv`` collects accuracy and AUROC. ``near`` and ``far`` are against ID test images; ``fs-near``
-and ``fs-far`` against those and their corrupted copies together (full spectrum); ``csid`` is ID against the copies.
-Copies are made here: each image under one of the fifteen corruptions of CIFAR-C at one of five severities. Activations
-stay in the memory of the device. Packs that are not there are left out. Our far sets are not the published ones.
+FOLDER holds, for each ID set, ``scores/METHOD-SEED.parquet`` (a row for each test image, ``kept`` says of which epoch;
+a column for each detector), ``table.csv`` (accuracy and AUROC), ``seconds.csv`` (what each detector took), and the
+cross-entropy networks of seeds 1 and 2 as float16 in pieces of at most 15 MiB (``weights/``). ``near`` and ``far`` are
+against ID test images; ``fs-near`` and ``fs-far`` against those and their corrupted copies together (full spectrum);
+``csid`` is ID against the copies. Trainings under way lie in ``--trainings``. Scores alone are computed here: intervals
+and verdicts come from the tables (``training_page.py``). Activations stay in the memory of the device.
 """
 
 import argparse
 import copy
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -33,8 +36,6 @@ from oodscope.activations.activations import Activations
 from oodscope.activations.extract import batch_columns
 from oodscope.activations.probes.probe import Probe
 from oodscope.base.files import write_text
-from oodscope.data.corruptions.batch import corrupt_batch
-from oodscope.data.corruptions.catalog import CORRUPTIONS
 from oodscope.data.imageset import ImageSet
 from oodscope.detectors.base import Cost
 from oodscope.detectors.registry import DETECTORS, create_detector
@@ -43,41 +44,19 @@ from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.classifier.network import evaluating
 from oodscope.runs.evaluation.extraction import FromNetwork
 from oodscope.runs.evaluation.scoring import applicable, score_benchmark
+from oodscope.training.loop.sets import check_apart
 from oodscope.training.loop.streams import Stream
+from oodscope.training.recipe import Recipe
 from oodscope.training.registry import create_recipe
 from oodscope.training.train import Trained, train_seeds
-from openood_cifar import open_benchmark, pack
+from training_rows import LINES, TF32, Line, lines_of
+from training_sets import exposed_sets, open_sets
+from weight_pieces import write_pieces
 
-CROP = {"pad": 4, "flip": True}
-FAR = {"svhn_test_10k": "svhn_10k", "mnist_test": "mnist", "dtd10_32": "dtd_10_classes", "sun_scenes_32": "sun_scenes"}
-EXTRA = ("CE-tf32", "CE-bf16")
-"""Not rows of the table: the comparison of precisions, three seeds each."""
+KEPT_WEIGHTS = (("CE", 1), ("CE", 2))
+"""Networks that other measurements go on with."""
 
-
-def methods(known: str) -> dict[str, tuple[str, dict[str, object]]]:
-    """Recipe and settings of each method, in the order in which they are trained."""
-    square, alpha = (16, 20.0) if known == "cifar10" else (8, 10.0)
-    return {
-        "CE": ("cross_entropy", {}),
-        "LogitNorm": ("logitnorm", {}),
-        "T2FNorm": ("t2fnorm", {}),
-        "Cutout": ("cross_entropy", {"augment": [CROP, {"kind": "cutout", "size": square}]}),
-        "RandAugment": ("cross_entropy", {"augment": [{"kind": "randaugment", "count": 1, "magnitude": 14}, CROP]}),
-        "ConfBranch": ("conf_branch", {}),
-        "ARPL": ("arpl", {}),
-        "RegMixup": ("regmixup", {"alpha": alpha}),
-        "AugMix": ("cross_entropy", {"augment": [CROP, {"kind": "augmix", "severity": 3}]}),
-        "RotPred": ("rotpred", {}),
-        "CE-tf32": ("cross_entropy", {"precision": "tf32"}),
-        "CE-bf16": ("cross_entropy", {"precision": "bf16-mixed"}),
-    }
-
-
-ROWS = {
-    "cifar10": {name: (0, 1, 2) for name in methods("cifar10") if name not in EXTRA},
-    "cifar100": {"CE": (0, 1, 2), **dict.fromkeys(("LogitNorm", "T2FNorm", "RotPred", "Cutout", "RegMixup"), (0,))},
-}
-"""The networks of each table."""
+_clock = time.monotonic
 
 
 class TimeUpError(Exception):
@@ -85,49 +64,29 @@ class TimeUpError(Exception):
 
 
 class Watch:
-    """An end at a given time."""
+    """An end at a given time, and what a unit of work has taken so far: 100 epochs of cross-entropy cost 100 units."""
 
-    def __init__(self, end: float) -> None:
-        self.end = end
+    def __init__(self, minutes: float) -> None:
+        self.end = _clock() + 60 * minutes
+        self.seconds, self.units = 0.0, 0.0
 
     @contextmanager
     def stage(self, description: str, total: int) -> Iterator[Advance]:
         def tick(done: int, remark: object = None, /) -> None:
-            if time.monotonic() > self.end:
+            if _clock() > self.end:
                 raise TimeUpError
 
         yield tick
 
+    @contextmanager
+    def measuring(self, units: float) -> Iterator[None]:
+        begun = _clock()
+        yield
+        self.seconds, self.units = self.seconds + _clock() - begun, self.units + units
 
-def corrupted(images: ImageSet, device: str) -> ImageSet:
-    """Each image under one corruption at one severity; all pairs equally often, by rows."""
-    names = [name for name, each in CORRUPTIONS.items() if each.group == "c"]
-    pixels = torch.from_numpy(np.stack(images.images(range(len(images))))).permute(0, 3, 1, 2).to(device)
-    rows, found = np.arange(len(images)), torch.empty_like(pixels)
-    for number, name in enumerate(names):
-        chosen = rows[rows % len(names) == number]
-        severity = 1 + (chosen // len(names)) % 5
-        found[chosen] = corrupt_batch(pixels[chosen], name, severity, keys=chosen)
-    made = found.permute(0, 2, 3, 1).cpu().numpy()
-    return ImageSet.from_arrays("corrupted", made, images.labels, images.class_names)
-
-
-def open_sets(folder: Path, known: str, images: int | None, device: str) -> oods.Benchmark:
-    """Near-OOD benchmark, far sets and corrupted images; ``images`` keeps so many of each set, for a try."""
-    bench = open_benchmark(folder, known)
-    if known == "cifar100" and (folder / "cifar100_train_rest_25k.npz").exists():
-        halves = [bench.id_train, pack(folder, "cifar100_train_rest_25k")]
-        pixels = np.concatenate([np.stack(each.images(range(len(each)))) for each in halves])
-        labels = np.concatenate([each.labels for each in halves])
-        bench = replace(bench, id_train=ImageSet.from_arrays("id_train", pixels, labels, bench.id_train.class_names))
-
-    def few(found: ImageSet, name: str | None = None) -> ImageSet:
-        return found.take(range(min(images or len(found), len(found))), name)
-
-    far = tuple(few(pack(folder, file), name) for file, name in FAR.items() if (folder / f"{file}.npz").exists())
-    single = {role: few(getattr(bench, role)) for role in ("id_train", "id_val", "id_test", "ood_val")}
-    csid = (corrupted(single["id_test"], device),)
-    return replace(bench, near=tuple(map(few, bench.near)), far=far, csid=csid, **single)
+    def too_late_for(self, units: float) -> bool:
+        """Whether so much work would not end in time; ``False`` as long as nothing was measured."""
+        return bool(self.units) and _clock() + units * self.seconds / self.units > self.end
 
 
 class InMemory(FromNetwork):
@@ -135,7 +94,7 @@ class InMemory(FromNetwork):
 
     def __init__(self, classifier: Classifier, streams: dict[str, Stream]) -> None:
         super().__init__(classifier)
-        self.streams, self.columns = streams, {}
+        self.streams, self.columns, self.seconds = streams, {}, 0.0
 
     def extract(self, images: ImageSet, probes: Iterable[Probe]) -> Activations:
         known = self.columns.setdefault(images.name, {})
@@ -143,12 +102,15 @@ class InMemory(FromNetwork):
         if not known or missing:
             if images.name not in self.streams:
                 self.streams[images.name] = Stream(images, self.classifier.transform, self.classifier.device)
-            stream = self.streams[images.name]
+            stream, begun = self.streams[images.name], _clock()
             with evaluating(self.classifier.model):
                 parts = [
                     batch_columns(self.classifier, batch.images, not known, missing) for batch in stream.walk(1024)
                 ]
             known.update({name: torch.cat([part[name] for part in parts]) for name in parts[0]})
+            if self.classifier.device.type == "cuda":
+                torch.cuda.synchronize(self.classifier.device)
+            self.seconds += _clock() - begun
         rest = {name: values for name, values in known.items() if name not in ("logits", "features")}
         plain = {name: known.get(name) for name in ("logits", "features")}
         return Activations(**plain, labels=images.labels, head=self.classifier.head, columns=rest)
@@ -163,96 +125,162 @@ def networks(trained: Trained) -> Iterator[tuple[str, torch.nn.Module]]:
         yield "last", last
 
 
-def scored(trained: Trained, bench: oods.Benchmark, options: argparse.Namespace) -> pd.DataFrame:
-    """Scores of all detectors that apply; of the last epoch those of MSP and of the method's own."""
-    frames = []
-    for kept, model in networks(trained):
-        classifier = Classifier(model, bench.transform, device=options.device, name="ResNet-18")
-        own = dict.fromkeys(["msp", *trained.recipe.detectors])
-        names = own if kept == "last" else dict.fromkeys([*own, *options.detectors])
-        asked = [create_detector(name) for name in names]
-        if options.cheap:
-            asked = [each for each in asked if each.cost is not Cost.PASSES or each.name in own]
-        extraction = InMemory(classifier, options.streams)
-        usable, _ = applicable(asked, extraction, bench)
-        # scores alone: intervals cost more than training does here, and are computed from the tables later
-        table = score_benchmark(extraction, bench, usable, track="default")
-        frames.append(table.frame.astype(dict.fromkeys(table.detectors, "float32")).assign(kept=kept))
-    return pd.concat(frames, ignore_index=True)
+def area(known: np.ndarray, outliers: np.ndarray) -> float:
+    return float(roc_auc_score(np.r_[np.zeros(len(known)), np.ones(len(outliers))], np.r_[known, outliers]))
 
 
 def summary(folder: Path) -> pd.DataFrame:
-    """Accuracy and AUROC, percent, of every table in a folder."""
+    """Accuracy and AUROC, percent, of every table of scores in a folder."""
     rows = []
-    for path in sorted((folder / "scores").glob("*.parquet")):
+    for path in sorted(folder.glob("*.parquet")):
         method, _, seed = path.stem.rpartition("-")
         frame = pd.read_parquet(path)
         detectors = [name for name in frame.columns if frame[name].dtype == "float32"]
         for kept, part in frame.groupby("kept"):
             known, shifted = part[part["role"] == "id_test"], part[part["role"] == "csid"]
             accuracies = [100 * float((each["label"] == each["prediction"]).mean()) for each in (known, shifted)]
+            both = pd.concat([known, shifted])
+            pairs = [("near", "near", known), ("far", "far", known), ("csid", "csid", known)]
+            pairs += [("fs-near", "near", both), ("fs-far", "far", both)] if len(shifted) else []
             for detector in detectors:
                 if part[detector].isna().any():
                     continue
-                both = pd.concat([known, shifted])
-                pairs = [("near", "near", known), ("far", "far", known), ("csid", "csid", known)]
-                pairs += [("fs-near", "near", both), ("fs-far", "far", both)] if len(shifted) else []
                 for group, role, negatives in pairs:
-                    for name, outliers in part[part["role"] == role].groupby("set"):
+                    for name, outliers in part[part["role"] == role].groupby("set", observed=True):
                         value = 100 * area(negatives[detector].to_numpy(), outliers[detector].to_numpy())
                         rows.append([method, int(seed), kept, *accuracies, detector, group, name, value])
     columns = ["method", "seed", "kept", "accuracy", "csid_accuracy", "detector", "group", "set", "auroc"]
     return pd.DataFrame(rows, columns=columns)
 
 
-def area(known: np.ndarray, outliers: np.ndarray) -> float:
-    return float(roc_auc_score(np.r_[np.zeros(len(known)), np.ones(len(outliers))], np.r_[known, outliers]))
+class Work:
+    """The networks of one ID set, from their trainings to their tables of scores."""
 
+    def __init__(self, known: str, options: argparse.Namespace, watch: Watch, sets: Callable[..., oods.Benchmark]):
+        self.known, self.options, self.watch = known, options, watch
+        self.folder, self.trainings = options.output / known, options.trainings / known
+        self.scores = self.folder / "scores"
+        self.scores.mkdir(parents=True, exist_ok=True)
+        self.bench = sets(Path(os.environ.get("OODSCOPE_DATA", ".")), known, options.images, options.device)
+        self.streams: dict[str, Stream] = {}
 
-def work(method: str, seeds: list[int], bench: oods.Benchmark, options: argparse.Namespace) -> None:
-    """The networks of one method, from their trainings to their tables of scores."""
-    paths = {seed: options.output / "scores" / f"{method}-{seed}.parquet" for seed in seeds}
-    todo = [seed for seed, path in paths.items() if not path.exists()]
-    if not todo:
-        return
-    name, settings = methods(options.id)[method]
-    recipe = create_recipe(name, **{"precision": options.precision, **settings}, epochs=options.epochs, keep="best")
-    classes = len(bench.id_train.class_names)
+    def path(self, method: str, seed: int) -> Path:
+        return self.scores / f"{method}-{seed}.parquet"
 
-    def build() -> torch.nn.Module:
-        return oods.create_model(options.network, num_classes=classes)[0]
+    def recipe(self, line: Line) -> Recipe:
+        epochs = max(1, round(line.share * self.options.epochs))
+        settings = {"precision": self.options.precision, "keep": "best", **line.settings}
+        return create_recipe(line.recipe, **settings, epochs=epochs)
 
-    begun = time.monotonic()
-    trained = train_seeds(
-        [build] * len(todo),
-        recipe,
-        todo,
-        bench.id_train,
-        bench.transform,
-        val=bench.id_val,
-        folders=[options.output / "trainings" / f"{method}-{seed}" for seed in todo],
-        device=options.device,
-        progress=Watch(options.end),
-    )
-    print(f"{method} {todo}: {time.monotonic() - begun:.0f} s to train", flush=True)
-    for seed, each in zip(todo, trained):
-        between = time.monotonic()
-        partial = paths[seed].with_suffix(".tmp")
-        scored(each, bench, options).to_parquet(partial, compression="zstd", index=False)
-        partial.replace(paths[seed])
-        best = 100 * max(epoch.val_accuracy or 0 for epoch in each.history)
-        print(
-            f"{method} {seed}: {time.monotonic() - between:.0f} s to score, validation accuracy {best:.2f} %",
-            flush=True,
+    def make(self, line: Line, seeds: Sequence[int]) -> bool:
+        """Train and score these networks; ``False`` where the time is too short to begin."""
+        recipe = self.recipe(line)
+        units = len(seeds) * recipe.epochs * (recipe.cost or 1.0)
+        if self.watch.too_late_for(units):
+            return False
+        bench = exposed_sets(self.bench) if line.exposed else self.bench
+        if bench.ood_train is not None:
+            check_apart(bench.ood_train, [(role, each) for role, each in bench.members() if role != "ood_train"])
+        with self.watch.measuring(units):
+            trained = self.train(line, recipe, seeds, bench)
+            for seed, each in zip(seeds, trained):
+                self.score(line.method, seed, each, bench)
+        return True
+
+    def train(self, line: Line, recipe: Recipe, seeds: Sequence[int], bench: oods.Benchmark) -> list[Trained]:
+        classes = len(bench.id_train.class_names)
+
+        def build() -> torch.nn.Module:
+            return oods.create_model(self.options.network, num_classes=classes)[0]
+
+        starts: list[object] = [build] * len(seeds)
+        if line.after is not None:
+            before = lines_of(self.known)[line.after]
+            starts = [each.model for each in self.train(before, self.recipe(before), seeds, bench)]
+        begun = _clock()
+        trained = train_seeds(
+            starts,
+            recipe,
+            seeds,
+            bench.id_train,
+            bench.transform,
+            val=bench.id_val,
+            ood_train=bench.ood_train,
+            folders=[self.trainings / f"{line.method}-{seed}" for seed in seeds],
+            device=self.options.device,
+            progress=self.watch,
         )
+        print(f"{self.known} {line.method} {list(seeds)}: {_clock() - begun:.0f} s to train", flush=True)
+        return trained
+
+    def score(self, method: str, seed: int, trained: Trained, bench: oods.Benchmark) -> None:
+        begun = _clock()
+        frame, seconds = self.scored(trained, bench)
+        partial = self.path(method, seed).with_suffix(".tmp")
+        frame.to_parquet(partial, compression="zstd", index=False)
+        if (method, seed) in KEPT_WEIGHTS:
+            write_pieces(trained.model.state_dict(), self.folder / "weights", f"{method}-{seed}")
+        self.note(seconds.assign(method=method, seed=seed))
+        partial.replace(self.path(method, seed))
+        best = 100 * max(epoch.val_accuracy or 0 for epoch in trained.history)
+        slow = ", ".join(f"{each.detector} {each.seconds:.1f}" for each in seconds.nlargest(3, "seconds").itertuples())
+        words = f"{_clock() - begun:.0f} s to score (slowest: {slow}), validation accuracy {best:.2f} %"
+        print(f"{self.known} {method} {seed}: {words}", flush=True)
+
+    def note(self, seconds: pd.DataFrame) -> None:
+        path = self.folder / "seconds.csv"
+        before = [pd.read_csv(path)] if path.exists() else []
+        write_text(path, pd.concat([*before, seconds]).to_csv(index=False))
+
+    def scored(self, trained: Trained, bench: oods.Benchmark) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Scores of all detectors that apply, of the last epoch those of MSP and of the method's own; their seconds."""
+        frames, seconds = [], []
+        own = dict.fromkeys(["msp", *trained.recipe.detectors])
+        for kept, model in networks(trained):
+            classifier = Classifier(model, bench.transform, device=self.options.device, name="ResNet-18")
+            names = own if kept == "last" else dict.fromkeys([*own, *self.options.detectors])
+            asked = [create_detector(name) for name in names]
+            if self.options.cheap:
+                asked = [each for each in asked if each.cost is not Cost.PASSES or each.name in own]
+            extraction = InMemory(classifier, self.streams)
+            usable, _ = applicable(asked, extraction, bench)
+            table = score_benchmark(extraction, bench, usable, track="default")
+            frames.append(table.frame.astype(dict.fromkeys(table.detectors, "float32")).assign(kept=kept))
+            seconds.append([kept, "passes", extraction.seconds])
+            for name, record in table.context.detectors.items():
+                scoring = 1e-6 * (record.microseconds_per_image or 0.0) * len(table.frame)
+                seconds.append([kept, name, (record.fit_seconds or 0.0) + scoring])
+        return pd.concat(frames, ignore_index=True), pd.DataFrame(seconds, columns=["kept", "detector", "seconds"])
 
 
-def main() -> None:
+def earlier(path: Path | None) -> set[tuple[str, int]]:
+    """Methods and seeds of a table that was made before."""
+    if path is None:
+        return set()
+    table = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+    return {(str(method), int(seed)) for method, seed in table[["method", "seed"]].drop_duplicates().to_numpy()}
+
+
+def chosen_lines(options: argparse.Namespace) -> list[Line]:
+    """The lines that are asked for, in their order."""
+    lines = [line for line in LINES if options.id in ("all", line.known)]
+    if options.methods:
+        names = options.methods.split(",")
+        unknown = sorted(set(names) - {line.method for line in lines})
+        if unknown:
+            raise SystemExit(f"unknown method {unknown[0]!r}; known: {', '.join(line.method for line in lines)}")
+        lines = [line for line in lines if line.method in names]
+    return lines
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--id", choices=list(ROWS), default="cifar10")
-    parser.add_argument("--methods", help="separated by commas; by default all rows of the table")
-    parser.add_argument("--seeds", help="by default those of the table")
+    parser.add_argument("--trainings", type=Path, help="folder of trainings under way; by default in the output folder")
+    parser.add_argument("--id", choices=["all", "cifar10", "cifar100"], default="all")
+    parser.add_argument("--methods", help=f"separated by commas; CE,{TF32} is the comparison of precisions")
+    parser.add_argument("--seeds", help="by default those of the line")
+    parser.add_argument("--earlier", type=Path, help="table of CIFAR-10 networks that count as done")
     parser.add_argument("--epochs", type=int, default=100)
     parser.add_argument("--precision", default="bf16-mixed")
     parser.add_argument("--network", default="resnet18_32")
@@ -261,30 +289,47 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--cheap", action="store_true", help="leave out detectors that take passes of their own")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    options = parser.parse_args()
-    options.end, options.streams = time.monotonic() + 60 * options.minutes, {}
+    options = parser.parse_args(arguments)
+    options.trainings = options.trainings or options.output / "trainings"
     options.detectors = options.detectors.split(",")
-    rows = dict(ROWS[options.id])
-    if options.methods:
-        rows = {name: rows.get(name, (0, 1, 2)) for name in options.methods.split(",")}
-    if options.seeds:
-        rows = {name: tuple(map(int, options.seeds.split(","))) for name in rows}
-    bench = open_sets(Path(os.environ["OODSCOPE_DATA"]), options.id, options.images, options.device)
-    (options.output / "scores").mkdir(parents=True, exist_ok=True)
-    try:
-        for method, seeds in rows.items():
-            work(method, list(seeds), bench, options)
-    except TimeUpError:
+    return options
+
+
+def main(arguments: Sequence[str] | None = None, sets: Callable[..., oods.Benchmark] = open_sets) -> list[str]:
+    """Work until the lines or the minutes are over; the networks that are not yet run.
+
+    Parameters
+    ----------
+    sets : opens the benchmark of an ID set; see ``open_sets``.
+    """
+    options = parse(arguments)
+    watch, lines, opened = Watch(options.minutes), chosen_lines(options), {}
+    done = {("cifar10", *each) for each in earlier(options.earlier)}
+    missing: list[str] = []
+    stopped = False
+    for line in lines:
+        seeds = [int(seed) for seed in options.seeds.split(",")] if options.seeds else line.seeds
+        scores = options.output / line.known / "scores"
+        todo = [
+            seed
+            for seed in seeds
+            if (line.known, line.method, seed) not in done and not (scores / f"{line.method}-{seed}.parquet").exists()
+        ]
+        if todo and not stopped:
+            if line.known not in opened:
+                opened[line.known] = Work(line.known, options, watch, sets)
+            try:
+                stopped = not opened[line.known].make(line, todo)
+            except TimeUpError:
+                stopped = True
+            todo = [seed for seed in todo if not (scores / f"{line.method}-{seed}.parquet").exists()]
+        missing += [f"{line.known} {line.method} {seed}" for seed in todo]
+    for known in {line.known for line in lines}:
+        write_text(options.output / known / "table.csv", summary(options.output / known / "scores").to_csv(index=False))
+    if stopped:
         print("the minutes are over; call again to go on")
-    table = summary(options.output)
-    write_text(options.output / "table.csv", table.to_csv(index=False))
-    done = {path.stem for path in (options.output / "scores").glob("*.parquet")}
-    missing = [f"{m} {seed}" for m, seeds in rows.items() for seed in seeds if f"{m}-{seed}" not in done]
     print(f"not yet run: {', '.join(missing) or 'nothing'}")
-    if len(table):
-        shown = table[table["detector"].isin(["msp", "mls", "conf_branch", "rotpred"])]
-        means = shown.groupby(["method", "seed", "kept", "detector", "group"])[["accuracy", "auroc"]].mean()
-        print(means.unstack("group")["auroc"].join(means.groupby(level=[0, 1, 2, 3])["accuracy"].first()).round(2))
+    return missing
 
 
 if __name__ == "__main__":

@@ -2,7 +2,11 @@
 
 import errno
 import os
+import subprocess
+import sys
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from unittest.mock import Mock
 
 import numpy as np
@@ -255,6 +259,54 @@ def unwritable(folder):
         yield
     for path in (folder, *folder.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+OTHER_USER = """
+import os, sys, tempfile
+sys.path[:] = {path!r}
+from oodscope.activations.store.store import ActivationStore
+from tests.tiny import classifier, imageset
+with tempfile.TemporaryDirectory() as folder:  # all that is imported late, while the installation may be read
+    ActivationStore(folder).extract(classifier(), imageset("b", 8, 0)).moments()
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+try:
+    open({folder!r} + "/mine", "w")
+    sys.exit("this user may write")
+except PermissionError:
+    pass
+store = ActivationStore({folder!r})
+found = store.extract(classifier(), imageset("a", 64, 0))
+assert store.forwarded == 0
+print(found.features.double().sum().item().hex(), found.moments().mean.sum().item().hex())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root may become somebody else")
+def test_another_user_reads_a_store(tmp_path, small_blocks):
+    """A process of a user who owns nothing and may write nowhere reads what root extracted."""
+    with TemporaryDirectory() as home:  # not in tmp_path, which only its owner may enter
+        Path(home).chmod(0o755)
+        made = ActivationStore(f"{home}/s").extract(classifier(), imageset("a", 64, 0))
+        expected = [made.features.double().sum().item().hex(), made.moments().mean.sum().item().hex()]
+        state = {path: path.stat().st_mtime_ns for path in Path(home).rglob("*")}
+        program = OTHER_USER.format(path=[str(Path.cwd()), *sys.path], folder=f"{home}/s")
+        environment = {**os.environ, "HOME": "/nonexistent", "OODSCOPE_CACHE": "/nonexistent"}
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.split() == expected
+        assert {path: path.stat().st_mtime_ns for path in Path(home).rglob("*")} == state
+
+
+def test_activations_say_which_devices_computed_them(tmp_path, small_blocks, monkeypatch):
+    clf, images = classifier(), imageset("a", 64, 0)
+    assert ActivationStore(tmp_path).extract(clf, images.take(np.arange(32))).made_on == {"cpu"}
+    monkeypatch.setattr(store, "_device_name", lambda device: "another")
+    assert ActivationStore(tmp_path).extract(clf, images).made_on == {"cpu", "another"}
 
 
 def test_parts_of_a_shard_are_joined(tmp_path, small_blocks):

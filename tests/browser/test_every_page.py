@@ -41,7 +41,7 @@ PICTURED = {"report": 100, "attack": 20, "generated": 30, "audit": 10}
 def unfold(page):
     """Everything that can be opened, opened, and every plot drawn."""
     page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
-    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.evaluate("for (const name of ['beforeprint', 'afterprint']) dispatchEvent(new Event(name))")
     for plot in page.locator(".plot[data-figure]").all():
         plot.locator(".main-svg").first.wait_for(state="attached")
 

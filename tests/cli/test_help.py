@@ -61,7 +61,7 @@ def test_examples_are_real_commands_that_fit(path):
         parse(arguments)
 
 
-@pytest.mark.parametrize("wrong", [["evaluate", "--modle", "x"], ["evaluat"], ["compare"], ["train", "--seeds"]])
+@pytest.mark.parametrize("wrong", [["evaluate", "--modle", "x"], ["evaluat"], ["power"], ["train", "--seeds"]])
 def test_the_parser_of_these_tests_refuses_what_the_command_line_refuses(wrong):
     with pytest.raises(typer.BadParameter.__mro__[2]):
         parse(wrong)

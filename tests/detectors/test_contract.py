@@ -8,7 +8,7 @@ import torch
 from sklearn.base import clone
 
 from oodscope.activations.activations import Activations
-from oodscope.base.errors import DetectorError, UnknownNameError
+from oodscope.base.errors import DetectorError, UnknownNameError, UsageError
 from oodscope.base.paper import Paper
 from oodscope.data.benchmark import Validation
 from oodscope.detectors.base import Detector, Needs
@@ -49,6 +49,12 @@ def test_noise_scores_above_data(name):
             "rank_reduced": np.stack([logits * 0.9, logits * 0.8], axis=1),
             "negative_sums": np.full((len(features), 3), 60.0),
             "confidence": logits.max(axis=1, keepdims=True),
+            # outliers: heads that differ, "others" everywhere, and no numerator above the rest
+            "second": logits * 0.5,
+            "others": -logits,
+            "numerators": logits,
+            "joint": logits,
+            "reject": np.zeros((len(features), 1)),
             "turns": np.full((len(features), 4), 0.5),
             "members": logits[:, None] + rng.normal(size=(len(features), 4, 5)),
         }
@@ -194,7 +200,7 @@ def test_unknown_detector_suggests_the_nearest():
 
 
 def test_unknown_parameter_suggests_the_nearest():
-    with pytest.raises(DetectorError, match=r"knn: no parameter 'bank_fractoin'\. Did you mean 'bank_fraction'"):
+    with pytest.raises(UsageError, match=r"knn: no parameter 'bank_fractoin'\. Did you mean 'bank_fraction'"):
         create_detector("knn", bank_fractoin=0.5)
 
 

@@ -19,7 +19,13 @@ from tests.detectors.worlds import activations, world
 
 NAMES = DETECTORS.names()
 EVERYTHING = Capabilities(
-    head=True, train=True, held_out=True, stages=4, members=3, negatives=2, outputs=("confidence", "rotation")
+    head=True,
+    train=True,
+    held_out=True,
+    stages=4,
+    members=3,
+    negatives=2,
+    outputs=("confidence", "rotation", "numerators", "others", "second", "joint", "reject"),
 )
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from oodscope.activations.activations import Activations
+from oodscope.activations.probes.taps import Output
 
 
 def world(seed=0, n=300, classes=5, width=12, offset=0.0, scale=1.0, ties=False, zeros=False):
@@ -37,6 +38,11 @@ def world(seed=0, n=300, classes=5, width=12, offset=0.0, scale=1.0, ties=False,
             # what negative labels answer, in logarithms at a temperature of 0.01: sometimes more than the classes
             "negative_sums": stored(np.random.default_rng(count).uniform(20, 110, size=(count, 3))),
             "confidence": stored(logits.max(axis=1, keepdims=True) - logits.mean(axis=1, keepdims=True)),
+            "second": stored(logits[:, ::-1] * 0.5),
+            "others": stored(-np.random.default_rng(count).exponential(size=(count, 3))),
+            "numerators": stored(np.tanh(logits)),
+            "joint": stored(logits * 0.3 + 0.1),
+            "reject": stored(logits.mean(axis=1, keepdims=True) - 0.5 * logits.max(axis=1, keepdims=True)),
             "turns": stored(np.random.default_rng(count).exponential(size=(count, 4))),
             "members": stored(logits[:, None] + rng.normal(size=(count, 4, classes))),
         }
@@ -59,12 +65,18 @@ COLUMNS = {
     "GramSums": "gram",
     "RankReducedLogits": "rank_reduced",
     "MemberLogits": "members",
-    "Output": "confidence",
+    "SteppedNumerators": "numerators",
+    "JointLogits": "joint",
     "TurnLosses": "turns",
     "SteppedMaps": "maps",
     "NegativeSums": "negative_sums",
 }
 """Which rows of a world stand for what a probe would have found."""
+
+
+def column_of(probe):
+    """The rows that stand for a probe's; what a network returns stands there by its name."""
+    return probe.name if isinstance(probe, Output) else COLUMNS[type(probe).__name__]
 
 
 def activations(rows, probes=()):
@@ -75,5 +87,5 @@ def activations(rows, probes=()):
         labels=rows["labels"],
         weight=rows["weight"],
         bias=rows["bias"],
-        columns={probe.column: rows[COLUMNS[type(probe).__name__]].astype(np.float32) for probe in probes},
+        columns={probe.column: rows[column_of(probe)].astype(np.float32) for probe in probes},
     )

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from oodscope.document.table import single_groups
 from oodscope.runs.crossval.run import CrossValidationTable
 from oodscope.runs.crossval.study import study_metric
 from oodscope.runs.crossval.summary import summary
@@ -103,8 +104,7 @@ def test_comparisons_show_sentences_and_numbers():
     assert all(sentence.split("(")[0] in html for sentence in found.sentences())
     assert "<b>AUROC ↑</b>" in html
     bold = [cell.text for cell in read(html).all("td") if any(c.tag == "b" for c in cell.every())]
-    sets = {(row.group, row.set) for row in found if row.set != "mean"}
-    single = {group for group, _ in sets if sum(each == group for each, _ in sets) == 1}
+    single = single_groups((row.group, row.set) for row in found)
     # the mean of a single set is that set, and is shown once
     shown = [row for row in found if not (row.set == "mean" and row.group in single)]
     assert len(bold) == sum(row.distinguishable for row in shown)

@@ -173,7 +173,9 @@ def test_ranks_stand_beside_the_names_in_every_format():
     html = table._repr_html_()
     assert '<th scope="col">rank</th>' in html and '<td class="rank" data-value="1">1–2</td>' in html
     assert '<td class="rank">–</td>' in html
-    assert '<td class="best first" title="for other classes: 82.0–94.0" data-value="0.9">' in html
+    assert '<td class="best first" data-value="0.9" data-low="0.88" data-high="0.92" data-class-low="0.82"' in html
+    assert "95 % interval for other OOD classes: 82.0–94.0; for other images of these classes: 88.0–92.0" in html
+    assert '<small class="classes">82.0–94.0</small>' in html
     assert any("max-T" in note and "places on x that" in note for note in table.notes)
     assert any("3.0 times as wide" in note for note in table.notes)
     widths = {len(re.findall(r"(?<!\\\\)&", line)) for line in latex.splitlines() if line.endswith(r"\\")}

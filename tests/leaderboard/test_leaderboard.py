@@ -557,7 +557,7 @@ class TestErrata:
 
 class TestBoard:
     def test_ranks_come_from_paired_tests(self, board):
-        """As one run of all detectors ranks them: the same tests of the same pairs."""
+        """As one run of all detectors ranks them: the same tests of the same pairs, for want of classes by images."""
         names = {"msp": "msp", "knn": "knn", "vim": "vim", "react+msp": "react-msp", "klm": "klm"}
         for detector, id in names.items():
             executed(enter(board, id, detector))

@@ -59,7 +59,7 @@ def test_the_numbers_are_those_measured(done):
     root = read(page)
     (section,) = root.all("section", id="claims")
     said = [[cell.text for cell in row.all("td")] for row in section.all("tr")[1:]]
-    assert said == [[each.text, "yes" if each.holds else "no", each.evidence] for each in claims(done)]
+    assert said == [[each.text, each.answer, each.evidence] for each in claims(done)]
     (confusion,) = root.all("section", id="confusion")
     assert len(confusion.all("figure")) == 3
     (disagreement,) = root.all("section", id="information")

@@ -9,6 +9,7 @@ import re
 
 import pytest
 
+from oodscope.document.table import single_groups
 from oodscope.document.wording import span
 from oodscope.report.page.page import write_report
 from oodscope.report.render import bundle
@@ -46,8 +47,7 @@ def test_every_number_of_every_table_is_the_measurement(page):
                     detector = line.all("th", scope="row")[0].text
                     shown[table.attributes["data-protocol"], metric, detector, group, name] = cell
     rows = [row for row in make_result().measurements if row.detector]
-    sets = {(row.group, row.set) for row in rows if row.set != "mean"}
-    single = {group for group, _ in sets if sum(each == group for each, _ in sets) == 1}
+    single = single_groups((row.group, row.set) for row in rows)
     # the mean of a group of one set is that set, and is shown once
     shown_once = [row for row in rows if not (row.set == "mean" and row.group in single)]
     measured = {(m.protocol, m.metric, m.detector, m.group, m.set): m for m in shown_once}
@@ -75,10 +75,11 @@ def test_the_best_of_the_near_mean_is_marked_and_headlined(page):
         first = next(line for line in table.all("tr") if line.all("td"))
         assert first.all("th")[0].text == best.detector
         assert "best" in first.all("td")[0].attributes["class"].split()
-        (card, _) = page.all("article", data_protocol=protocol)  # default parameters, and tuned ones
+        (card, _) = page.all("p", data_protocol=protocol)  # default parameters, and tuned ones
         assert "default parameters" in card.text and "near-OOD AUROC ↑" in card.text
-        leader = " ".join(card.all("p", **{"class": "leader"})[0].text.split())
-        assert leader == f"{best.detector} {100 * best.value:.2f} {span(best.low, best.high)}"
+        assert card.all("b")[0].text == best.detector
+        ends = span(*((best.low, best.high) if best.class_low is None else (best.class_low, best.class_high)))
+        assert card.all("span", **{"class": "value"})[0].text == f"{100 * best.value:.2f}{ends}"
 
 
 def test_record_notes_and_reasons_are_there(page):
@@ -124,7 +125,7 @@ def test_only_our_own_script_may_run(page):
     allowed = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
     (policy,) = [m.attributes["content"] for m in page.all("meta") if "http-equiv" in m.attributes]
     assert policy == f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src {allowed}"
-    assert len(scripts) == 5
+    assert len(scripts) == 6
 
 
 def test_no_name_acts_as_markup(tmp_path):
@@ -158,7 +159,7 @@ def test_no_name_acts_as_markup(tmp_path):
     )
     result = Result(record, Measurements.from_rows(rows), scores)
     page = read(write_report(result, tmp_path / "report.html", title=EVIL).read_text(encoding="utf-8"))
-    assert len([script for script in page.all("script") if "type" not in script.attributes]) == 5
+    assert len([script for script in page.all("script") if "type" not in script.attributes]) == 6
     assert page.all("img") == []
     assert not any(name.startswith("on") for element in page.every() for name in element.attributes)
     assert page.all("title")[0].text == page.all("h1")[0].text == EVIL

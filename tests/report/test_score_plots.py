@@ -12,6 +12,7 @@ from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score, roc_curve
 
 from oodscope.base.errors import UnknownNameError
+from oodscope.document.figure import Points
 from oodscope.protocols.human_centric.figures import der_curves, risk_coverage
 from oodscope.report.render.plotly import plotly_json
 from oodscope.results.measurement import Measurements
@@ -224,6 +225,21 @@ class TestCost:
         front = pareto_front([(float(c), float(q)) for c, q in places], higher_is_better=up)
         assert sorted(front) == [n for n, a in enumerate(places) if not any(beaten(a, b) for b in places)]
         assert [places[n][0] for n in front] == sorted(places[n][0] for n in front)
+
+    def test_further_passes_stand_behind_all_arithmetic(self):
+        """0.1: ODIN was among the cheapest, because its passes through the network were left out."""
+        result = make_result()
+        described = dict(result.scores.context.detectors)
+        described["msp"] = described["msp"].model_copy(update={"extra_forwards": 2, "extra_backwards": 1})
+        scores = ScoreTable(result.scores.frame, result.scores.context.model_copy(update={"detectors": described}))
+        costs = {"msp": 0.4}
+        rows = [replace(row, microseconds_per_image=costs.get(row.detector, 9.0)) for row in result.measurements]
+        result = replace(result, measurements=Measurements(rows), scores=scores)
+        drawn = cost_against_quality(result, "standard", "near")
+        places = {mark.name: mark.x[0] for mark in drawn.marks if isinstance(mark, Points)}
+        assert places.pop("msp") > max(places.values())
+        assert [text for _, text in drawn.x.ticks] == ["1", "10", "+4 passes"]
+        assert "further passes" in drawn.caption
 
     def test_each_detector_stands_at_its_cost_and_value(self):
         result = make_result()

@@ -8,10 +8,13 @@ from hypothesis import strategies as st
 
 from oodscope.document.number import Number
 from oodscope.document.trial import APART, BY_VALUE, NEMENYI, PAIRED, Entry, in_order
+from oodscope.report.page.page import render
 from oodscope.report.page.placing import placed_trials
 from oodscope.report.page.verdict import verdicts
 from oodscope.results.measurement import Measurement, Measurements
+from oodscope.runs.attack.run import Attack
 from oodscope.runs.evaluation.run import Result
+from tests.report.reading import read
 from tests.report.whole_runs import attack_of, crossval, judged, table
 from tests.results.factory import make_record, make_scores
 
@@ -151,10 +154,8 @@ def test_what_speaks_against_a_leader_is_the_worst_that_was_measured():
         name, found = verdict.leader.detector, {each.kind: each for each in verdict.weaknesses}
         rows = judged().measurements.filter(detector=name)
         if verdict.trial.protocol != "crossval":
-            protocol = verdict.trial.protocol
             aurocs = [r for r in rows.filter(metric="auroc") if r.set != "mean" and r.group in ("near", "far")]
             aurocs = [r for r in aurocs if r.protocol in ("standard", "full_spectrum")]
-            aurocs = [r for r in aurocs if r.protocol == protocol] or aurocs
             worst = min(aurocs, key=lambda row: row.value)
             assert (found["worst set"].value, found["worst set"].anchor[:-2]) == (
                 worst.value,
@@ -184,3 +185,17 @@ def test_another_networks_fall_is_not_held_against_a_detector():
     for verdict in verdicts(runs, placed_trials(runs)):
         kinds = {each.kind for each in verdict.weaknesses}
         assert ("largest fall" in kinds) == (verdict.trial.protocol == "attack")
+
+
+def test_a_leader_keeps_its_doubts_wherever_it_is_named():
+    """0.1: the card of the attack's leader gave a number that the scorecard doubted, without any mark."""
+    found = attack_of(judged())
+    stopped = [replace(each, flags=("stopped while still falling",)) for each in found.searches]
+    (trial,) = Attack(found.result, stopped).trials()
+    assert all(entry.cell.doubts == ("shift: stopped while still falling",) for entry in trial.entries)
+    runs = [judged(), Attack(found.result, stopped)]
+    page = read(render(runs))
+    (first,) = page.all("section", id="verdict")
+    marked = [each.parent for each in first.all("sup") if each.attributes.get("class") == "doubt"]
+    assert marked and all("stopped while still falling" in each.attributes["title"] for each in marked)
+    assert "at most" in first.text

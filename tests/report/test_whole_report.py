@@ -12,6 +12,7 @@ from oodscope.report.page.page import write_report
 from oodscope.report.page.tables import protocol_sections
 from oodscope.results.opening import of_kind
 from oodscope.runs.attack.run import Attack
+from oodscope.runs.comparison.advice import advise
 from oodscope.runs.crossval.study import study_metric
 from oodscope.runs.evaluation.run import Result
 from oodscope.runs.generated.ranks import rank_agreements
@@ -59,6 +60,8 @@ def known_numbers():
     for each in judged().scores.context.detectors.values():
         numbers |= {each.fit_seconds, each.microseconds_per_image, each.peak_mib}
     study = study_metric(table(), "auroc")
+    advice = advise(judged())
+    numbers |= {advice.value.value, advice.missed.value}
     numbers |= {*study.truth.ravel().tolist(), *study.repetitions.mean(axis=0).ravel().tolist()}
     numbers |= set(study.repetitions.mean(axis=0).mean(axis=1).tolist())
     numbers |= set(study.folds.std(axis=1, ddof=1).mean(axis=0).ravel().tolist())
@@ -149,10 +152,14 @@ def test_leaders_are_marked_and_nothing_is_averaged_across_protocols(page):
         values = {key: float(cell.attributes["data-value"]) for key, cell in own.items()}
         best = {key for key, value in values.items() if value == pick(values.values())}
         assert {key for key, cell in own.items() if cell.attributes.get("class") == "best"} == best
-    cards = page.all("article")
-    assert len(cards) == sum(len({key[2] for key in cells if key[0] == place}) for place in range(len(columns)))
-    for card, (protocol, _) in zip([c for c in cards if "default parameters" in c.text], columns):
-        assert card.attributes["data-protocol"] == protocol
+    (dots,) = page.all("table", **{"class": "dots"})
+    drawn = [row.all("td") for row in dots.all("tbody")[0].all("tr")]
+    own = [place for place, (protocol, _) in enumerate(columns) if protocol != "generated"]  # by other networks
+    assert len(drawn) == len({key[1:] for key in cells if key[0] in own}) and {len(row) for row in drawn} == {len(own)}
+    for place, (protocol, _) in enumerate(columns[: len(own)]):
+        assert dots.all("thead")[0].all("a")[place].text == protocol.replace("_", " ")
+        shown = [row[place] for row in drawn if row[place].attributes["class"] != "none"]
+        assert len(shown) == len([key for key in cells if key[0] == place])
 
 
 def test_links_lead_somewhere_and_ids_are_unique(page):
@@ -226,7 +233,8 @@ def test_an_unfinished_cross_validation_is_passed_over(tmp_path):
 def test_a_study_alone_makes_a_report(tmp_path):
     for runs in ([crossval()], list(of_kind(every_kind(), Attack))):
         page = read(write_report(runs, tmp_path / "one.html").read_text(encoding="utf-8"))
-        assert len(page.all("article")) == 1 and page.all("h1")[0].text
+        (first,) = page.all("section", id="verdict")
+        assert "Who leads each protocol" in first.text and page.all("h1")[0].text
 
 
 def test_one_result_is_a_report_of_one_run(tmp_path):
@@ -235,3 +243,14 @@ def test_one_result_is_a_report_of_one_run(tmp_path):
     write_report([judged()], same)
     assert one.read_bytes() == same.read_bytes() and isinstance(judged(), Result)
     assert generated_view(of_kind(every_kind(), GeneratedStudy)[0]).record.id in {each.id for each in records()}
+
+
+def test_the_scorecard_can_be_switched_to_what_passes(page):
+    (other,) = page.all("table", **{"class": "scorecard sortable fpr95"})
+    assert [each.attributes["value"] for each in page.all("input", name="metric")] == ["headline", "fpr95"]
+    lines = {row.all("th")[0].text: row for row in other.all("tr") if row.all("td")}
+    rows = judged().measurements.filter(protocol="standard", metric="fpr95_id_positive", group="near", set="mean")
+    assert rows and {row.detector for row in rows} == set(lines)
+    for row in rows:
+        assert float(lines[row.detector].all("td")[0].attributes["data-value"]) == row.value
+    assert "↓" in other.all("thead")[0].text

@@ -6,8 +6,9 @@ import torch
 
 import oodscope as oods
 from oodscope.data.preprocess import Preprocess
+from oodscope.detectors.capabilities import capabilities_of
 from oodscope.training.registry import create_recipe
-from tests.training.training_toys import colours, negatives
+from tests.training.training_toys import colours, grouped, negatives
 
 SIZE = Preprocess(size=12)
 
@@ -23,15 +24,25 @@ def bench():
     return oods.Benchmark("colours", "1", transform=SIZE, **sets)
 
 
-def judged(name, bench, tmp_path, **settings):
-    recipe = create_recipe(name, epochs=3, batch_size=16, **settings)
+def judged(name, bench, tmp_path, detectors=None, **settings):
+    recipe = create_recipe(name, **{"epochs": 3, "batch_size": 16, **settings})
 
     def build():
         return oods.create_model("small_cnn", num_classes=3)[0]
 
-    trained = oods.train(build, recipe, bench.id_train, SIZE, device="cpu")
+    images = grouped(120) if name == "mos" else bench.id_train
+    outliers = negatives(20) if recipe.ood_batch_size else None
+    trained = oods.train(build, recipe, images, SIZE, ood_train=outliers, device="cpu")
     classifier = oods.Classifier(trained.model, SIZE, device="cpu")
-    return trained.model, classifier, oods.evaluate(classifier, bench, store=oods.ActivationStore(tmp_path))
+    store = oods.ActivationStore(tmp_path)
+    asked = [] if detectors is None else [detectors]
+    return trained.model, classifier, oods.evaluate(classifier, bench, *asked, store=store)
+
+
+def unmet(name, classifier):
+    """Why a detector does not apply to a network, if it does not."""
+    detector = oods.create_detector(name)
+    return detector.unmet_requirement(capabilities_of([detector], classifier, train=True, held_out=True))
 
 
 def pictures(images):
@@ -59,6 +70,71 @@ def test_rotpred(bench, tmp_path):
     found = result.scores.scores("rotpred", set="test")
     np.testing.assert_allclose(found, (ce - kl).numpy(), rtol=1e-4, atol=1e-4)
     assert "conf_branch" in result.record.skipped
+
+
+def test_godin(bench, tmp_path):
+    model, classifier, result = judged("godin", bench, tmp_path, ["godin", "knn"], epochs=1)
+    assert classifier.head is None and classifier.has_features
+    assert {"godin", "knn"} == set(result.scores.detectors), "features are what the last layer reads"
+    assert "linear head" in unmet("react", classifier) and unmet("mds", classifier) is None
+    images = pictures(bench.id_test).requires_grad_(True)
+    model(images)["numerators"].amax(1).sum().backward()
+    stepped = images + 0.0025 * torch.where(images.grad >= 0, 1.0, -1.0) / torch.tensor(SIZE.std).view(1, -1, 1, 1)
+    with torch.no_grad():
+        expected = -model(stepped)["numerators"].amax(1)
+    found = result.scores.scores("godin", set="test")
+    # a step of the sign differs where a gradient is zero but for rounding
+    assert np.mean(np.abs(found - expected.numpy()) < 1e-4) > 0.9
+
+
+def test_mos(bench, tmp_path):
+    model, classifier, result = judged("mos", bench, tmp_path, ["mos"], learning_rate=0.1)
+    assert classifier.head is None and classifier.has_features
+    with torch.no_grad():
+        output = model(pictures(bench.id_test))
+    expected = output["others"].exp().amin(1)
+    np.testing.assert_allclose(result.scores.scores("mos", set="test"), expected.numpy(), rtol=1e-4, atol=1e-6)
+    assert output["logits"].shape == (60, 3) and output["logits"].max() <= 0
+
+
+def test_mcd(bench, tmp_path):
+    model, classifier, result = judged("mcd", bench, tmp_path, ["mcd"], outlier_epochs=1, ood_batch_size=8)
+    assert classifier.head_path == "fc.main"
+    with torch.no_grad():
+        output = model(pictures(bench.id_test))
+    expected = (output["logits"].softmax(1) - output["second"].softmax(1)).abs().sum(1)
+    np.testing.assert_allclose(result.scores.scores("mcd", set="test"), expected.numpy(), rtol=1e-3, atol=1e-5)
+
+
+def test_csi(bench, tmp_path):
+    model, classifier, result = judged("csi_heads", bench, tmp_path, ["csi"], epochs=1)
+    assert classifier.head_path == "fc.main"
+    with torch.no_grad():
+        turns = [model(pictures(bench.id_test).rot90(k, (2, 3)))["joint"][:, 3 * k : 3 * k + 3] for k in range(4)]
+    expected = 1 - torch.stack(turns).mean(0).softmax(1).amax(1)
+    np.testing.assert_allclose(result.scores.scores("csi", set="test"), expected.numpy(), rtol=1e-3, atol=1e-5)
+
+
+def test_cider_is_judged_by_the_features_before_its_projection(bench, tmp_path):
+    model, classifier, result = judged("cider", bench, tmp_path, ["knn", "msp"], epochs=1, warmup_epochs=0, size=9)
+    assert classifier.head is None and "head: none" in classifier.describe()
+    assert {"knn", "msp"} == set(result.scores.detectors) and unmet("mahalanobis_pp", classifier) is None
+    inputs = []
+    hook = model.fc.register_forward_pre_hook(lambda _, given: inputs.append(given[0]))
+    logits, features = classifier.forward(pictures(bench.id_test))
+    hook.remove()
+    assert torch.equal(features, inputs[-1]) and features.shape[1] != model.fc.prototypes.shape[1]
+    torch.testing.assert_close(logits, model(pictures(bench.id_test))["logits"])
+
+
+@pytest.mark.parametrize(("name", "path", "own"), [("vos", "fc.main", "ebo"), ("ish", "fc", "scale"),
+                                                   ("ascood", "fc.1", "scale"), ("udg", "fc.main", "msp")])  # fmt: skip
+def test_heads_that_stay_linear_are_found(bench, tmp_path, name, path, own):
+    outliers = {"ood_batch_size": 8} if name == "udg" else {}
+    _, classifier, result = judged(name, bench, tmp_path, [own], epochs=1, **outliers)
+    assert classifier.head_path == path, classifier.head_reason
+    assert [own] == list(result.scores.detectors)
+    assert unmet("react", classifier) is None and unmet("knn", classifier) is None
 
 
 def test_arpl_has_no_linear_head(bench, tmp_path):

@@ -8,11 +8,12 @@ from torch import nn
 
 import oodscope as oods
 import oodscope.training.loop.lockstep as lockstep
+from oodscope.activations.activations import Activations
 from oodscope.activations.probes.taps import Output
 from oodscope.base.errors import DataError, OodscopeError
 from oodscope.data.imageset import ImageSet
 from oodscope.data.preprocess import Preprocess
-from oodscope.detectors.base import Cost, Detector, Needs
+from oodscope.detectors.registry import create_detector
 from oodscope.models.classifier.branches import with_branches
 from oodscope.training.augment.base import Placement, Unchanged
 from oodscope.training.augment.pixmix import PixMix
@@ -281,18 +282,14 @@ class Rejecting(CrossEntropy):
         return with_branches(model, {"reject": 1})
 
 
-class RejectScore(Detector):
-    name = "reject_of_a_test"
-    needs = Needs.OUTPUTS
-    cost = Cost.LOGITS
-    outputs = ("reject",)
-
-    @property
-    def probes(self):
-        return (Output("reject"),)
-
-    def _score(self, batch):
-        return batch[Output("reject").column].flatten()
+def test_the_odds_of_rejection():
+    """Oracle of the specification, and no tie where the probability rounds to 1."""
+    columns = {Output("reject").column: torch.tensor([[3.0], [60.0], [61.0]])}
+    batch = Activations(logits=torch.tensor([[2.0, 1, 0]] * 3), columns=columns)
+    found = create_detector("reject").score(batch)
+    assert found[0].item() == pytest.approx(0.592394, abs=1e-6)
+    assert found[0].sigmoid().item() == pytest.approx(0.643914, abs=1e-6)
+    assert found[2] > found[1] and found[1].sigmoid() == found[2].sigmoid() == 1
 
 
 @pytest.mark.slow
@@ -310,13 +307,14 @@ def test_outputs_beside_logits_are_columns_at_no_extra_pass(tmp_path):
     plain = oods.evaluate(classifier, bench, ["msp"], store=oods.ActivationStore(tmp_path / "plain"))
     passes = list(calls)
     calls.clear()
-    result = oods.evaluate(classifier, bench, [RejectScore(), "msp"], store=oods.ActivationStore(tmp_path / "both"))
+    result = oods.evaluate(classifier, bench, ["reject", "msp"], store=oods.ActivationStore(tmp_path / "both"))
     hook.remove()
     assert calls[-2:] == passes == [30, 20], "the passes before are of a few images of noise, to see what it returns"
     assert sum(calls[:-2]) <= 12 and list(plain.scores.detectors) == ["msp"]
     with torch.no_grad():
-        expected = trained.model(scale(bench.id_test.images(range(30))))["reject"].flatten()
-    found = result.scores.scores("reject_of_a_test", set="test")
+        output = trained.model(scale(bench.id_test.images(range(30))))
+        expected = output["reject"].flatten() - output["logits"].logsumexp(1)
+    found = result.scores.scores("reject", set="test")
     np.testing.assert_allclose(found, expected.numpy(), rtol=1e-4, atol=1e-5)
 
 

@@ -54,6 +54,13 @@ def colours(count: int = 96, classes: int = 3, seed: int = 0, name: str = "colou
     return ImageSet.from_arrays(name, images, labels, [str(c) for c in range(classes)])
 
 
+def grouped(count: int = 96, seed: int = 0, name: str = "grouped") -> ImageSet:
+    """The same, with two groups of classes."""
+    images = colours(count, seed=seed, name=name)
+    kinds = np.array(["warm", "cold", "cold"])[images.labels]
+    return ImageSet(name, images.source, images.labels, images.class_names, hierarchy={"kind": kinds})
+
+
 def negatives(count: int) -> ImageSet:
     """Outliers: two bright channels instead of one."""
     return ImageSet.from_arrays("negatives", 255 - np.stack(colours(count, seed=9).images(range(count))))

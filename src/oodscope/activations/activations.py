@@ -10,7 +10,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from oodscope.activations.moments import Moments, gather_moments
+from oodscope.activations.moments import REDUCED, Moments, gather_moments, join_moments
 from oodscope.base.errors import ActivationError, did_you_mean
 from oodscope.models.classifier.head import Head
 
@@ -81,6 +81,9 @@ class Activations(Mapping[str, Tensor]):
     >>> acts.logits.shape, acts.features.shape
     (torch.Size([80, 4]), torch.Size([80, 24]))
     """
+
+    made_on: frozenset[str] = frozenset()
+    """Names of the devices that computed these columns, where the store knows them."""
 
     def __init__(
         self,
@@ -157,18 +160,25 @@ class Activations(Mapping[str, Tensor]):
         return f"Activations({len(self)} rows: {shapes}{', head' if self.head else ''})"
 
     def chunks(
-        self, rows: int | None = None, device: torch.device | str = "cpu", only: tuple[str, ...] | None = None
+        self,
+        rows: int | None = None,
+        device: torch.device | str = "cpu",
+        only: tuple[str, ...] | None = None,
+        within: range | None = None,
     ) -> Iterator["Activations"]:
         """Consecutive pieces in memory on ``device``, floats as float32; ``only`` these columns if given.
 
-        Pieces have as many ``rows`` as bounded memory allows, unless given otherwise.
+        Pieces have as many ``rows`` as bounded memory allows, unless given otherwise; they lie ``within`` a range of
+        rows, by default all.
         """
         columns = {name: self._columns[name] for name in only or self._columns if name in self._columns}
         widest = max(math.prod(values.shape[1:]) for values in columns.values())
         rows = rows or max(1, CHUNK_NUMBERS // widest)
         head = None if self.head is None else self.head.to(device)
-        for start in range(0, len(self), rows):
-            piece = {name: _as_tensor(values[start : start + rows], device=device) for name, values in columns.items()}
+        within = range(len(self)) if within is None else within
+        for start in within[::rows]:
+            chosen = slice(start, min(start + rows, within.stop))
+            piece = {name: _as_tensor(values[chosen], device=device) for name, values in columns.items()}
             yield Activations.of_batch(piece, head)
 
     def per_row(
@@ -208,22 +218,35 @@ class Activations(Mapping[str, Tensor]):
     def moments(self, device: torch.device | str = "cpu", *, normalised: bool = False) -> Moments:
         """Counts, means and scatter of the features by label, from one pass, kept for the next caller.
 
+        Shard by shard, added in the order of the shards: the digits depend on nobody's order.
         ``normalised``: of the features divided by their lengths; a zero row stays zero.
         """
         if normalised not in self._moments:
-            chunks = self.chunks(device=device, only=("features", "labels"))
-            pairs = ((chunk.features, chunk["labels"] if "labels" in chunk else None) for chunk in chunks)
-            self._moments[normalised] = gather_moments(pairs, self.num_classes, normalised=normalised)
+            parts = [self.moments_within(shard, device, normalised=normalised) for shard in self.shards()]
+            self._moments[normalised] = join_moments(parts)
         return self._moments[normalised]
+
+    def moments_within(self, rows: range, device: torch.device | str = "cpu", *, normalised: bool = False) -> Moments:
+        """The moments of some rows alone, such as those of one of the ``shards``."""
+        chunks = self.chunks(device=device, only=("features", "labels"), within=rows)
+        pairs = ((chunk.features, chunk["labels"] if "labels" in chunk else None) for chunk in chunks)
+        return gather_moments(pairs, self.num_classes, normalised=normalised)
+
+    def shards(self) -> list[range]:
+        """The rows that are reduced by themselves, in the order in which they are added."""
+        return [range(start, min(start + REDUCED, len(self))) for start in range(0, len(self), REDUCED)]
 
     def mean_feature(self, device: torch.device | str = "cpu") -> Tensor:
         """The mean of the features in float64 on the CPU, at a fraction of the cost of ``moments``."""
         if self._mean is None:
+            # one way, whether or not somebody asked for moments before, shard by shard
             total = torch.zeros((), dtype=torch.float64)
-            for chunk in self.chunks(device=device, only=("features",)):
-                # one way, whether or not somebody asked for moments before: numbers depend on nobody's order
-                features = chunk.features.cpu() if chunk.features.device.type == "mps" else chunk.features
-                total = total + features.double().sum(dim=0).cpu()
+            for shard in self.shards():
+                part = torch.zeros((), dtype=torch.float64)
+                for chunk in self.chunks(device=device, only=("features",), within=shard):
+                    features = chunk.features.cpu() if chunk.features.device.type == "mps" else chunk.features
+                    part = part + features.double().sum(dim=0).cpu()
+                total = total + part
             self._mean = total / len(self)
         return self._mean
 

@@ -15,7 +15,7 @@ from oodscope.activations.feeding import cut, feed
 from oodscope.activations.probes.probe import RECORDED, Passes, Probe, Tap
 from oodscope.data.imageset import ImageSet
 from oodscope.models.classifier.classifier import Classifier
-from oodscope.models.classifier.network import at_precision, evaluating
+from oodscope.models.classifier.network import at_precision, evaluating, memory_layout
 
 Rows = NDArray[np.int64]
 
@@ -69,21 +69,28 @@ def run_networks(
         for classifier in classifiers:
             stack.enter_context(evaluating(classifier.model))
             if classifier.device.type == "cuda":
-                # batches come channels last; weights that lie otherwise would be moved at every pass
-                classifier.model.to(memory_format=torch.channels_last)
+                # weights that lie otherwise than batches would be moved at every pass
+                classifier.model.to(memory_format=memory_layout(classifier.device, classifier.precision))
         waiting: deque[list[list[_Host]]] = deque()
         behind = classifiers[0].device.type == "cuda"
         for place, batches in enumerate(cuts):
             found: list[list[_Host]] = [[] for _ in classifiers]
             for batch in islice(stream, len(batches)):
                 for hosts, classifier, wanted in zip(found, classifiers, asks):
-                    columns = batch_columns(classifier, batch, wanted[place].plain, wanted[place].probes)
+                    placed = _placed(batch, classifier)
+                    columns = batch_columns(classifier, placed, wanted[place].plain, wanted[place].probes)
                     hosts.append(_Host(columns))
             waiting.append(found)
             if len(waiting) > behind:
                 yield [_joined(hosts) for hosts in waiting.popleft()]
         while waiting:
             yield [_joined(hosts) for hosts in waiting.popleft()]
+
+
+def _placed(batch: Tensor, classifier: Classifier) -> Tensor:
+    layout = memory_layout(classifier.device, classifier.precision)
+    # channels last is a word for images
+    return batch.to(memory_format=layout) if batch.ndim == 4 else batch
 
 
 class _Host:

@@ -26,6 +26,9 @@ PROBED = 6
 START_SECONDS = 1.5
 """What starting processes may cost; only who saves more than that starts them."""
 
+FEWER = 1.1
+"""How much faster half of the processes must be before the others are left idle; less is noise."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -96,6 +99,8 @@ class _Feed:
 
     def _measured(self, workers: Workers, processes: ProcessLane, others: Lane) -> Generator[Tensor, None, Lane]:
         """The fastest of all processes, half of them, and what came before, each timed on a ring full of batches."""
+        # the first images wake memory, files and decoders: who is timed on them seems slow
+        yield from self._timed(processes, min(processes.slots, len(self.left) // 4))
         yield from self._timed(processes, processes.slots)
         full, workers.limit = processes.rate, max(1, workers.count // 2)
         if workers.count > 1 and len(self.left) >= 2 * processes.slots:
@@ -103,7 +108,7 @@ class _Feed:
             half = processes.rate
         else:
             half = 0.0
-        if full >= half:
+        if full * FEWER >= half:
             workers.limit, processes.rate = workers.count, full
         workers.gain = processes.rate / others.rate if others.rate else np.inf
         return processes if workers.gain > 1 else others

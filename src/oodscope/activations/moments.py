@@ -1,8 +1,8 @@
 """Class means and scatter of features, gathered in one pass."""
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, TypeVar
 
 import torch
@@ -10,6 +10,10 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 T = TypeVar("T")
+
+REDUCED = 16_384
+"""Rows that are reduced by themselves, in float64; what comes of them is added in their order. They are a shard of the
+store, so that a sum is the same whoever reduced which part of it, and when."""
 
 STRIPS = 4
 """Of the product of features with themselves, which is symmetric: so many save three eighths of the work."""
@@ -64,6 +68,30 @@ class Moments:
             self._derived[key] = make()
         value: T = self._derived[key]
         return value
+
+
+def join_moments(parts: Sequence[Moments]) -> Moments:
+    r"""The moments of several parts of one set, added in their order; a single part stays as it is.
+
+    .. math:: \mu = \mu_a + \frac{n_b}{n}(\mu_b - \mu_a), \qquad
+        S = S_a + S_b + \frac{n_a n_b}{n} (\mu_b - \mu_a)(\mu_b - \mu_a)^\top
+
+    (Chan, Golub & LeVeque 1983), which keeps the digits that sums around zero would lose.
+    """
+    return reduce(_joined, parts)
+
+
+def _joined(a: Moments, b: Moments) -> Moments:
+    total, counts = a.total + b.total, a.counts + b.counts
+    shift = b.mean - a.mean
+    share = (b.counts / counts.clamp(min=1)).unsqueeze(1)
+    return Moments(
+        counts,
+        a.means + share * (b.means - a.means),
+        a.mean + shift * (b.total / total),
+        a.scatter + b.scatter + torch.outer(shift, shift) * (a.total * b.total / total),
+        total,
+    )
 
 
 def gather_moments(

@@ -14,7 +14,8 @@ BAD_USAGE, FAILED, INTERRUPTED = 2, 1, 130
 def main() -> None:
     """Run the command line; whatever a user can mend becomes one line on stderr.
 
-    Exit status 2: an unknown command, option or name, or options that exclude each other. 1: the work failed. 130: ^C.
+    Exit status 2: the command line, or the file that declares the work, asks for what cannot be meant: an unknown
+    command, option, key or name, an impossible value, options that exclude each other. 1: the work failed. 130: ^C.
     """
     import typer
 
@@ -23,9 +24,10 @@ def main() -> None:
     from oodscope.cli.command import is_verbose, reset
 
     reset()
-    if len(sys.argv) < 2 or {"-h", "--help"} & set(sys.argv[1:]):
+    completing = "_OODSCOPE_COMPLETE" in os.environ  # a shell asks without arguments, and needs every option
+    if {"-h", "--help"} & set(sys.argv[1:]) or not (sys.argv[1:] or completing):
         _import_help()
-    if sys.argv[1:] in ([], ["-h"], ["--help"]):
+    if sys.argv[1:] in ([], ["-h"], ["--help"]) and not completing:
         app = _without_parameters(app)
     try:
         status = app(standalone_mode=False, prog_name="oodscope")

@@ -6,6 +6,7 @@ import typer
 
 from oodscope import __version__
 from oodscope.cli.attack import attack
+from oodscope.cli.cite import cite
 from oodscope.cli.command import RunningGroup, add, epilog
 from oodscope.cli.compare import compare
 from oodscope.cli.crossval import crossval
@@ -43,7 +44,7 @@ app = typer.Typer(
 for panel, commands in {
     START: (demo, listing),
     EVALUATE: (evaluate, run, crossval, attack),
-    READ: (table, compare, power, report, figure),
+    READ: (table, compare, power, report, figure, cite),
     MAKE: (train,),
     DEPLOY: (fit, predict, export),
 }.items():

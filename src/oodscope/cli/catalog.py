@@ -16,6 +16,7 @@ import oodscope.runs
 import oodscope.training.methods
 from oodscope.base.config import read_yaml
 from oodscope.base.files import write_text
+from oodscope.base.paper import Paper
 from oodscope.cli.choices import TRACK_SUMMARIES
 from oodscope.data.corruptions.catalog import CORRUPTIONS
 from oodscope.data.manifest import OWN_SOURCES, Manifest
@@ -69,6 +70,7 @@ def _protocols() -> dict[str, dict[str, Any]]:
         cls.name: {
             "title": cls.title,
             "summary": cls.summary,
+            **_published(cls.paper),
             "version": cls.version,
             "headline": list(cls.headline),
             "needs": list(cls.roles),
@@ -121,10 +123,16 @@ def _detector(cls: type[Detector]) -> dict[str, Any]:
         "unverified_form": cls.unverified_form,
         "parameters": cls().get_params(deep=False),
         "grid": {key: list(values) for key, values in cls.grid.items()},
-        "paper": f"{cls.paper.authors}, {cls.paper.venue}",
-        "title": cls.paper.title,
+        **_published(cls.paper),
         "target": f"{cls.__module__}:{cls.__name__}",
     }
+
+
+def _published(paper: Paper | None) -> dict[str, str]:
+    """Where something comes from; an own protocol or benchmark comes from nowhere."""
+    if paper is None:
+        return {"paper": "", "paper_title": ""}
+    return {"paper": f"{paper.authors}, {paper.venue}", "paper_title": paper.title}
 
 
 def _variations() -> dict[str, dict[str, Any]]:
@@ -167,7 +175,8 @@ def _benchmarks() -> dict[str, dict[str, Any]]:
     for path in sorted((_ROOT / "data" / "benchmarks").glob("*.yaml")):
         manifest = Manifest.model_validate(read_yaml(path))
         sets = {role: list(getattr(manifest.sets, role)) for role in ("near", "far", "csid")}
-        found[path.stem] = {"version": manifest.version, "summary": manifest.description, **sets}
+        published = _published(Paper.parse(manifest.paper) if manifest.paper else None)
+        found[path.stem] = {"version": manifest.version, "summary": manifest.description, **published, **sets}
     return found
 
 
@@ -186,8 +195,7 @@ def _recipe(cls: type[Recipe]) -> dict[str, Any]:
     settings = cls().model_dump(mode="json")
     return {
         "summary": (inspect.getdoc(cls) or "").partition("\n")[0],
-        "paper": f"{cls.paper.authors}, {cls.paper.venue}" if cls.paper else "",
-        "title": cls.paper.title if cls.paper else "",
+        **_published(cls.paper),
         "cost": cls.cost,
         "extra_data": "outliers" if settings["ood_batch_size"] else "",
         "detectors": list(cls.detectors),

@@ -30,6 +30,19 @@ class Backbone(StrEnum):
     FINETUNE = "finetune"
 
 
+class CrossvalPreset(StrEnum):
+    """Plans of a cross-validation by name."""
+
+    DCV_PAPER = "dcv-paper"
+
+
+class CellTest(StrEnum):
+    """How detectors are compared over the cells of a cross-validation."""
+
+    WILCOXON = "wilcoxon"
+    MANNWHITNEY = "mannwhitney"
+
+
 class Guarantee(StrEnum):
     """What a threshold promises."""
 

@@ -1,74 +1,86 @@
 """``oodscope crossval``: cross-validation of detectors."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from oodscope.cli import options
-from oodscope.cli.choices import Backbone, complete
+from oodscope.cli.choices import Backbone, CellTest, CrossvalPreset, complete
 from oodscope.cli.command import EXECUTION, execute
 from oodscope.cli.options import PLACE, declared_model, places, separated, text_or_none
 
 FOLDS = "Folds"
+
+_data = partial(typer.Option, rich_help_panel=options.DATA)
+_model = partial(typer.Option, rich_help_panel=options.MODEL)
+_detectors = partial(typer.Option, rich_help_panel=options.DETECTORS)
+_folds = partial(typer.Option, rich_help_panel=FOLDS)
 
 
 def crossval(
     model: options.Model,
     weights: Annotated[
         list[str] | None,
-        typer.Option(
+        _model(
             "--weights",
             "-w",
-            rich_help_panel=options.MODEL,
             help="A .safetensors file, or 'pretrained'; none for --backbone full.",
         ),
     ] = None,
     backbone: Annotated[
         Backbone,
-        typer.Option(
-            rich_help_panel=options.MODEL,
+        _model(
             help="frozen: embed once, train a head per fold; full: train a network per fold; finetune: adapt one.",
         ),
     ] = Backbone.FROZEN,
     trained_on: Annotated[
         list[str] | None,
-        typer.Option(
-            rich_help_panel=options.MODEL, help="Sets that the weights were trained on; a folded one is refused."
-        ),
+        _model(help="Sets that the weights were trained on; a folded one is refused."),
     ] = None,
     pretrained_on: options.PretrainedOn = None,
     allow_leak: Annotated[
         bool,
-        typer.Option(
+        _model(
             "--allow-leak",
-            rich_help_panel=options.MODEL,
             help="Allow a network that was trained on folded images; the page says so.",
         ),
     ] = False,
     benchmark: Annotated[
         list[str] | None,
-        typer.Option(
-            rich_help_panel=options.DATA,
+        _data(
             autocompletion=complete("benchmarks"),
             help=f"Names of 'oodscope list benchmarks' (dcv-...), or YAML files. {options.LIST}",
         ),
     ] = None,
-    id_set: Annotated[
-        str | None, typer.Option("--id", rich_help_panel=options.DATA, help=f"Images of the ID classes: {PLACE}.")
-    ] = None,
+    id_set: Annotated[str | None, _data("--id", help=f"Images of the ID classes: {PLACE}.")] = None,
     ood: Annotated[
         list[str] | None,
-        typer.Option(
-            rich_help_panel=options.DATA, help=f"OOD images with their classes, or NAME=PLACE. {options.LIST}"
+        _data(help=f"OOD images with their classes, or NAME=PLACE. {options.LIST}"),
+    ] = None,
+    ood_share: Annotated[
+        str | None,
+        _data(
+            help="Instead of --ood: share of the classes of --id that becomes OOD, drawn from each group of --level.",
+        ),
+    ] = None,
+    levels: Annotated[
+        list[str] | None,
+        _data(
+            help=f"What nested folders are, from the outermost: superclass,class. {options.LIST}",
         ),
     ] = None,
     level: Annotated[
         str | None,
-        typer.Option(
-            rich_help_panel=options.DATA,
-            help="Level of the hierarchy that OOD folds keep together, such as superclass.",
+        _data(
+            help="Level above the classes whose groups OOD folds keep together, such as superclass: a CSV column, a "
+            "level of folders.",
         ),
+    ] = None,
+    deepest: Annotated[
+        str | None,
+        _data(help="Level below the classes, at which ID folds are even."),
     ] = None,
     transform: options.Transform = None,
     root: options.Root = None,
@@ -76,18 +88,16 @@ def crossval(
     skip_unreadable: options.SkipUnreadable = False,
     drop_duplicates: Annotated[
         bool,
-        typer.Option(
+        _data(
             "--drop-duplicates",
-            rich_help_panel=options.DATA,
             help="Leave out equal images that could be trained on and tested.",
         ),
     ] = False,
     detectors: Annotated[
         list[str] | None,
-        typer.Option(
+        _detectors(
             "--detectors",
             "-d",
-            rich_help_panel=options.DETECTORS,
             autocompletion=complete("detectors", also=("paper",)),
             help=f"As in 'oodscope evaluate'; 'paper' is the eight of the paper. {options.LIST}",
             show_default="paper",
@@ -95,32 +105,50 @@ def crossval(
     ] = None,
     no_outlier_exposure: Annotated[
         bool,
-        typer.Option(
-            "--no-outlier-exposure", rich_help_panel=options.DETECTORS, help="Evaluate plainly trained networks only."
+        _detectors("--no-outlier-exposure", help="Evaluate plainly trained networks only."),
+    ] = False,
+    folds: Annotated[int, _folds(help="K, of ID and of OOD folds.", min=2)] = 5,
+    repetitions: Annotated[int, _folds(help="Cross-validations, each with folds of its own.", min=0)] = 10,
+    truth: Annotated[
+        int | None,
+        _folds(
+            help="Hold-outs whose mean is the reference; paper: 100.",
+            min=0,
+            show_default="0, or the preset's",
+        ),
+    ] = None,
+    disjoint_truth: Annotated[
+        bool,
+        _folds(
+            "--disjoint-truth",
+            help="Take the reference from a half of the images that no fold uses.",
         ),
     ] = False,
-    folds: Annotated[int, typer.Option(rich_help_panel=FOLDS, help="K, of ID and of OOD folds.", min=2)] = 5,
-    repetitions: Annotated[
-        int, typer.Option(rich_help_panel=FOLDS, help="Cross-validations, each with folds of its own.", min=0)
-    ] = 10,
-    truth: Annotated[
-        int, typer.Option(rich_help_panel=FOLDS, help="Hold-outs whose mean is the reference; paper: 100.", min=0)
-    ] = 0,
+    plain_k_fold: Annotated[bool, _folds("--plain-k-fold", help="Deal ID images regardless of class.")] = False,
+    preset: Annotated[
+        CrossvalPreset | None,
+        _folds(
+            help="dcv-paper: eight detectors, distances on features before the ReLU too, 10 x 5 folds, 100 hold-outs.",
+        ),
+    ] = None,
+    test: Annotated[
+        CellTest, _folds(help="How detectors are compared over cells; trains nothing.")
+    ] = CellTest.WILCOXON,
+    auto_parametric: Annotated[
+        bool,
+        _folds("--auto-parametric", help="Student's t where differences pass for normal."),
+    ] = False,
     variance_design: Annotated[
         str,
-        typer.Option(
-            rich_help_panel=FOLDS, help="'A,B,C': hold-outs that cross A ID draws, B OOD draws and C training seeds."
-        ),
+        _folds(help="'A,B,C': hold-outs that cross A ID draws, B OOD draws and C training seeds."),
     ] = "",
     epochs: Annotated[
         int | None,
-        typer.Option(rich_help_panel=FOLDS, help="At most so many per training, in place of the default.", min=1),
+        _folds(help="At most so many per training, in place of the default.", min=1),
     ] = None,
     strict: Annotated[
         bool,
-        typer.Option(
-            "--strict", rich_help_panel=FOLDS, help="Stop where a group of --level is not tested in every fold."
-        ),
+        _folds("--strict", help="Stop where a group of --level is not tested in every fold."),
     ] = False,
     output: Annotated[
         Path,
@@ -143,12 +171,19 @@ def crossval(
     plan: dict[str, Any] = {
         "folds": folds,
         "repetitions": repetitions,
-        "hold_outs": truth,
         "outlier_exposure": not no_outlier_exposure,
         "duplicates": "drop" if drop_duplicates else "error",
+        "stratified": not plain_k_fold,
+        "disjoint_truth": disjoint_truth,
         "strict": strict,
+        "test": test.value,
+        "auto_parametric": auto_parametric,
         "seed": seed,
     }
+    if preset is not None:
+        plan["preset"] = preset.value
+    if truth is not None or preset is None:
+        plan["hold_outs"] = truth or 0
     if (names := separated(detectors)) not in ([], ["paper"]):
         plan["detectors"] = names
     if variance_design:
@@ -157,7 +192,10 @@ def crossval(
         "benchmark": separated(benchmark),
         "id_set": id_set,
         "ood": named_places("--ood", places(ood)),
+        "ood_share": ood_share,
+        "levels": separated(levels),
         "level": level,
+        "deepest": deepest,
         "root": text_or_none(root),
         "images_per_class": images_per_class,
         "transform": None if transform is None else yaml_text(transform, "--transform"),

@@ -33,6 +33,10 @@ EXAMPLES = {
         oodscope compare runs/RUN --detectors knn,msp
         oodscope compare runs/RUN_A runs/RUN_B --metric fpr95_id_positive
     """,
+    "cite": """
+        oodscope cite knn vim cifar10
+        oodscope cite runs/demo --format text
+    """,
     "report": """
         oodscope report runs/demo -o report.html
     """,

@@ -89,7 +89,7 @@ def listing(
 
 def _detector(entry: Mapping[str, Any]) -> dict[str, str]:
     """The title of the method and its paper, short enough for two lines of 80 columns."""
-    title = str(entry.get("title") or entry.get("summary", ""))
+    title = str(entry.get("paper_title") or entry.get("summary", ""))
     short = re.sub("out-of-distribution", "OOD", title, flags=re.IGNORECASE)
     authors, _, venue = str(entry.get("paper", "")).rpartition(", ")
     first = re.split(r",| &", authors)[0]

@@ -210,6 +210,15 @@ Metric = Annotated[
         help="A name of 'oodscope list metrics'; the protocol's headline unless given.",
     ),
 ]
+Mixture = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--weights",
+        rich_help_panel=DATA,
+        help="What matters to you, such as near=0.8,far=0.2, by groups or sets: which detector to take for that. "
+        f"{LIST}",
+    ),
+]
 Protocol = Annotated[
     str,
     typer.Option(

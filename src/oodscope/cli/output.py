@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 
 from oodscope.document.wording import percent
 from oodscope.jobs.run import Finished
 from oodscope.protocols.registry import headline_metrics
 from oodscope.results.record import ALARM
+from oodscope.runs.comparison.recommendation import recommended
+from oodscope.runs.crossval.fidelity import claims
 from oodscope.runs.crossval.run import HEADLINE, CrossValidation
-from oodscope.runs.crossval.study import MetricStudy, study_metric
+from oodscope.runs.crossval.study import study_metric
 from oodscope.runs.crossval.summary import summary
 from oodscope.runs.evaluation.run import Result
 from oodscope.runs.evaluation.seeds import SeedSummary
@@ -22,11 +23,9 @@ from oodscope.runs.fit.run import Fit
 from oodscope.runs.models.run import Study
 from oodscope.runs.training.run import Training
 
-ALPHA = 0.05
-
 
 def show_crossval(outcome: CrossValidation, files: Sequence[Path], as_json: bool) -> None:
-    """The mean AUROC of each detector, who leads, how well the folds find the truth, and where the rest was written."""
+    """The mean AUROC of each detector, what the study says in sentences, and where the rest was written."""
     if as_json:
         rows = json.loads(outcome.draws.frame.to_json(orient="records"))
         record = outcome.record.model_dump(mode="json")
@@ -35,35 +34,11 @@ def show_crossval(outcome: CrossValidation, files: Sequence[Path], as_json: bool
     console = Console()
     study = study_metric(outcome.draws, HEADLINE)
     console.print(summary(outcome.draws))
-    for line in headline(study):
+    for line in claims(outcome.draws, study):
         console.print(line, markup=False, highlight=False)
     for note in outcome.record.notes:
         console.print(f"note: {note}", markup=False, highlight=False)
     console.print(f"page: {files[0]}", markup=False, highlight=False, soft_wrap=True)
-
-
-def headline(study: MetricStudy) -> list[str]:
-    """Who leads, and what cross-validation finds of the truth where there is one."""
-    order = np.argsort(-study.estimate.mean(axis=1))
-    best, *others = (study.detectors[row] for row in order)
-    cells = int((study.estimate.argmax(axis=0) == order[0]).sum())
-    lines = [
-        f"{best} leads on average, and in {cells} of {len(study.cells)} cells"
-        + (f"; then {others[0]}" if others else "")
-    ]
-    if study.has_truth and study.has_folds and study.testable:
-        rates = study.rates(ALPHA)
-        lines.append(
-            f"differences of the truth found by a cross-validation (p <= {ALPHA}): hit rate {rates.hits}, error rate "
-            f"{rates.errors}, both out of {len(study.folds)}"
-        )
-    if study.has_error_ratio:
-        ratio = study.error_ratio()
-        lines.append(
-            f"error of a cross-validation over that of {ratio.hold_outs} hold-outs (RMSE): {ratio.value:.2f} "
-            f"[{ratio.low:.2f}–{ratio.high:.2f}]"
-        )
-    return lines
 
 
 def show_finished(finished: Finished, as_json: bool) -> None:
@@ -131,6 +106,8 @@ def show(
         for protocol in result.record.protocols:
             for metric in headline_metrics(protocol, result.measurements):
                 console.print(result.table(protocol, metric))
+        for line in recommended(result):
+            console.print(line, markup=False, highlight=False)
         for line in tuned(result):
             console.print(line, markup=False, highlight=False)
         for note in result.record.notes:

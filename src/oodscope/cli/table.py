@@ -37,6 +37,7 @@ def table(
             help="A name of 'oodscope list formats': rich, markdown, csv, json, latex, html, ...",
         ),
     ] = "rich",
+    weights: options.Mixture = None,
     as_seeds: Annotated[
         bool,
         typer.Option(
@@ -62,6 +63,7 @@ def table(
         raise UsageError("a table is of one run; several are seeds (--as-seeds) or rivals (oodscope compare)")
 
     from oodscope.results.opening import open_run
+    from oodscope.runs.comparison.recommendation import read_weights
     from oodscope.runs.evaluation.run import Result
     from oodscope.runs.evaluation.seeds import over_seeds
 
@@ -70,8 +72,15 @@ def table(
         print_table(seeds.table(protocol or None, metric or None), format)
         return
     run = runs[0] if runs else ""
+    mixture = read_weights(options.separated(weights))
+    if mixture and not (run and Path(run).is_dir()):
+        raise UsageError("--weights needs the scores of a run: name its folder")
     if run and Path(run).is_dir():
         print_table(open_run(run).table(sheet or protocol or None, metric or None), format)
+        if mixture:
+            from oodscope.runs.comparison.recommendation import recommended
+
+            typer.echo("\n".join(recommended(Result.load(run), mixture)), err=format != "rich")
         return
     if sheet:
         raise UsageError("--sheet is for the tables of a study; name its folder")

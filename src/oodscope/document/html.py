@@ -95,24 +95,40 @@ def _cell(cell: Cell, first: bool) -> str:
         text = escape(cell.text)
         return f"<td{_class(edge)}{_value(cell.value)}>{f'<b>{text}</b>' if cell.strong else text}</td>"
     kind = "best" if cell.best else "close" if cell.close else ""
-    wide = f' title="for other classes: {cell.class_interval}"' if cell.class_interval else ""
-    return f"<td{_class(kind, 'worst' * cell.worst, edge)}{wide}{_value(cell.value)}>{_number(cell)}</td>"
+    return f"<td{_class(kind, 'worst' * cell.worst, edge)}{number_facts(cell)}>{number_html(cell)}</td>"
 
 
 def _rank(row: Row) -> str:
     return f'<td class="rank"{_value(row.rank[0] if row.rank else None)}>{row.places or "–"}</td>'
 
 
-def _number(number: Number) -> str:
-    reasons = "; ".join(filter(None, (number.exposure, *number.doubts)))
-    title = f' title="{escape(reasons)}"' if reasons else ""
-    mark = f"<sup{_class('doubt' if number.doubts else '')}{title}>{number.marks}</sup>" if number.marks else ""
-    value = f"<b>{number.number}</b>{mark}" if number.best else number.number + mark
-    return f"{value}<small>{number.interval}</small>" if number.interval else value
+def number_html(number: Number) -> str:
+    """The one way in which pages show a number: value, marks, and below it the widest interval that was measured.
+
+    Both intervals, exposure and doubts stand in words where a pointer or a screen reader asks for them.
+    """
+    title = f' title="{escape("; ".join(number.reasons))}"' if number.reasons else ""
+    mark = f"<sup{_class('doubt' if number.doubts else '')}>{number.marks}</sup>" if number.marks else ""
+    value = f"<b>{number.number}</b>" if number.best else number.number
+    ends = number.class_interval or number.interval
+    interval = f"<small{_class('classes' if number.class_interval else '')}>{ends}</small>" if ends else ""
+    return f'<span class="number"{title}>{value}{mark}{interval}</span>'
+
+
+def number_facts(number: Number) -> str:
+    """The value and the ends of its intervals in full, as attributes, for sorting and for programs."""
+    ends = {
+        "low": number.low,
+        "high": number.high,
+        "class-low": number.class_low,
+        "class-high": number.class_high,
+    }
+    known = "".join(f' data-{name}="{value!r}"' for name, value in ends.items() if value is not None)
+    return _value(number.value) + known
 
 
 def _accuracy(table: Table) -> str:
-    return ", ".join(f"{escape(name)} {_number(number)}" for name, number in table.accuracy)
+    return ", ".join(f"{escape(name)} {number_html(number)}" for name, number in table.accuracy)
 
 
 def _value(value: float | str | None) -> str:

@@ -92,6 +92,20 @@ class Number:
         """``[87.2, 88.8]``: the form of papers."""
         return f"[{self.interval.replace('–', ', ')}]" if self.interval else ""
 
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """All that a reader must know beside the value: both intervals, exposure and doubts, each in words."""
+        wide = f"95 % interval for other OOD classes: {self.class_interval}" if self.class_interval else ""
+        narrow = f"for other images of these classes: {self.interval}" if self.interval and wide else ""
+        exposure = f"images met in training: {self.exposure}" if self.exposure else ""
+        return tuple(filter(None, (wide, narrow, exposure, *self.doubts)))
+
+    def __html__(self) -> str:
+        """The value with its marks and its interval: what every page shows where it is given a number."""
+        from oodscope.document.html import number_html  # which is made for numbers
+
+        return number_html(self)
+
     def overlaps(self, other: "Number") -> bool:
         """Whether both have intervals and these share a point."""
         if self.low is None or self.high is None or other.low is None or other.high is None:

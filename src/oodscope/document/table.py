@@ -1,5 +1,6 @@
 """Table: labelled rows of numbers and texts under named columns; every table of the package is one."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -12,6 +13,12 @@ from oodscope.metrics.metric import MEAN
 
 GROUPS = ("near", "far", "csid", "id", "all", "label_shift", "input_shift")
 """Groups that sets belong to by their role; any other is a variation that one set was attacked by."""
+
+
+def single_groups(columns: Iterable[tuple[str, str]]) -> set[str]:
+    """Groups of one set, from pairs of group and set: the mean of such a group is that set, and is shown once."""
+    sets = {(group, name) for group, name in columns if name != MEAN}
+    return {group for group, count in Counter(group for group, _ in sets).items() if count == 1}
 
 
 @dataclass(frozen=True)
@@ -170,9 +177,10 @@ class Table:
         The column is then called like the set, and keeps the rank and the interval of the mean.
         """
         repeated: dict[int, int] = {}
+        single = single_groups((column.group, column.name) for column in self.columns)
         for place, column in enumerate(self.columns):
-            members = [each for each, other in enumerate(self.columns) if other.group == column.group]
-            if column.name == MEAN and column.group and len(members) == 2:
+            if column.name == MEAN and column.group and column.group in single:
+                members = [each for each, other in enumerate(self.columns) if other.group == column.group]
                 one = next(each for each in members if each != place)
                 if all(_value(row.cells[place]) == _value(row.cells[one]) for row in self.rows):
                     repeated[place] = one

@@ -16,17 +16,11 @@ BY_VALUE = "values alone: no intervals were measured"
 
 @dataclass(frozen=True)
 class Entry:
-    """A detector, how it was tuned, and its number with an interval and the ranks that noise allows.
-
-    Parameters
-    ----------
-    doubt : why the number may be too good, such as a search that stopped early; empty if nothing speaks for it.
-    """
+    """A detector, how it was tuned, and its number with intervals, doubts and the ranks that noise allows."""
 
     detector: str
     tuning: Tuning
     cell: Number
-    doubt: str = ""
 
     @property
     def rank(self) -> str:

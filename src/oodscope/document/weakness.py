@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from oodscope.document.wording import percent
+from oodscope.document.number import Number
 from oodscope.metrics.metric import Tuning
 
 
@@ -14,13 +14,11 @@ class Subject:
     Parameters
     ----------
     model : fingerprint of the network; empty where it is not known, which fits every network.
-    protocol : under which it leads; weaknesses under the same protocol are preferred.
     """
 
     detector: str
     tuning: Tuning
     model: str = ""
-    protocol: str = ""
 
     def fits(self, fingerprint: str) -> bool:
         """Whether a run of the network with this fingerprint is about the same network, as far as is known."""
@@ -37,7 +35,7 @@ class Weakness:
     value : a share of 1, shown in percent between the words ``before`` and ``after``.
     anchor : the section of its run's chapter with the details.
     severity : compares weaknesses of one kind; larger is worse.
-    protocol : under which it was measured.
+    doubts : why the value may still be too good, such as a search that stopped early.
     """
 
     kind: str
@@ -46,21 +44,17 @@ class Weakness:
     after: str
     anchor: str
     severity: float
-    protocol: str = ""
+    doubts: tuple[str, ...] = ()
 
     @property
-    def number(self) -> str:
-        """The value in percent."""
-        return percent(self.value)
+    def number(self) -> Number:
+        """The value, with its doubts."""
+        return Number(self.value, doubts=self.doubts)
 
 
-def most_severe(weaknesses: Iterable[Weakness], protocol: str) -> list[Weakness]:
-    """The worst of each kind, kinds in order of appearance; those under ``protocol`` stand before all others."""
+def most_severe(weaknesses: Iterable[Weakness]) -> list[Weakness]:
+    """The worst of each kind, whichever protocol measured it; kinds in order of appearance."""
     by_kind: dict[str, list[Weakness]] = {}
     for each in weaknesses:
         by_kind.setdefault(each.kind, []).append(each)
-    worst = []
-    for same in by_kind.values():
-        own = [each for each in same if each.protocol == protocol] or same
-        worst.append(max(own, key=lambda each: each.severity))
-    return worst
+    return [max(same, key=lambda each: each.severity) for same in by_kind.values()]

@@ -14,6 +14,8 @@ from importlib import import_module
 from multiprocessing.connection import Connection
 from typing import Any
 
+from PIL import Image
+
 from oodscope.base.errors import OodscopeError
 
 
@@ -28,6 +30,8 @@ def main(settings: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for name in declared["preload"]:
         import_module(name)
+    # Pillow loads its decoders with the first image: once here, not once in every process
+    Image.preinit()
     memory = mmap.mmap(declared["memory"], declared["size"])
     sockets: list[int] = declared["sockets"]
     for place, own in enumerate(sockets):

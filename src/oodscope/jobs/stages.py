@@ -39,9 +39,8 @@ class Material(Protocol):
 
 def check_training(stages: Sequence[Recipe], benchmark: Material) -> None:
     """One line that says why these recipes cannot be trained on this benchmark, before any is."""
-    train, _ = material_of(benchmark)
     for stage in stages:
-        check_sets(stage, train, val_of(stage, benchmark), benchmark.ood_train)
+        stage.check(training_facts(stage, benchmark))
     outliers = benchmark.ood_train
     if outliers is not None and any(stage.ood_batch_size for stage in stages):
         check_apart(outliers, [(role, images) for role, images in benchmark.members() if role != "ood_train"])
@@ -113,7 +112,7 @@ def train_chains(
         for chain, place in zip(chains, places):
             if record is not None:
                 added = [StageRecord.of(each, training_facts(each, benchmark)) for each in chain[: number + 1]]
-                record.model_copy(update={"stages": (*record.stages, *added)}).write(place)
+                record.followed_by(added).write(place)
     return list(zip(*done))
 
 

@@ -10,7 +10,7 @@ import torch
 from pydantic import Field
 from torch import nn
 
-from oodscope.base.config import StrictModel, parse
+from oodscope.base.config import StrictModel, parse_declared
 from oodscope.base.errors import UsageError
 from oodscope.base.hashing import fingerprint
 from oodscope.data.benchmark import Benchmark
@@ -21,7 +21,7 @@ from oodscope.jobs.stages import check_training, material_of, train_chains, trai
 from oodscope.models.classifier.fingerprint import weights_fingerprint
 from oodscope.models.classifier.network import choose_device
 from oodscope.report.page.page import write_report
-from oodscope.results.record import RunRecord, SetRecord, environment
+from oodscope.results.record import RunRecord, SetRecord, command_line, environment
 from oodscope.results.runfile import RECORD
 from oodscope.runs.training.run import TrainedNetwork, Training
 from oodscope.training.loop.logits import logits_of
@@ -54,7 +54,7 @@ class TrainingJob(StrictModel):
 
 def read_training(declared: Mapping[str, Any], where: str, folder: Path = Path()) -> TrainingJob:
     """A job from its keys; paths in it are relative to ``folder``."""
-    job = parse(TrainingJob, declared, where)
+    job = parse_declared(TrainingJob, declared, where)
     update: dict[str, Any] = {"root": None if job.root is None else str(folder / job.root)}
     if isinstance(job.benchmark, OwnSets):
         update["benchmark"] = job.benchmark.found_from(folder)
@@ -126,6 +126,7 @@ def _record(
         id=f"{recipes[-1]['recipe']}-{fingerprint(benchmark.id_test.fingerprint, *settled)[:12]}",
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         oodscope_version=version("oodscope"),
+        command=command_line(),
         benchmark=benchmark.name,
         benchmark_version=benchmark.version,
         sets={

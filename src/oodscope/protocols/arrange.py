@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 
 from oodscope.base.catalog import catalog
-from oodscope.base.errors import DataError
+from oodscope.base.errors import DataError, UsageError
 from oodscope.document.number import Number, marked
-from oodscope.document.table import Column, Entry, Row, Table, columns
+from oodscope.document.table import Column, Entry, Row, Table, columns, single_groups
 from oodscope.document.wording import CLOSE, DOUBTED, EXPOSED, TRACKS, explanation, heading, higher_is_better, unit_of
 from oodscope.metrics.metric import MEAN
 from oodscope.protocols.registry import headline_metrics, protocol_of
@@ -23,7 +23,7 @@ def pivot(measurements: Measurements, protocol: str, metric: str | None = None) 
     chosen = measurements.filter(protocol=protocol, metric=metric)
     if not chosen:
         known = ", ".join(measurements.filter(metric=metric).distinct("protocol")) or "none"
-        raise DataError(f"no {metric} was measured under protocol {protocol!r}; protocols with it: {known}")
+        raise UsageError(f"no {metric} was measured under protocol {protocol!r}; protocols with it: {known}")
     sets = ordered((Column(row.group, row.set) for row in chosen), protocol)
     cells = _cells(chosen)
     rows = []
@@ -143,8 +143,10 @@ def _sort_key(row: Row, higher: bool) -> tuple[bool, float, str]:
 
 def _lead(columns: Sequence[Column]) -> str:
     """What rows are ranked by: the first mean, or the set itself where its group has one."""
-    members = [each for each in columns if each.group == columns[0].group]
-    return (members[1] if columns[0].name == MEAN and len(members) == 2 else columns[0]).words
+    first = columns[0]
+    if first.name == MEAN and first.group in single_groups((each.group, each.name) for each in columns):
+        first = next(each for each in columns if each.group == first.group and each.name != MEAN)
+    return first.words
 
 
 def _notes(chosen: Measurements, columns: Sequence[Column], unranked: Sequence[str]) -> list[str]:

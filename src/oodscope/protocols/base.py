@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from oodscope.base.errors import DataError
+from oodscope.base.paper import Paper
 from oodscope.data.benchmark import Benchmark, Role
 from oodscope.document.figure import Figure, Position
 from oodscope.metrics.metric import MEAN, Metric
@@ -36,6 +37,7 @@ class Protocol(ABC):
     name : as in configurations and measurements.
     title : how pages call it.
     summary : one line for a reader.
+    paper : the publication that proposed it; none for an own protocol.
     version : of its numbers; a change after which the same scores give others is a new version.
     metrics : what it measures.
     headline : the names of the metrics that a reader looks at first; the first of them ranks the detectors.
@@ -60,6 +62,7 @@ class Protocol(ABC):
     name: ClassVar[str]
     title: ClassVar[str]
     summary: ClassVar[str]
+    paper: ClassVar[Paper | None] = None
     version: ClassVar[int] = 1
     metrics: ClassVar[tuple[Metric, ...]]
     headline: ClassVar[tuple[str, ...]]

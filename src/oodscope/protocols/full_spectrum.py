@@ -19,6 +19,7 @@ from math import sqrt
 from typing import Any
 
 from oodscope.base.errors import DataError
+from oodscope.base.paper import Paper
 from oodscope.metrics.catalog import RANKING
 from oodscope.metrics.metric import MEAN
 from oodscope.metrics.ranking.crossed import crossed_auroc
@@ -39,6 +40,7 @@ class FullSpectrum(Protocol):
 
     name, title = POOLED, "Full spectrum"
     summary = "The same, with covariate-shifted ID images as negatives too."
+    paper = Paper("Full-Spectrum Out-of-Distribution Detection", "Yang, Zhou & Liu", "arXiv 2204.05306")
     position = 2
     metrics, headline = RANKING, ("auroc",)
     negatives = ("id_test", "csid")

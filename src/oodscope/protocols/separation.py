@@ -1,7 +1,7 @@
 """Separation: the scores of one detector, ID against every OOD set, with the class of every image."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +56,18 @@ class Separation:
             name: columns_of(self.negative, values, id_correct=self.id_correct, ood_class=self.ood_classes.get(name))
             for name, values in self.ood.items()
         }
+
+    def take(self, negative: NDArray[np.intp], ood: Mapping[str, NDArray[np.intp]]) -> "Separation":
+        """Some of the images, by their places."""
+        return replace(
+            self,
+            negative=self.negative[negative],
+            ood={name: self.ood[name][rows] for name, rows in ood.items()},
+            id_classes=self.id_classes[negative],
+            ood_classes={name: own[ood[name]] for name, own in self.ood_classes.items()},
+            id_correct=self.id_correct[negative],
+            _placed={},
+        )
 
     @property
     def testable(self) -> bool:

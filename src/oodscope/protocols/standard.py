@@ -1,5 +1,6 @@
 """Standard OOD detection: separate ``id_test`` from each near-OOD and far-OOD set."""
 
+from oodscope.base.paper import Paper
 from oodscope.metrics.catalog import RANKING
 from oodscope.protocols.base import Protocol
 from oodscope.protocols.ranking import rank_metrics
@@ -12,6 +13,11 @@ class Standard(Protocol):
 
     name, title = "standard", "Standard"
     summary = "Separate ID test images from those of each near-OOD and far-OOD set."
+    paper = Paper(
+        "OpenOOD v1.5: Enhanced Benchmark for Out-of-Distribution Detection",
+        "Zhang et al.",
+        "arXiv 2306.09301",
+    )
     position = 1
     metrics, headline = RANKING, ("auroc",)
 

@@ -35,6 +35,16 @@ class DetectorContext(StrictModel):
     microseconds_per_image: float | None = None
     peak_mib: float | None = None
 
+    @property
+    def passes(self) -> int:
+        """Passes through the network beside the plain one; a backward pass counts as two forward ones."""
+        return (self.extra_forwards or 0) + 2 * (self.extra_backwards or 0)
+
+    @property
+    def cost(self) -> tuple[int, float] | None:
+        """What an image costs, in an order that puts passes first: each outweighs a detector's own arithmetic."""
+        return None if self.microseconds_per_image is None else (self.passes, self.microseconds_per_image)
+
     def row(self) -> dict[str, Any]:
         """What every measurement of the detector says of it."""
         return self.model_dump(include={"params", "tuning", "fit_seconds", "microseconds_per_image", "peak_mib"})

@@ -1,4 +1,4 @@
-"""Gallery: small pictures of the hardest images of a run, kept beside its numbers."""
+"""Gallery: small pictures of the hardest images of a run and of examples, kept beside its numbers."""
 
 import json
 from collections.abc import Mapping
@@ -37,6 +37,18 @@ def hardest(scores: ScoreTable, detector: str, role: str, name: str, count: int 
     values = scores.scores(detector)[rows]
     order = np.argsort(values if role in OOD_ROLES else -values, kind="stable")
     return np.asarray(rows[order[:count]], dtype=np.int64)
+
+
+EXAMPLES = 6
+"""Images of a set that show what it is."""
+
+
+def examples(scores: ScoreTable, role: str, name: str, count: int = EXAMPLES) -> NDArray[np.int64]:
+    """Rows of the table, evenly spread over a set: what it looks like, whatever detectors make of it."""
+    frame = scores.frame
+    rows = np.flatnonzero(((frame["set"] == name) & (frame["role"] == role)).to_numpy())
+    places = np.linspace(0, len(rows) - 1, min(count, len(rows))).round().astype(np.int64)
+    return np.asarray(rows[places], dtype=np.int64)
 
 
 SIDE = 64

@@ -2,8 +2,11 @@
 
 import os
 import platform
+import shlex
+import sys
 from datetime import datetime, timedelta
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import ConfigDict, Field, field_validator
@@ -28,6 +31,13 @@ def environment() -> dict[str, str | int]:
 
 ALARM = "alarm: "
 """How a note begins that makes the numbers of a run doubtful."""
+
+
+def command_line() -> str:
+    """The command that this process was started with, for a reader who wants to repeat it; empty in other programs."""
+    program = Path(sys.argv[0]) if sys.argv else Path()
+    ours = program.stem == "oodscope" or (program.name == "__main__.py" and program.parent.name == "oodscope")
+    return shlex.join(["oodscope", *sys.argv[1:]]) if ours else ""
 
 
 class SetRecord(StrictModel):
@@ -59,6 +69,7 @@ class RunRecord(StrictModel):
     costs : seconds, passes, memory; free keys.
     labels : what a study says of the model beside its name, such as its family (see ``StudyModel``); free keys.
     forward_images : how many images went through the network; ``None`` if nobody counted.
+    command : the command line that made it; empty for a run of the Python interface.
     parts : ids of the runs that this one was made of, such as the evaluations of a study of models.
 
     A run may have no benchmark, no model and no protocol (an audit has no model, a training no benchmark): what does
@@ -92,6 +103,7 @@ class RunRecord(StrictModel):
     costs: dict[str, Any] = Field(default_factory=dict)
     labels: dict[str, Any] = Field(default_factory=dict)
     forward_images: int | None = None
+    command: str = ""
     parts: list[str] = Field(default_factory=list)
 
     @field_validator("created")

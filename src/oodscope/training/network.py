@@ -1,8 +1,9 @@
 """How the network of a training is built again: ``network.json`` beside its weights.
 
 A recipe may change the network that it trains: it adds a head, a buffer, a layer before the last one. Its weights then
-fit no network of the zoo, so what was done to the network is kept beside them: each stage of the training, and what the
-recipe knew of the data when it prepared the network.
+fit no network of the zoo, so what was done to the network is kept beside them: each stage of the training, what the
+recipe knew of the data when it prepared the network, and what it changed. The changes open the network without the
+recipe; where they cannot be described, the recipe prepares the network once more.
 """
 
 import json
@@ -10,11 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from pydantic import Field
 from torch import nn
 
+from oodscope.base.catalog import catalog
 from oodscope.base.config import StrictModel, parse
 from oodscope.base.errors import ModelError, OodscopeError
 from oodscope.base.files import write_text
@@ -23,6 +24,7 @@ from oodscope.models.zoo.origin import ModelOrigin
 from oodscope.models.zoo.zoo import ZooModel, create_model
 from oodscope.training.recipe import Recipe, TrainingFacts
 from oodscope.training.registry import read_recipe
+from oodscope.training.wrappers import Before, Change, apply_changes, describe_changes
 
 FILE = "network.json"
 WEIGHTS = "model.safetensors"
@@ -30,14 +32,18 @@ PRETRAINED = "pretrained"
 
 
 class StageRecord(StrictModel):
-    """One stage: the recipe as a job file declares it, and the facts that it prepared the network by."""
+    """One stage: the recipe as a job file declares it, the facts that it prepared the network by, and what it changed.
+
+    ``changes`` is ``None`` where these cannot be described.
+    """
 
     recipe: dict[str, Any]
     class_names: tuple[str, ...]
     n_train: int
     size: int
     n_ood: int = 0
-    hierarchy: dict[str, list[Any]] = Field(default_factory=dict)
+    hierarchy: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    changes: tuple[Change, ...] | None = None
 
     @classmethod
     def of(cls, recipe: Recipe, facts: TrainingFacts) -> "StageRecord":
@@ -48,14 +54,15 @@ class StageRecord(StrictModel):
             n_train=facts.n_train,
             size=facts.size,
             n_ood=facts.n_ood,
-            hierarchy={name: np.asarray(column).tolist() for name, column in facts.hierarchy.items()},
+            hierarchy=dict(facts.hierarchy),
         )
 
     def prepare(self, model: nn.Module) -> nn.Module:
         """The network as the recipe prepares it."""
-        facts = self.model_dump(exclude={"recipe", "hierarchy"})
-        columns = {name: np.asarray(column) for name, column in self.hierarchy.items()}
-        return read_recipe(self.recipe).prepare(model, TrainingFacts(**facts, hierarchy=columns))
+        if self.changes is not None:
+            return apply_changes(model, self.changes)
+        facts = TrainingFacts(**self.model_dump(exclude={"recipe", "changes"}))
+        return read_recipe(self.recipe).prepare(model, facts)
 
 
 class NetworkRecord(StrictModel):
@@ -80,6 +87,26 @@ class NetworkRecord(StrictModel):
             for stage in self.stages:
                 model = stage.prepare(model)
         return model
+
+    def followed_by(self, stages: Sequence[StageRecord]) -> "NetworkRecord":
+        """The record after further stages, with what each of them changed."""
+        record = self
+        for stage in stages:
+            with torch.random.fork_rng(devices=[]):
+                start = record.build()
+                before = Before(start)
+                changes = describe_changes(before, stage.prepare(start), record.build)
+            added = stage.model_copy(update={"changes": changes})
+            record = record.model_copy(update={"stages": (*record.stages, added)})
+        return record
+
+    @property
+    def method(self) -> str:
+        """How it was trained, stage by stage, as the record of a run says it."""
+        entries = catalog("recipes")
+        names = [str(stage.recipe["recipe"]) for stage in self.stages]
+        targets = [entries[name]["target"].rpartition(":")[2] if name in entries else name for name in names]
+        return " + ".join(targets)
 
     def alike(self) -> "NetworkRecord":
         """The same but for seeds: equal for networks that were trained alike."""

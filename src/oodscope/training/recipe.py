@@ -2,12 +2,11 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import torch
-from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
 from torch.optim import SGD, Adam, Optimizer
@@ -82,16 +81,18 @@ class TrainingFacts:
 
     Parameters
     ----------
-    class_names, hierarchy : of the training images; see ``ImageSet``.
+    class_names : of the training images.
     n_train, n_ood : how many images there are to learn from, and how many outliers.
     size : height and width of what the network gets.
+    hierarchy : for every level, such as ``superclass``, the group of each class; empty where a class has no image or
+        lies in several.
     """
 
     class_names: tuple[str, ...]
     n_train: int
     size: int
     n_ood: int = 0
-    hierarchy: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    hierarchy: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def num_classes(self) -> int:
@@ -124,6 +125,8 @@ class Recipe(StrictModel, ABC):
     recordable : whether the class's own ``loss`` and ``view`` ask the host for nothing: everything that changes from
         step to step is in the batch's tensors and ``draws``, or in tensors of the network that are changed in place. A
         GPU then records the step once and replays it. ``batch.epoch`` and Python's own state are not seen by a replay.
+    views : how often each training image is shown in a step, every time varied anew; ``batch.images`` then holds one
+        view of all images after the other, and ``batch.labels`` one label per image. Outliers are shown once.
     labelled : whether it learns a classifier from labels. One that does not (``ImageRecipe``) takes images without
         labels, may prepare a network without logits, and is judged by its loss on validation images.
 
@@ -168,6 +171,7 @@ class Recipe(StrictModel, ABC):
     cost: ClassVar[float | None] = 1.0
     detectors: ClassVar[tuple[str, ...]] = ()
     recordable: ClassVar[bool] = False
+    views: ClassVar[int] = 1
     labelled: ClassVar[bool] = True
 
     epochs: int = Field(default=100, gt=0)
@@ -194,6 +198,9 @@ class Recipe(StrictModel, ABC):
     def loss(self, model: nn.Module, batch: Batch) -> Step:
         """The loss of one batch under the prepared network; any part of the network may be called."""
 
+    def check(self, facts: TrainingFacts) -> None:
+        """Refuse data that it cannot learn from, in one line, before any stage of a chain is trained."""
+
     def prepare(self, model: nn.Module, facts: TrainingFacts) -> nn.Module:
         """The network to train, perhaps with more heads or buffers than the one given.
 
@@ -211,10 +218,19 @@ class Recipe(StrictModel, ABC):
 
     def optimizer(self, model: nn.Module) -> Optimizer:
         """Over all parameters. Groups may have learning rates of their own; the schedule scales them."""
+        return self.descent(model)
+
+    def descent(self, model: nn.Module, apart: Iterable[nn.Parameter] = (), **settings: float) -> Optimizer:
+        """The recipe's algorithm over all parameters; those ``apart`` are a group with settings of their own."""
+        own = list(apart)
+        held = {id(each) for each in own}
+        groups: list[dict[str, Any]] = [{"params": [each for each in model.parameters() if id(each) not in held]}]
+        if own:
+            groups.append({"params": own, **settings})
         if self.algorithm == "adam":
-            return Adam(model.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay)
+            return Adam(groups, lr=self.learning_rate, weight_decay=self.weight_decay)
         return SGD(
-            model.parameters(),
+            groups,
             lr=self.learning_rate,
             momentum=self.momentum,
             weight_decay=self.weight_decay,

@@ -9,7 +9,12 @@ CASES = {
     "iodin": [{}, {"temperature": 10.0}],
     "rankfeat": [{}],
     "conf_branch": [{}],
+    "reject": [{}],
     "rotpred": [{}],
+    "godin": [{}, {"form": "softmax"}],
+    "mos": [{}],
+    "mcd": [{}],
+    "csi": [{}],
     "gram": [{}],
     "mds_ensemble": [{}, {"epsilon": 0.0}, {"stages": "first"}],
 }
@@ -23,6 +28,13 @@ def conf_branch(train, test):
     return np.array([-row[0] for row in test["confidence"]])
 
 
+def reject(train, test):
+    def one(z, beyond):
+        return beyond - max(z) - np.log(sum(np.exp(each - max(z)) for each in z))
+
+    return np.array([one(z, row[0]) for z, row in zip(test["logits"], test["reject"])])
+
+
 def rotpred(train, test):
     def one(z, losses):
         p = softmax(z)
@@ -31,6 +43,30 @@ def rotpred(train, test):
         return sum(losses) / 4 + np.log(len(p)) + sum(logs) / len(p)
 
     return np.array([one(z, losses) for z, losses in zip(test["logits"], test["turns"])])
+
+
+def godin(train, test, form="max"):
+    if form == "softmax":
+        return _doubt(test["numerators"])
+    return np.array([-max(h) for h in test["numerators"]])
+
+
+def csi(train, test):
+    return _doubt(test["joint"])
+
+
+def _doubt(rows):
+    """The probability of all classes but the likeliest."""
+    return np.array([sum(sorted(softmax(z))[:-1]) for z in rows])
+
+
+def mos(train, test):
+    return np.array([min(np.exp(g) for g in row) for row in test["others"]])
+
+
+def mcd(train, test):
+    pairs = [(softmax(a), softmax(b)) for a, b in zip(test["logits"], test["second"])]
+    return np.array([sum(abs(p - q) for p, q in zip(*pair)) for pair in pairs])
 
 
 def rankfeat(train, test):

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from benchmarks.verdict_simulation import World
+from benchmarks.verdict_worlds import World
 
 from oodscope.base.errors import DataError
 from oodscope.metrics.comparison.components import Components, class_components, needed, typical
@@ -22,7 +22,7 @@ from oodscope.metrics.ranking.placements import place
 
 
 def estimates(world, rng, detectors, population="sampled", **options):
-    known, ood, labels = world.draw(rng, detectors, **options)
+    known, ood, labels = world.table(rng, detectors, **options)
     return join_sets(list(place_sets(known, {"o": ood}, {"o": labels}, {"o": population}).values()))
 
 
@@ -32,7 +32,7 @@ def test_equal_detectors_get_false_ranks_by_classes_as_often_as_promised_and_by_
     world, tables = World(classes=20, per_class=80, n_id=2000), 40
     false = {"images": 0, "classes": 0, "first": 0}
     for _ in range(tables):
-        known, ood, labels = world.draw(rng, 6)
+        known, ood, labels = world.table(rng, 6)
         placed = [place(known[d], {"o": ood[d]}) for d in range(6)]
         false["images"] += any(each != (1, 6) for each in rank_ranges(placed))
         found = join_sets(list(place_sets(known, {"o": ood}, {"o": labels}, {"o": "sampled"}).values()))
@@ -89,9 +89,25 @@ def test_a_clear_difference_of_replicates_is_seen_among_many(detectors):
     assert table.p_adjusted[~clear].min(initial=1.0) > 0.05
 
 
+@pytest.mark.slow
+def test_noise_that_is_known_badly_counts_among_many_pairs():
+    """The largest of many statistics is the one whose noise was found too small."""
+    rng = np.random.default_rng(3)
+    detectors, freedom, tables = 40, 10.0, 40
+    false = {"taken as known": 0, "honest": 0}
+    for seed in range(tables):
+        values = rng.normal(size=detectors)
+        scale = np.sqrt(rng.chisquare(freedom, size=detectors) / freedom)
+        replicates = scale * rng.normal(size=(600, detectors))
+        for name, known in (("taken as known", None), ("honest", 2.0 * freedom)):
+            found = from_replicates(values, replicates, freedom=known)
+            false[name] += compare_pairs(found, seed=seed, replicates=299).p_adjusted.min() < 0.05
+    assert false["honest"] <= 6 and false["taken as known"] >= false["honest"] + 4
+
+
 def test_detectors_that_rank_alike_are_never_apart():
     rng = np.random.default_rng(0)
-    known, ood, labels = World(classes=12).draw(rng, 1)
+    known, ood, labels = World(classes=12).table(rng, 1)
     twice = {"o": np.repeat(ood, 2, axis=0)}
     found = join_sets(list(place_sets(np.repeat(known, 2, axis=0), twice, {"o": labels}, {"o": "sampled"}).values()))
     assert compare_pairs(found).p.tolist() == [1.0]
@@ -122,11 +138,11 @@ def test_a_clear_winner_keeps_its_value():
 def networks(rng, seeds, sd, detectors=2, world=None, shift=0.0):
     """Networks that share classes and images; each moves every detector by a luck of its own."""
     world = world or World(classes=20)
-    effects = world.effects(rng, detectors)
+    effects = world.effects(rng, 1, detectors)
     found = []
     for _ in range(seeds):
         luck = sd * rng.normal(size=detectors) + np.r_[shift, np.zeros(detectors - 1)]
-        known, ood, labels = world.draw(rng, detectors, shifts=luck, effects=effects)
+        known, ood, labels = world.table(rng, detectors, shifts=luck, effects=effects)
         found.append(list(place_sets(known, {"o": ood}, {"o": labels}, {"o": "sampled"}).values()))
     return found
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import numpy as np
 import pytest
@@ -78,8 +79,11 @@ def test_everything_planted_is_found_and_nothing_else(audited):
     assert all((pair.similarity == 1.0) == (pair.kind == "exact") for pair in found.pairs)
     assert found.pairs[0].verdict == "fatal"
     assert found.shared()["exact", "id_train", "id_test"] == 2
-    assert "exact: 2 images of id_test are the same as one of id_train" in found.summary()
-    assert "exact: 1 image of far is the same as another of that set" in found.summary()
+    size, far = found.sets["id_test"], found.sets["far"]
+    assert (
+        f"exact: 2 of {size} images ({200 / size:.3g} %) of id_test are the same as one of id_train" in found.summary()
+    )
+    assert f"exact: 1 of {far} images ({100 / far:.3g} %) of far is the same as another of that set" in found.summary()
     assert any("no classifier" in note for note in found.notes)
 
 
@@ -223,7 +227,7 @@ def test_no_name_acts_as_markup(tmp_path):
     bench = oods.Benchmark(name=EVIL, version=EVIL, id_test=bench.id_test, near=bench.near, far=bench.far)
     text = write_audit(oods.audit(bench), bench, tmp_path / "out").read_text()
     page = read(text)
-    (script,) = page.all("script")  # the page's own, between light and dark
+    script, _ = page.all("script")  # the page's own: light or dark, and wide tables
     assert "localStorage" in script.text and EVIL not in script.text
     assert page.all("i") == []
     assert len(page.all("img")) == 2
@@ -258,7 +262,7 @@ def test_on_the_command_line(tmp_path, monkeypatch, capsys):
 
     status, shown = run(tmp_path / "bench.yaml", "--output", tmp_path / "out")
     assert status == 1
-    assert "exact: 1 image of id_test is the same as one of id_val" in shown.out
+    assert re.search(r"exact: 1 of \d+ images \([\d.]+ %\) of id_test\s+is the same as one of id_val", shown.out)
     assert "1 fatal" in shown.out and (tmp_path / "out" / "audit.html").is_file()
     status, shown = run(tmp_path / "bench.yaml", "--output", tmp_path / "out", "--json")
     assert json.loads(shown.out)["verdicts"]["fatal"] == 1

@@ -119,7 +119,8 @@ def test_other_metrics_by_paired_bootstrap():
     assert str(near).startswith("On near OOD, knn beats mds by ")
     assert "points of FPR95 (ID positive)" in str(near)
     (wider,) = rows_of(found, "classes", group="near", set="mean", first="knn", second="mds")
-    assert wider.distinguishable and wider.p > near.p
+    # the classes of this set hardly differ, so the wider statement is as sure as the other, and no surer
+    assert wider.distinguishable and wider.detectable == pytest.approx(near.detectable, rel=0.1)
 
 
 @pytest.mark.parametrize("metric", ["augrc", "aurc", "der95_val_correct", "frr95_val_correct", "far99_val_correct"])

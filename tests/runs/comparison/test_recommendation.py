@@ -2,9 +2,9 @@
 
 import pytest
 
-from oodscope.base.errors import DataError, UnknownNameError
-from oodscope.runs.comparison.recommendation import claim, recommendation
-from tests.results.factory import make_scores
+from oodscope.base.errors import DataError, UnknownNameError, UsageError
+from oodscope.runs.comparison.recommendation import claim, read_weights, recommendation, recommended
+from tests.results.factory import make_result, make_scores
 
 pytestmark = pytest.mark.slow
 
@@ -28,3 +28,27 @@ def test_misuse_is_named():
         recommendation(make_scores(), weights="nearby")
     with pytest.raises(DataError, match="does not rank images"):
         recommendation(make_scores(), protocol="human_centric")
+
+
+def test_pages_and_terminal_say_near_far_and_the_users_weights_by_track():
+    """0.1's verdict knew near-OOD only; the best detector for far appeared nowhere (finding I4)."""
+    said = recommended(make_result(), {"near": 0.8, "far": 0.2})
+    tracks = {each.tuning for each in make_scores().context.detectors.values()}
+    assert len(tracks) > 1, "detectors of two tracks are never compared"
+    for where in ("On near OOD", "On far OOD", "On a mixture of 80 % near, 20 % far"):
+        assert any(each.startswith(where) for each in said), where
+    assert not any("of 8 detectors" in each for each in said)
+
+
+@pytest.mark.parametrize("wrong", ["near", "near=", "=1", "near=x", "near=-1", "near=inf", "near=nan"])
+def test_weights_that_are_none_are_named(wrong):
+    with pytest.raises(UsageError, match="write GROUP=NUMBER"):
+        read_weights([wrong])
+
+
+def test_weights_are_read():
+    assert read_weights(["near=0.8", "far=0.2"]) == {"near": 0.8, "far": 0.2} and read_weights([]) == {}
+    with pytest.raises(UsageError, match="given twice"):
+        read_weights(["near=1", "near=2"])
+    with pytest.raises(UsageError, match="above 0"):
+        read_weights(["near=0"])

@@ -47,6 +47,8 @@ class Remembered:
 class RecordingTrainer:
     """Trains nothing; its log is the list of calls."""
 
+    has_pre_activation = False
+
     def __init__(self, at_once=2, classifier=None):
         self.at_once, self.classifier, self.log = at_once, classifier, []
         self.device = torch.device("cpu")

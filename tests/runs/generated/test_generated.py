@@ -9,8 +9,9 @@ import pytest
 import scipy.stats
 
 import oodscope as oods
+from oodscope.document.claim import Claim, count_claims
 from oodscope.metrics.generated.information import Window
-from oodscope.runs.generated.claims import claims
+from oodscope.runs.generated.claims import claims, judges_fit
 from oodscope.runs.generated.judging import judge_generated
 from oodscope.runs.generated.opinion import PER_PIXEL, perceived
 from oodscope.runs.generated.ranks import ALL, INDEPENDENT, WITHIN, rank_agreements
@@ -239,21 +240,53 @@ def _renamed(result, name):
 def test_claims_follow_the_numbers(done):
     found = {each.text: each for each in claims(done)}
     share = done.sanity.of(NEAR).preserved
-    assert found[f"{NEAR}: judges see the class that an image came from in at most 50%"].holds == (share <= 0.5)
+    fit = judges_fit(done)
+    near = found[f"{NEAR}: judges see the class that an image came from in at most 50%"]
+    assert near.holds == ((share <= 0.5) if fit else None)
     kept = found[f"{SHIFTED}: judges see the class that an image came from in at least 60%"]
-    assert kept.holds == (done.sanity.of(SHIFTED).preserved >= 0.6)
+    assert kept.holds == ((done.sanity.of(SHIFTED).preserved >= 0.6) if fit else None)
     assert f"{100 * done.sanity.of(SHIFTED).preserved:.2f} %" in kept.evidence
     distance = {each.name: each.frechet for each in done.sanity.sets}
     closer = found[f"{NEAR} is closer to the training images than static is"]
-    assert closer.holds == (distance[NEAR] < distance["static"])
+    assert closer.holds == ((distance[NEAR] < distance["static"]) if fit else None)
     below = sum(distance[name] < distance[SHIFTED] for name in (DIM, "soft"))
-    assert f"farther than {below} of 2" in [each.evidence for each in found.values()]
+    assert any(each.evidence.startswith(f"farther than {below} of 2") for each in found.values())
     auroc = done.separation()
     lower = sum(auroc[n, d, NEAR].value < auroc[n, d, "rain"].value for n, d, name in auroc if name == NEAR)
     assert found[f"{NEAR} is harder than rain for most detectors"].evidence == f"lower AUROC in {lower} of 18 rows"
     ece = done.calibration()
     above = sum(ece[name, SHIFTED].value > ece[name, "max"].value for name in done.networks)
     assert f"larger ECE in {above} of 3 networks" in [each.evidence for each in found.values()]
+
+
+def _judged(study, right, wrong):
+    """The study, as if its judges gave so many ID test images of each class that class, and so many another one."""
+    size = len(study.sanity.class_names)
+    square = tuple(tuple(right if i == j else wrong for j in range(size)) for i in range(size))
+    sets = [
+        each.model_copy(update={"confusion": square}) if each.role == "id_test" else each for each in study.sanity.sets
+    ]
+    return GeneratedStudy(study.results, study.sanity.model_copy(update={"sets": tuple(sets)}), study.samples)
+
+
+def test_judges_that_cannot_read_decide_nothing(done):
+    """0.1: judges that knew 12 % of the real test images said a green yes to "at most 50 % keep their class"."""
+    poor, good = _judged(done, 2, 1), _judged(done, 100, 0)
+    assert not judges_fit(poor) and judges_fit(good)
+    by_judges = [each for each in claims(poor) if "judges see" in each.text or "training images" in each.text]
+    assert by_judges and all(each.holds is None and each.answer == "cannot say" for each in by_judges)
+    assert all("of the ID test images, less than 80%" in each.evidence for each in by_judges)
+    assert all(each.holds is not None for each in claims(good) if "judges see" in each.text)
+    doubted = {doubt for trial in poor.trials() for entry in trial.entries for doubt in entry.cell.doubts}
+    assert len(doubted) == 1 and "cannot be said" in doubted.pop()
+    assert "cannot be said" in count_claims(claims(poor))
+
+
+def test_claims_are_counted():
+    held, failed, unknown = (Claim("a", holds, "b") for holds in (True, False, None))
+    assert count_claims([held] * 3) == "3 of 3 claims hold."
+    assert count_claims([held, failed, failed, unknown]) == "1 of 4 claims holds, 2 fail, 1 cannot be said."
+    assert count_claims([]) == ""
 
 
 def test_at_equal_length_only_the_kind_of_change_counts(done):

@@ -10,8 +10,10 @@ from safetensors.torch import load_file
 
 import oodscope as oods
 from oodscope.base.errors import DataError, ModelError, OodscopeError
+from oodscope.document.figure import Figure
 from oodscope.jobs.model import ModelData, ModelSpec, build_classifier
 from oodscope.training.loop.history import Epoch
+from oodscope.training.registry import RECIPES
 from tests.cli.conftest import oodscope  # noqa: F401
 from tests.seams.world import done
 
@@ -58,10 +60,13 @@ def test_seeds_and_stages_make_one_run_that_comes_back(project, oodscope):  # no
     assert run.record.sets.keys() == {"id_train", "id_val", "id_test"}
     table = run.table()
     assert [row.name for row in table.rows] == ["0", "4", "mean ± sd"]
-    assert len(run.table("epochs").rows) == 8 and run.table("settings").rows
+    assert len(run.table("epochs").rows) == 8
+    assert "seed" not in {row.labels[1].text for row in run.table("settings").rows}, "each network has its own"
     place = project / "out" / run.record.id
     chapter = run.chapter()
     assert "over 2 seeds" in chapter.verdict
+    curves = [block for block in chapter.blocks if isinstance(block, Figure)]
+    assert [text for _, text in curves[0].x.ticks] == ["1", "2", "3", "4"], "an epoch has one tick"
     page = done(oodscope("report", place, "--output", "page.html")) and (project / "page.html").read_text("utf-8")
     assert "Training loss" in page and "Accuracy while training" in page and "cross_entropy + t2fnorm" in page
     for name in run.tables():
@@ -111,7 +116,13 @@ def test_an_epoch_without_accuracies_has_no_curve_of_them(project):
     assert [figure.title for figure in learning_curves(replace(run, networks=networks))] == ["Training loss"]
 
 
-WRAPPING = ["t2fnorm", "arpl", "conf_branch", "rotpred"]
+def test_groups_that_are_missing_are_named_before_the_first_stage(project):
+    with pytest.raises(OodscopeError, match="mos needs groups of classes"):
+        trained(project, [{**FAST}, {"recipe": "mos", "epochs": 1}])
+    assert not list(project.glob("out/*/training.json")) and not list(project.glob("out/**/*.safetensors"))
+
+
+WRAPPING = ["t2fnorm", "arpl", "conf_branch", "rotpred", "godin", "cider", "csi_heads"]
 
 
 class TestWrappedNetworks:
@@ -127,6 +138,7 @@ class TestWrappedNetworks:
             built = build_classifier(ModelSpec.model_validate(spec).found_from(project), data, device="cpu")
             own = built.classifier.model.state_dict()
             assert own.keys() == state.keys() and all(torch.equal(own[key], state[key]) for key in own)
+            assert built.recipe == RECIPES.get(recipe).__name__, "rows of its scores say how it was trained"
 
     @pytest.mark.slow
     def test_evaluate_fit_and_predict_by_command(self, project, oodscope):  # noqa: F811

@@ -126,7 +126,7 @@ class ActivationStore:
         address = fingerprint([SCHEMA, *network, images.source.key])
         derived = classifier.head is not None and (self.logits == "from_head" or classifier.num_classes > MOST_STORED)
         names = {} if derived else {"logits": "logits"}
-        if classifier.head is not None:
+        if classifier.has_features:
             names["features"] = "features"
         names.update({probe.column: f"probe-{probe.key[:24]}" for probe in probes})
         place = self._place(classifier)
@@ -229,7 +229,10 @@ class _Work:
         }
         head, features = self.classifier.head, values.pop("features", None)
         logits = values.pop("logits") if "logits" in values else HeadLogits(features, head)  # type: ignore[arg-type]
-        return Activations(logits=logits, features=features, labels=images.labels, head=head, columns=values)
+        found = Activations(logits=logits, features=features, labels=images.labels, head=head, columns=values)
+        devices = {shard.about.get("device") for column in self.columns.values() for shard in column.shards}
+        found.made_on = frozenset(filter(None, devices))
+        return found
 
 
 class _Publisher:

@@ -16,8 +16,9 @@ ATTACK = {"on": "digits", "variations": ["affine", "color"], "budget": "40", "ch
 """What two cores search in seconds: enough to see how far each detector falls, not where it ends."""
 
 
-METHOD = "conf_branch"
-"""The training method of the second network: it learns its own confidence, which is its score."""
+METHOD, METHOD_EPOCHS = "conf_branch", 2
+"""The training method of the second network: it learns its own confidence, which is its score. A quarter of the first
+network's epochs show what such a score is; they do not judge the method."""
 
 
 def demo(
@@ -97,6 +98,7 @@ def _by_method(job: "Job") -> "Job":
 
     assert job.model.train is not None, "the packaged job trains its network"
     (plain,) = job.model.train
-    stage = create_recipe(METHOD, **plain.model_dump(mode="json"))
+    epochs = min(METHOD_EPOCHS, plain.epochs)
+    stage = create_recipe(METHOD, **{**plain.model_dump(mode="json"), "epochs": epochs})
     model = job.model.model_copy(update={"train": (stage,)})
     return job.model_copy(update={"model": model, "detectors": ["msp"]})

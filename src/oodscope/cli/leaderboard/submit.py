@@ -14,7 +14,9 @@ def submit(
     board: Annotated[Path, typer.Option(help="Folder of entries.")] = Path("leaderboard"),
     entry: Annotated[str, typer.Option("--id", help="Of the entry, and its folder; made from method and run.")] = "",
     detector: Annotated[str | None, typer.Option(help="Which detector of the run; where it has one, that one.")] = None,
-    track: Annotated[Track, typer.Option(help="See 'oodscope list tracks'.")] = Track.POST_HOC,
+    track: Annotated[
+        Track | None, typer.Option(help="See 'oodscope list tracks'; by default what the training says.")
+    ] = None,
     group: Annotated[str, typer.Option(help="Shared by entries that differ in the seed of the training only.")] = "",
     about: Annotated[
         Path | None,
@@ -31,18 +33,18 @@ def submit(
     """
     import re
 
-    from oodscope.base.config import parse, read_yaml
+    from oodscope.base.config import parse_declared, read_yaml
     from oodscope.leaderboard.verify.about import About
     from oodscope.leaderboard.verify.submitting import submit as submit_run
 
-    described = parse(About, read_yaml(about) or {}, str(about)) if about is not None else About()
+    described = parse_declared(About, read_yaml(about) or {}, str(about)) if about is not None else About()
     made = re.sub(r"[^a-z0-9_]+", "-", f"{method} {run.resolve().name}".lower()).strip("-")
     folder = submit_run(
         run,
         board,
         id=entry or made[:80],
         method=method,
-        track=track.value,
+        track=None if track is None else track.value,
         detector=detector,
         group=group,
         about=described,

@@ -39,9 +39,8 @@ def crossval_folds(
     stratified : deal every ID class evenly: its counts in two folds differ by one at most. Without it images are dealt
         regardless of class.
     """
-    ood, levels = outlier_classes(ood_classes)
-    known = [known_classes(id_labels, stratified=stratified)]
-    return join(known, ood, levels, folds, Draw(seed, repetition), val_share, stratified=stratified)
+    sides = _sides(id_labels, ood_classes, stratified)
+    return join(*sides, folds, Draw(seed, repetition), val_share, stratified=stratified)
 
 
 def crossval_hold_out(
@@ -60,11 +59,15 @@ def crossval_hold_out(
     that of ``crossval_folds``. Where K does not divide a number, it is rounded up or down at random, so that every
     image and every class is tested with probability 1/K. Parameters as there.
     """
-    ood, levels = outlier_classes(ood_classes)
-    known = [known_classes(id_labels, stratified=stratified)]
+    sides = _sides(id_labels, ood_classes, stratified)
     draw = Draw(seed, repetition, "hold_out")
-    (fold,) = join(known, ood, levels, folds, draw, val_share, stratified=stratified, numbers=(0,))
+    (fold,) = join(*sides, folds, draw, val_share, stratified=stratified, numbers=(0,))
     return fold
+
+
+def _sides(id_labels: ArrayLike, ood_classes: ArrayLike, stratified: bool) -> tuple[list[Codes], Codes, list[Codes]]:
+    """The columns of both sides as ``join`` takes them, each checked."""
+    return [known_classes(id_labels, stratified=stratified)], *outlier_classes(ood_classes)
 
 
 def join(

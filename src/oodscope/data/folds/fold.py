@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from oodscope.base.errors import DataError
 
-_KINDS = ("folds", "hold_out")
+_KINDS = ("folds", "hold_out", "half")
 _PARTS = ("id", "ood", "val")
 
 
@@ -22,13 +22,13 @@ class Draw:
     Parameters
     ----------
     seed, repetition : 0 or larger.
-    kind : a hold-out does not repeat what the folds of the same repetition draw.
+    kind : a hold-out does not repeat what the folds of the same repetition draw, nor do halves of a set.
     shuffle : without it nothing is drawn, and everything is dealt in the order it has.
     """
 
     seed: int
     repetition: int
-    kind: Literal["folds", "hold_out"] = "folds"
+    kind: Literal["folds", "hold_out", "half"] = "folds"
     shuffle: bool = True
 
     def __post_init__(self) -> None:

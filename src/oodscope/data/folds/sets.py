@@ -10,7 +10,8 @@ from pydantic import Field
 from oodscope.base.config import StrictModel
 from oodscope.base.errors import DataError, did_you_mean
 from oodscope.data.folds.crossval import crossval_folds, crossval_hold_out
-from oodscope.data.folds.fold import CrossvalFold
+from oodscope.data.folds.dealing import deal
+from oodscope.data.folds.fold import CrossvalFold, Draw
 from oodscope.data.folds.hierarchical import HierarchicalFolds, hierarchical_folds, hierarchical_hold_out
 from oodscope.data.imageset import UNLABELLED, ImageSet
 from oodscope.data.similarity.classnames import overlapping_classes
@@ -130,6 +131,22 @@ class FoldedSets:
             return self._in_whole_sets(hierarchical_hold_out(**self._classes(), **self._draw(repetition)))
         made = crossval_hold_out(**self._classes(), **self._draw(repetition), stratified=self.plan.stratified)
         return self._in_whole_sets(made)
+
+    def halves(self) -> tuple["FoldedSets", "FoldedSets"]:
+        """The same sets twice, each with one half of the images of every class, drawn by the plan's seed.
+
+        The half of an ID set does not depend on the OOD set.
+        """
+        draw = Draw(self.plan.seed, 0, "half")
+        rows = {}
+        for side, images, whole in (("id", self.id_set, self.id_rows), ("ood", self.ood_set, self.ood_rows)):
+            classes = np.unique(images.labels[whole], return_inverse=True)[1]
+            pile = deal([classes], 2, draw.stream("id" if side == "id" else "ood"))
+            rows[side] = [whole[pile == number] for number in (0, 1)]
+        first, second = (
+            replace(self, id_rows=known, ood_rows=outliers) for known, outliers in zip(rows["id"], rows["ood"])
+        )
+        return first, second
 
     def _classes(self) -> dict[str, Any]:
         """The classes of the rows in use, and their strata where there are any."""

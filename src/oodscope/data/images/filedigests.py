@@ -10,6 +10,7 @@ import os
 import stat
 from collections import defaultdict
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from oodscope.base.errors import DataError, StorageError
 from oodscope.base.files import atomic_path, cache_root
 from oodscope.base.hashing import fingerprint
 from oodscope.data.images.filehashes import FileHashes
+from oodscope.execution.lookahead import threads
 from oodscope.execution.workers import session_workers
 
 MISSING = -1
@@ -33,7 +35,7 @@ BATCH = 1000
 """Files hashed at once: what a kill can cost, and how rarely another process must wait for the table."""
 
 MANY = 20_000
-"""Files from which on it pays to start processes that hash them."""
+"""Files from which on several threads ask for their statuses, and it pays to start processes that hash them."""
 
 
 @dataclass(frozen=True)
@@ -45,39 +47,47 @@ class Statuses:
 
     @classmethod
     def read(cls, root: Path, paths: Sequence[str]) -> "Statuses":
-        """One question to the system per file, asked from inside the root: its path is looked up once."""
-        table = np.full((2, len(paths)), MISSING, dtype=np.int64)
+        """One question to the system per file, asked from inside the root: its path is looked up once.
+
+        Of many files several threads ask, which wait for the system and not for each other.
+        """
         try:
             folder = os.open(root, os.O_RDONLY)
         except OSError:
-            return cls(*table)
+            return cls(*np.full((2, len(paths)), MISSING, dtype=np.int64))
         try:
-            found = []
-            for path in paths:
-                try:
-                    status = os.stat(path, dir_fd=folder)
-                    regular = stat.S_ISREG(status.st_mode)
-                    found.append((status.st_size, status.st_mtime_ns) if regular else (MISSING, MISSING))
-                except OSError:
-                    found.append((MISSING, MISSING))
-            table[:] = np.array(found, dtype=np.int64).reshape(-1, 2).T
+            share = len(paths) if len(paths) < MANY else -(-len(paths) // threads())
+            with ThreadPoolExecutor(threads()) as pool:
+                shares = [paths[start : start + share] for start in range(0, len(paths), share or 1)]
+                parts = list(pool.map(lambda piece: _statuses(folder, piece), shares))
         finally:
             os.close(folder)
-        return cls(*table)
+        return cls(*np.concatenate([np.empty((2, 0), np.int64), *parts], axis=1))
 
     def missing(self) -> list[int]:
         """The rows of which no file is there."""
         return np.flatnonzero(self.sizes == MISSING).tolist()
 
 
+def _statuses(folder: int, paths: Sequence[str]) -> NDArray[np.int64]:
+    found = []
+    for path in paths:
+        try:
+            status = os.stat(path, dir_fd=folder)
+            regular = stat.S_ISREG(status.st_mode)
+            found.append((status.st_size, status.st_mtime_ns) if regular else (MISSING, MISSING))
+        except OSError:
+            found.append((MISSING, MISSING))
+    return np.array(found, dtype=np.int64).reshape(-1, 2).T
+
+
 def file_digests(root: Path, paths: Sequence[str], statuses: Statuses) -> list[bytes]:
     """The BLAKE2b digest of every file, all of which are there."""
-    kept = cache_root() / "manifests" / f"{_name(root, paths)}.parquet"
-    digests = _known(kept, statuses)
+    digests = _known(_manifest(root, paths), statuses)
     unknown = np.flatnonzero((digests == 0).all(axis=1))
     if len(unknown):
         _fill(root, paths, statuses, digests, unknown)
-        _keep(kept, paths, statuses, digests)
+        write_manifest(root, paths, statuses, digests)
     whole = digests.tobytes()
     return [whole[start : start + DIGEST] for start in range(0, len(whole), DIGEST)]
 
@@ -99,8 +109,9 @@ def hash_file(path: str) -> bytes:
         raise DataError(f"cannot read {path}: {error.strerror}") from error
 
 
-def _name(root: Path, paths: Sequence[str]) -> str:
-    return fingerprint("manifest", os.path.realpath(root), os.fsencode("\0".join(paths)))[:40]
+def _manifest(root: Path, paths: Sequence[str]) -> Path:
+    name = fingerprint("manifest", os.path.realpath(root), os.fsencode("\0".join(paths)))[:40]
+    return cache_root() / "manifests" / f"{name}.parquet"
 
 
 def _known(kept: Path, statuses: Statuses) -> NDArray[np.uint8]:
@@ -121,7 +132,8 @@ def _known(kept: Path, statuses: Statuses) -> NDArray[np.uint8]:
     return digests
 
 
-def _keep(kept: Path, paths: Sequence[str], statuses: Statuses, digests: NDArray[np.uint8]) -> None:
+def write_manifest(root: Path, paths: Sequence[str], statuses: Statuses, digests: NDArray[np.uint8]) -> None:
+    """Keep what is known of the files of a set, for the next who opens it."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -134,7 +146,7 @@ def _keep(kept: Path, paths: Sequence[str], statuses: Statuses, digests: NDArray
         ),
     }
     try:
-        with atomic_path(kept) as temporary:
+        with atomic_path(_manifest(root, paths)) as temporary:
             pq.write_table(pa.table(columns), temporary, write_page_checksum=True, compression="zstd")
     except (StorageError, OSError):
         # a cache that cannot be written costs the next run some hashing, and this one nothing

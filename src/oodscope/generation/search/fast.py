@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from oodscope.activations.activations import Activations
 from oodscope.base.hashing import fingerprint
 from oodscope.deploy.scorer import Scorer
+from oodscope.detectors.base import Needs
 from oodscope.generation.search.target import Pipeline
 from oodscope.generation.variations.base import Variation
 from oodscope.models.classifier.classifier import Classifier
@@ -222,6 +223,8 @@ def _trunk(scorer: Scorer) -> Trunk | None:
     """The network up to its head, if the detector needs no more and a few noise images prove it."""
     if scorer.detector.probes:
         return None
+    if Needs.FEATURES in scorer.detector.needs and scorer.classifier.head is None:
+        return None  # logits alone do not bring the features of a last layer that is not linear
     try:
         trunk = Trunk(scorer.classifier)
     except (RuntimeError, TypeError, ValueError, AttributeError):  # some networks refuse to be copied

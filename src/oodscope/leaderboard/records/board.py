@@ -12,7 +12,9 @@ from oodscope.document.table import Column
 from oodscope.document.wording import higher_is_better, unit_of
 from oodscope.leaderboard.records.entry import Track
 from oodscope.leaderboard.records.standing import Standing, TuningTrack
-from oodscope.metrics.comparison.simultaneous import rank_ranges
+from oodscope.metrics.comparison.influence import SetUnits, half_a_failure, join_sets
+from oodscope.metrics.comparison.networks import beside
+from oodscope.metrics.comparison.simultaneous import rank_intervals, rank_ranges
 from oodscope.metrics.interval import t_interval
 from oodscope.metrics.metric import MEAN
 from oodscope.metrics.ranking.placements import Placements
@@ -24,10 +26,21 @@ from oodscope.results.scoretable import JUDGED
 SEEDS = 3
 """The fewest seeds whose spread is worth printing."""
 
-PAIRED, OVERLAP = "paired tests (DeLong, Holm)", "overlap of intervals"
+PAIRED, OVERLAP = "paired tests for other images of these classes", "overlap of intervals"
+BY_CLASSES = "paired tests for other OOD classes"
+"""How ranks were found, and the population that they speak about."""
 
-Placed = Mapping[str, Mapping[tuple[str, str], Placements]]
-"""By entry, then by protocol and group: what each image contributes to the mean AUROC."""
+
+@dataclass(frozen=True)
+class Places:
+    """What each image and, where the group allows it, each OOD class contributes to the mean AUROC of an entry."""
+
+    images: Placements
+    classes: tuple[SetUnits, ...] = ()
+
+
+Placed = Mapping[str, Mapping[tuple[str, str], Places]]
+"""By entry, then by protocol and group."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +119,8 @@ class Board:
         """One table, best first: ranked rows, then those that were not checked far enough to be ranked.
 
         Group means of a metric carry ranks. On AUROC they come from paired tests where all ranked rows are of single
-        entries with scores of the same images; otherwise from the intervals: only who lies wholly above counts.
+        entries with scores of the same images: for other OOD classes where classes were sampled and suffice, else for
+        other images of these. Otherwise they come from the intervals: only who lies wholly above counts.
         """
         metric = metric or headline_metrics(protocol)[0]
         found = [each for each in self._current(benchmark, protocol) if (each.track, each.tuning) == (track, tuning)]
@@ -155,8 +169,10 @@ class Board:
             if any(column not in row.cells for row in rows):
                 continue
             paired = self._paired(rows, protocol, column) if metric == "auroc" else None
-            how = OVERLAP if paired is None else how or PAIRED
-            ranks[column] = paired or _overlap_ranks([row.cells[column] for row in rows], higher_is_better(metric))
+            how = OVERLAP if paired is None else how or paired[1]
+            ranks[column] = (
+                paired[0] if paired else _overlap_ranks([row.cells[column] for row in rows], higher_is_better(metric))
+            )
         return [
             replace(
                 row,
@@ -166,14 +182,21 @@ class Board:
             for n, row in enumerate(rows)
         ]
 
-    def _paired(self, rows: Sequence[BoardRow], protocol: str, column: Column) -> list[tuple[int, int]] | None:
+    def _paired(
+        self, rows: Sequence[BoardRow], protocol: str, column: Column
+    ) -> tuple[list[tuple[int, int]], str] | None:
         if column.name != MEAN or any(len(row.standings) > 1 for row in rows):
             return None
         if len({_images(row.standing) for row in rows}) > 1:
             return None
         placed = [self.placed.get(row.standing.entry.id, {}).get((protocol, column.group)) for row in rows]
         known = [each for each in placed if each is not None]
-        return rank_ranges(known) if len(known) == len(rows) else None
+        if len(known) < len(rows):
+            return None
+        if all(each.classes for each in known) and len({_drawn(each) for each in known}) == 1:
+            least = half_a_failure(known[0].images)
+            return rank_intervals(join_sets(beside([each.classes for each in known]), least)), BY_CLASSES
+        return rank_ranges([each.images for each in known]), PAIRED
 
 
 def _families(standings: Iterable[Standing]) -> Iterator[tuple[Standing, ...]]:
@@ -238,6 +261,11 @@ def _sorted(rows: Sequence[BoardRow], protocol: str, metric: str) -> list[BoardR
         return (lead is None, 0.0 if lead is None else sign * lead.value), row.standing.entry.method
 
     return sorted(rows, key=key)
+
+
+def _drawn(places: Places) -> tuple[tuple[str, int, tuple[str, ...] | None], ...]:
+    """The sets and classes that an entry's units are of."""
+    return tuple((each.name, len(each.of_ood), each.classes) for each in places.classes)
 
 
 def _images(standing: Standing) -> frozenset[tuple[str, str, str]]:

@@ -12,6 +12,7 @@ from jinja2 import Environment
 
 from oodscope.base.errors import StorageError
 from oodscope.base.files import storage_errors
+from oodscope.leaderboard.published.table import published_tables
 from oodscope.leaderboard.records.board import Board
 from oodscope.leaderboard.records.folder import SCORES
 from oodscope.leaderboard.records.standing import Standing
@@ -35,7 +36,7 @@ from oodscope.leaderboard.site.sheets import Ranks
 from oodscope.leaderboard.site.tables import TablePages, table_pages
 from oodscope.leaderboard.site.templating import site_environment
 from oodscope.leaderboard.site.words import TRACKS
-from oodscope.report.page.templating import THEME, own_scripts
+from oodscope.report.page.templating import EVERYWHERE, own_scripts
 
 Page = tuple[str, str]
 """Where it lies, from the root of the site, and its text."""
@@ -146,6 +147,8 @@ def render_pages(board: Board, *, scores: bool = False, live: bool = False) -> I
     found = list(table_pages(board))
     ranks = {key: rank for each in found for key, rank in each.ranks().items()}
     yield "index.html", front_page(environment, board, found)
+    about = environment.get_template("site/about.html")
+    yield "about.html", about.render(root="", here="about", tables=published_tables())
     for each in found:
         yield from each.render(environment)
     yield from _methods(environment, board, ranks, scores)
@@ -168,7 +171,7 @@ def _add_scores(board: Board, source: Path, site: Path) -> None:
 def _shared(environment: Environment) -> Iterator[Page]:
     look = [environment.get_template(name).render() for name in ("theme.css", "report.css", "site/site.css")]
     yield "site.css", "\n".join(look)
-    yield from own_scripts(THEME).items()
+    yield from own_scripts(*EVERYWHERE).items()
     for name in ("site.js", "icon.svg"):
         yield name, environment.get_template(f"site/{name}").render() + "\n"
 

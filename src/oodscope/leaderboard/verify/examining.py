@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodscope.base.errors import DataError
+from oodscope.leaderboard.records.board import Places
 from oodscope.leaderboard.records.entry import Entry
 from oodscope.leaderboard.records.folder import read_scores
 from oodscope.leaderboard.records.text import NOT_KNOWN
-from oodscope.metrics.ranking.placements import Placements
 from oodscope.protocols.registry import PROTOCOLS, stored_protocol
 from oodscope.protocols.separation import GROUPS, separate
+from oodscope.protocols.statements import Statements
 from oodscope.results.measurement import Measurements
 from oodscope.results.scoretable import ScoreTable
 
@@ -108,8 +109,8 @@ def _version(name: str) -> int:
     return PROTOCOLS.get(name).version
 
 
-Placed = dict[tuple[str, str], Placements]
-"""By protocol and group: what each image contributes to the mean AUROC."""
+Placed = dict[tuple[str, str], Places]
+"""By protocol and group: what images and OOD classes contribute to the mean AUROC."""
 
 
 @dataclass(frozen=True)
@@ -142,12 +143,15 @@ def examine(folder: Path, entry: Entry) -> Examined:
 
 
 def _placements(entry: Entry, scores: ScoreTable) -> Placed:
-    """What each image contributes to the mean AUROCs of the protocols that rank."""
+    """What each image and each sampled OOD class contributes to the mean AUROCs of the protocols that rank."""
     found: Placed = {}
     for name in entry.protocols:
         protocol = stored_protocol(scores, name)
         if protocol.negatives:
             separation = separate(scores, protocol.negatives, protocol.groups)[entry.detector.id]
             if separation.testable:
-                found |= {(name, group): separation.placements(sets) for group, sets in separation.groups.items()}
+                statements = Statements({entry.detector.id: separation})
+                for group, sets in separation.groups.items():
+                    classes = () if statements.refusal(sets) else tuple(statements.units[each] for each in sets)
+                    found[name, group] = Places(separation.placements(sets), classes)
     return found

@@ -14,10 +14,13 @@ from safetensors.numpy import save_file
 from oodscope.base.errors import OodscopeError
 from oodscope.base.files import atomic_path, cache_root
 from oodscope.base.hashing import fingerprint
+from oodscope.leaderboard.records.board import Places
 from oodscope.leaderboard.records.entry import Entry
 from oodscope.leaderboard.records.folder import check_score_file
 from oodscope.leaderboard.verify.examining import Examined, Placed, examine
+from oodscope.metrics.comparison.influence import SetUnits
 from oodscope.metrics.ranking.placements import Placements
+from oodscope.metrics.scores import FloatArray
 from oodscope.results.measurement import Measurements
 
 _STATIONS = ("base", "metrics", "protocols", "results")
@@ -51,10 +54,17 @@ class RememberedExaminer:
         return found
 
 
+_UNITS = ("values", "plain", "of_id", "of_ood")
+
+
 def _write(path: Path, found: Examined) -> None:
-    arrays, places = {}, []
-    for number, ((protocol, group), placed) in enumerate(found.placed.items()):
-        places.append([protocol, group, list(placed.of_ood)])
+    arrays: dict[str, FloatArray] = {}
+    places = []
+    for number, ((protocol, group), both) in enumerate(found.placed.items()):
+        placed = both.images
+        places.append([protocol, group, list(placed.of_ood), [[each.name, each.classes] for each in both.classes]])
+        for place, each in enumerate(both.classes):
+            arrays |= {f"{number} {place} {name}": np.ascontiguousarray(getattr(each, name)) for name in _UNITS}
         arrays[f"{number} id"] = np.ascontiguousarray(placed.of_id)
         arrays |= {f"{number} {name}": np.ascontiguousarray(values) for name, values in placed.of_ood.items()}
     rows = [asdict(row) for row in found.measurements]
@@ -66,10 +76,20 @@ def _read(path: Path) -> Examined:
     with safe_open(path, framework="np") as file:
         stored = json.loads(file.metadata()["examined"])
         placed: Placed = {
-            (protocol, group): Placements(
-                file.get_tensor(f"{number} id"), {name: file.get_tensor(f"{number} {name}") for name in names}
+            (protocol, group): Places(
+                Placements(
+                    file.get_tensor(f"{number} id"), {name: file.get_tensor(f"{number} {name}") for name in names}
+                ),
+                tuple(
+                    SetUnits(
+                        name=name,
+                        classes=None if classes is None else tuple(classes),
+                        **{each: file.get_tensor(f"{number} {place} {each}") for each in _UNITS},
+                    )
+                    for place, (name, classes) in enumerate(units)
+                ),
             )
-            for number, (protocol, group, names) in enumerate(stored["placed"])
+            for number, (protocol, group, names, units) in enumerate(stored["placed"])
         }
     return Examined(Measurements.from_rows(stored["measurements"]), placed, tuple(stored["flags"]))
 

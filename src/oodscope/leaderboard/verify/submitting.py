@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from oodscope.base.config import parse
-from oodscope.base.errors import DataError, UnknownNameError
+from oodscope.base.errors import DataError, UnknownNameError, UsageError
 from oodscope.leaderboard.records.entry import SCHEMA, Entry, Track
 from oodscope.leaderboard.records.folder import write_entry
 from oodscope.leaderboard.verify.about import About
@@ -23,6 +23,7 @@ from oodscope.leaderboard.verify.describing import (
 )
 from oodscope.leaderboard.verify.examining import protocol_versions
 from oodscope.leaderboard.verify.naming import check_id
+from oodscope.leaderboard.verify.tracks import check_track
 from oodscope.results.runfile import read_runfile
 from oodscope.results.scoretable import COLUMNS, ScoreTable
 from oodscope.runs.attack.run import Attack, SearchedPair
@@ -35,7 +36,7 @@ def submit(
     *,
     id: str,
     method: str,
-    track: Track = "post-hoc",
+    track: Track | None = None,
     detector: str | None = None,
     group: str = "",
     about: About | None = None,
@@ -49,10 +50,15 @@ def submit(
     run : folder of an evaluation or of an attack.
     board : folder of entries.
     id : of the entry; also its folder.
+    track : by default what the recorded training says: ``outlier-data`` where it learned from outliers, ``training``
+        where it is a method of its own, ``post-hoc`` otherwise. One that contradicts the training is refused.
     detector : which column of the run; may be left out where there is one.
     group : shared by entries that differ only in the seed of the training.
     """
-    check_id(id)
+    try:
+        check_id(id)
+    except DataError as error:
+        raise UsageError(str(error)) from error  # of the submitter, where an entry with it would be bad data
     about = about or About()
     result, searches = _open(Path(run))
     chosen = _chosen(detector, result.scores.detectors)
@@ -63,7 +69,7 @@ def submit(
         "method": method,
         "group": group,
         "submitted": datetime.now(UTC).isoformat(timespec="seconds"),
-        "track": track,
+        "track": check_track(track, scores.context.recipe),
         **{name: getattr(about, name) for name in ("authors", "paper", "code", "weights", "reported", "notes")},
         "benchmark": describe_benchmark(result.record, scores, about),
         "protocols": protocol_versions(result.record.protocols),

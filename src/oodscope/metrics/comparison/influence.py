@@ -38,11 +38,13 @@ class Part:
     what : in words, such as ``"classes of cifar100"``.
     rows : ``[unit, detector]``, centred and scaled so that ``rows.T @ rows`` is the covariance that the part adds.
     freedom : degrees of freedom of that covariance; infinite where it is as good as known.
+    resampled : the rows are resamples and say nothing of how well the covariance is known; ``freedom`` alone does.
     """
 
     what: str
     rows: FloatArray
     freedom: float
+    resampled: bool = False
 
     @property
     def units(self) -> int:
@@ -53,6 +55,11 @@ class Part:
     def covariance(self) -> FloatArray:
         """What the part adds to the covariance of the detectors."""
         return np.asarray(self.rows.T @ self.rows)
+
+    def variances(self, weights: FloatArray) -> FloatArray:
+        """What it adds to the variance of each contrast; what is left of two that cancel is rounding, not variance."""
+        variance = np.einsum("dc,dc->c", self.covariance @ weights, weights)
+        return np.where(variance > 1e-13 * (np.diagonal(self.covariance) @ weights**2), variance, 0.0)
 
 
 @dataclass(frozen=True)
@@ -86,7 +93,7 @@ class Estimates:
         :math:`\nu = (\sum_p v_p)^2 / \sum_p v_p^2 / \nu_p`, with :math:`v_p` the variance that part p adds.
         """
         values = self.values @ weights
-        shares = [_quadratic(part.covariance, weights) for part in self.parts]
+        shares = [part.variances(weights) for part in self.parts]
         total = np.sum(shares, axis=0)
         spread = np.sum([share**2 / part.freedom for share, part in zip(shares, self.parts)], axis=0)
         freedom = np.full(total.shape, inf)
@@ -96,7 +103,7 @@ class Estimates:
     def take(self, detectors: Sequence[int]) -> "Estimates":
         """Some of the detectors."""
         chosen = list(detectors)
-        parts = tuple(Part(part.what, part.rows[:, chosen], part.freedom) for part in self.parts)
+        parts = tuple(replace(part, rows=part.rows[:, chosen]) for part in self.parts)
         plain = self.plain[chosen] if self.plain.size else self.plain
         return Estimates(self.values[chosen], parts, plain, self.least)
 
@@ -104,12 +111,6 @@ class Estimates:
         """The standard error of one value, and how well it is known."""
         _, error, freedom = self.contrasts(np.eye(len(self))[:, [detector]])
         return Noise(float(error[0]), float(freedom[0]))
-
-
-def _quadratic(covariance: FloatArray, weights: FloatArray) -> FloatArray:
-    """The variance of each contrast; what is left of two that cancel is rounding, not variance."""
-    variance = np.einsum("dc,dc->c", covariance @ weights, weights)
-    return np.where(variance > 1e-13 * (np.diagonal(covariance) @ weights**2), variance, 0.0)
 
 
 def pairs_of(
@@ -132,10 +133,55 @@ def part_of_units(what: str, values: FloatArray, *, share: float = 1.0) -> Part:
     return Part(what, rows, count - 1.0)
 
 
-def from_replicates(values: FloatArray, replicates: FloatArray, what: str = "images") -> Estimates:
-    """Estimates whose joint noise is known from bootstrap replicates ``[replicate, detector]`` of shared draws."""
+def from_replicates(
+    values: FloatArray, replicates: FloatArray, what: str = "images", freedom: float | None = None
+) -> Estimates:
+    """Estimates whose joint noise is known from bootstrap replicates ``[replicate, detector]`` of shared draws.
+
+    Parameters
+    ----------
+    freedom : how well a bootstrap of these images knows its own noise (:func:`noise_freedom`); as well as its
+        replicates allow by default, which is right for smooth metrics.
+    """
     spread = replicates - replicates.mean(axis=0)
-    return Estimates(values, (Part(what, spread / sqrt(len(spread) - 1.0), inf),))
+    count = len(spread) - 1.0
+    return Estimates(values, (Part(what, spread / sqrt(count), min(count, freedom or count), resampled=True),))
+
+
+def noise_freedom(halves: Sequence[tuple[FloatArray, FloatArray]], replicates: int) -> float:
+    r"""How well a bootstrap knows the noise of a difference, as degrees of freedom.
+
+    More replicates do not help where the images themselves say little of the noise: the variance of a quantile, and so
+    of FPR95, rests on the density at one point, and its bootstrap is off by a part of order :math:`n^{-1/4}` (Hall &
+    Martin 1988): 12 % of a standard error at 800 images, enough that the largest of 1,770 statistics is false three
+    times as often as promised. With :math:`v_1, v_2` the variances of one difference in two halves of the images,
+
+    .. math:: \rho_{n/2} = 2\,\overline{\Bigl(\frac{v_1 - v_2}{v_1 + v_2}\Bigr)^2} - \frac{2}{B - 1}, \qquad
+              \rho_n = \rho_{n/2} / \sqrt 2 + \frac{2}{R - 1}, \qquad \nu = 2 / \rho_n ,
+
+    the mean over all pairs of detectors and over several ways to halve; the root is that of a quantile, and cautious
+    for smooth metrics.
+
+    Parameters
+    ----------
+    halves : for each way to halve the images, B replicates ``[replicate, detector]`` of either half.
+    replicates : R, of the whole.
+    """
+    shares = []
+    for first, second in halves:
+        v1, v2 = (_pair_variances(half) for half in (first, second))
+        shares.append(np.divide((v1 - v2) ** 2, (v1 + v2) ** 2, out=np.zeros_like(v1), where=v1 + v2 > 0.0))
+    simulated = 2.0 / (len(halves[0][0]) - 1.0)
+    spread = max(2.0 * float(np.mean(shares)) - simulated, 0.0) / sqrt(2.0) + 2.0 / (replicates - 1.0)
+    return 2.0 / spread
+
+
+def _pair_variances(replicates: FloatArray) -> FloatArray:
+    """Of the difference of every pair of detectors."""
+    covariance = np.atleast_2d(np.cov(replicates, rowvar=False))
+    first, second = np.triu_indices(len(covariance), 1)
+    own = np.diagonal(covariance)
+    return np.asarray(own[first] + own[second] - 2.0 * covariance[first, second])
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,21 @@ def average_networks(networks: Sequence[Sequence[SetUnits]]) -> list[SetUnits]:
     ]
 
 
+def beside(columns: Sequence[Sequence[SetUnits]]) -> list[SetUnits]:
+    """The units of every set with the detectors of all of them as columns; all scored the same images."""
+    return [
+        SetUnits(
+            own[0].name,
+            np.concatenate([each.values for each in own]),
+            np.concatenate([each.plain for each in own]),
+            np.concatenate([each.of_id for each in own], axis=1),
+            np.concatenate([each.of_ood for each in own], axis=1),
+            own[0].classes,
+        )
+        for own in zip(*columns)
+    ]
+
+
 def paired_by_seed(networks: Sequence[Sequence[SetUnits]], least: float = 0.0) -> Estimates:
     """Post-hoc detectors over networks that differ in their seed: images, classes and networks drawn anew.
 

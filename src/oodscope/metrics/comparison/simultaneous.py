@@ -9,8 +9,10 @@ the same for all detectors, so that their dependence is kept:
           S_{pc} = \sum_g \epsilon_g r_{gc}, \quad V_{pc} = \sum_g r_{gc}^2 .
 
 The denominator is what the variance would be found to be after the signs have changed: without it the largest of many
-t-statistics of few classes is taken for far too small. Below 10 units there are too few patterns of signs
-(:math:`2^9 = 512` for 10) and Holm's or Bonferroni's correction of Student's t stands in.
+t-statistics of few classes is taken for far too small. Resamples of images are no units, so signs do not show how well
+their variance is known; its share of the denominator is multiplied by :math:`\chi^2_\nu / \nu`, drawn for each
+statistic by itself (:func:`~oodscope.metrics.comparison.influence.noise_freedom`). Below 10 units there are too few
+patterns of signs (:math:`2^9 = 512` for 10) and Holm's or Bonferroni's correction of Student's t stands in.
 """
 
 from collections.abc import Sequence
@@ -136,7 +138,8 @@ def may_be_best(
     if count == 1:
         return np.ones(1, dtype=np.bool_)
     sign = 1.0 if higher else -1.0
-    sums = None if estimates.fewest < FEWEST_SIGNS else _sums(estimates, seed, replicates)
+    rng = _draws(seed)
+    sums = None if estimates.fewest < FEWEST_SIGNS else _sums(estimates, rng, replicates)
     found = np.ones(count, dtype=np.bool_)
     for own in range(count):
         weights = np.delete(sign * np.eye(count), own, axis=1)
@@ -146,7 +149,7 @@ def may_be_best(
         if sums is None:
             limit = -stdtrit(_cautious(estimates, freedom), alpha / (count - 1))
         else:
-            largest = _studentised(estimates, sums, weights).max(axis=1)
+            largest = _studentised(estimates, sums, weights, rng).max(axis=1)
             # never sharper than Student's t of a single comparison, which signs approach without a guarantee
             limit = np.maximum(np.quantile(largest, 1.0 - alpha, method="higher"), -stdtrit(freedom, alpha))
         found[own] = bool(np.all(statistic <= limit))
@@ -177,12 +180,16 @@ def _step_down(statistic: FloatArray, drawn: FloatArray) -> FloatArray:
 
 
 def _signed(estimates: Estimates, weights: FloatArray, seed: int, replicates: int) -> FloatArray:
-    return _studentised(estimates, _sums(estimates, seed, replicates), weights)
+    rng = _draws(seed)
+    return _studentised(estimates, _sums(estimates, rng, replicates), weights, rng)
 
 
-def _sums(estimates: Estimates, seed: int, replicates: int) -> list[FloatArray]:
+def _draws(seed: int) -> np.random.Generator:
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(7,)))
+
+
+def _sums(estimates: Estimates, rng: np.random.Generator, replicates: int) -> list[FloatArray]:
     """For each part the sums of its rows after random signs, ``[replicate, detector]``."""
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(7,)))
     return [_signed_sums(part, rng, replicates) for part in estimates.parts]
 
 
@@ -200,13 +207,19 @@ def _signed_sums(part: Part, rng: np.random.Generator, replicates: int) -> Float
     return np.concatenate(sums)
 
 
-def _studentised(estimates: Estimates, sums: list[FloatArray], weights: FloatArray) -> FloatArray:
+def _studentised(
+    estimates: Estimates, sums: list[FloatArray], weights: FloatArray, rng: np.random.Generator
+) -> FloatArray:
     """``T*`` of every replicate and contrast."""
     _, error, _ = estimates.contrasts(weights)
     total, variance = np.zeros((len(sums[0]), weights.shape[1])), np.broadcast_to(error**2, (1, error.size))
     for part, drawn in zip(estimates.parts, sums):
         moved = drawn @ weights
-        if np.isinf(part.freedom) or part.units > _FEW:
+        if part.resampled:
+            total += moved
+            scale = rng.chisquare(part.freedom, size=moved.shape) / part.freedom
+            variance = variance + part.variances(weights) * (scale - 1.0)
+        elif np.isinf(part.freedom) or part.units > _FEW:
             total += moved
         else:
             total += sqrt((part.units - 1.0) / part.units) * moved

@@ -16,7 +16,7 @@ from oodscope.metrics.ranking.ranking import Ranking
 from oodscope.metrics.ranking.readings import Reading
 from oodscope.metrics.ranking.walk import Positive, Walk
 from oodscope.metrics.resampling.draws import Counts, Workspace
-from oodscope.metrics.resampling.tallies import Piece, Tally, tally_of
+from oodscope.metrics.resampling.tallies import Piece, RocTally, Tally, tally_of
 from oodscope.metrics.scores import FloatArray, IntArray
 
 LANES = 4
@@ -76,8 +76,10 @@ class Pair:
         id_sums[0] = 0.0
         for start, _, tp in running(id_counts, self.id_order, self.ranking.walk("id").tp, workspace):
             id_sums[start + 1 : start + 1 + len(tp)] = tp
-        met = _Met(self.ranking, workspace, replicates) if tallies["id"] else None
-        for piece in self._ood_pieces(ood_counts, id_sums, met, workspace):
+        # negatives tied with a step are wanted apart by the area under the ROC curve only
+        ties = {side: any(isinstance(each, RocTally) for each in own.values()) for side, own in tallies.items()}
+        met = _Met(self.ranking, workspace, replicates, ties=ties["id"]) if tallies["id"] else None
+        for piece in self._ood_pieces(ood_counts, id_sums, met, workspace, ties=ties["ood"]):
             for tally in tallies["ood"].values():
                 tally.add(piece, workspace)
         if met is not None:
@@ -87,13 +89,13 @@ class Pair:
         return {name: tally.value() for each in tallies.values() for name, tally in each.items()}
 
     def _ood_pieces(
-        self, counts: Counts, id_sums: FloatArray, met: "_Met | None", workspace: Workspace
+        self, counts: Counts, id_sums: FloatArray, met: "_Met | None", workspace: Workspace, *, ties: bool
     ) -> Iterator[Piece]:
         """The walk from the OOD side; ``met`` keeps of it what the walk from the ID side will need."""
         walk, steps = self.ranking.walk("ood"), self.ranking.walk("id").tp
         above = np.subtract(walk.n_negative, id_sums, out=workspace.array("above", id_sums.shape))
         fp_at, before_at = (_steps_up_to(steps, walk.n_negative - each) for each in (walk.fp, walk.fp_before))
-        tied = not np.array_equal(fp_at, before_at)
+        tied = ties and not np.array_equal(fp_at, before_at)
         for start, gained, tp in running(counts, self.ood_order, walk.tp, workspace):
             if met is not None:
                 met.keep(start, tp)
@@ -103,7 +105,8 @@ class Pair:
             if tied:
                 out = workspace.array("fp_before", tp.shape)
                 before = above.take(before_at[start:stop], axis=0, out=out, mode="clip")
-            yield Piece(gained, tp, fp, before)
+            weighted = np.multiply(gained, tp, out=workspace.array("weighted", tp.shape))
+            yield Piece(gained, tp, fp, before, weighted)
 
     def _walks(self, id_counts: Counts, ood_counts: Counts) -> dict[Positive, Walk]:
         """The whole walks of a few replicates, for metrics other than readings."""
@@ -134,12 +137,13 @@ class _Met:
     latter grow, so each piece of the OOD images fills a stretch of the ID steps, the last ones first.
     """
 
-    def __init__(self, ranking: Ranking, workspace: Workspace, replicates: int) -> None:
+    def __init__(self, ranking: Ranking, workspace: Workspace, replicates: int, *, ties: bool) -> None:
         own, other = ranking.walk("id"), ranking.walk("ood").tp
         self._n = float(ranking.n_ood)
         self._places = [_steps_up_to(other, self._n - each) for each in (own.fp, own.fp_before)]
-        if np.array_equal(self._places[0], self._places[1]):
+        if not ties or np.array_equal(self._places[0], self._places[1]):
             self._places.pop()
+        self._turned = [places[::-1].copy() for places in self._places]
         shape = (own.tp.size, replicates)
         self._tables = [workspace.array(f"met {k}", shape) for k in range(len(self._places))]
         for table, places in zip(self._tables, self._places):
@@ -148,10 +152,11 @@ class _Met:
 
     def keep(self, start: int, tp: FloatArray) -> None:
         """The draws of the OOD images up to each of the steps from ``start`` on."""
-        for table, places in zip(self._tables, self._places):
+        for table, places, turned in zip(self._tables, self._places, self._turned):
             # places fall along the ID steps; turned round they rise
-            last, first = places.size - np.searchsorted(places[::-1], [start, start + len(tp)], side="right")
-            np.subtract(self._n, tp[places[first:last] - start - 1], out=table[first:last])
+            last, first = places.size - np.searchsorted(turned, [start, start + len(tp)], side="right")
+            part = tp.take(places[first:last] - (start + 1), axis=0, out=table[first:last], mode="clip")
+            np.subtract(self._n, part, out=part)
 
 
 def _id_pieces(id_sums: FloatArray, met: _Met, workspace: Workspace) -> Iterator[Piece]:
@@ -161,7 +166,8 @@ def _id_pieces(id_sums: FloatArray, met: _Met, workspace: Workspace) -> Iterator
         stop = min(start + size, len(id_sums) - 1)
         tp = id_sums[start + 1 : stop + 1]
         gained = np.subtract(tp, id_sums[start:stop], out=workspace.array("gained", tp.shape))
-        yield Piece(gained, tp, met.fp[start:stop], met.fp_before[start:stop])
+        weighted = np.multiply(gained, tp, out=workspace.array("weighted", tp.shape))
+        yield Piece(gained, tp, met.fp[start:stop], met.fp_before[start:stop], weighted)
 
 
 def replicates_together(n_id: int) -> int:
@@ -188,30 +194,34 @@ def running(
     order : the images in the order of the steps.
     ends : how many images there are up to each step; equal scores make one step.
     """
-    replicates = counts.shape[1]
+    images, replicates = counts.shape
     size = min(max(1, _PIECE // replicates), 65_535 // max(1, int(counts.max())))
-    so_far = np.zeros(replicates)
-    start = first = 0
-    while start < ends.size:
-        # whole steps, at least one, of about ``size`` images
-        stop = max(start + 1, int(np.searchsorted(ends, first + size, side="right")))
-        last = int(ends[stop - 1])
-        out = workspace.array("drawn", (last - first, replicates), np.uint16)
-        drawn = counts.take(order[first:last], axis=0, out=out, mode="clip")
+    steps = ends.astype(np.intp)
+    firsts = range(0, images, size)
+    stops = np.searchsorted(steps, [min(first + size, images) for first in firsts], side="right").tolist()
+    so_far, before, start = np.zeros(replicates), np.zeros(replicates), 0
+    for first, stop in zip(firsts, stops):
+        piece = order[first : first + size]
+        out = workspace.array("drawn", (len(piece), replicates), np.uint16)
+        drawn = counts.take(piece, axis=0, out=out, mode="clip")
         gained = workspace.array("gained", (stop - start, replicates))
         tp = workspace.array("tp", gained.shape)
-        if last - first == stop - start:
+        distinct = stop - start == len(piece)
+        if distinct:
             np.copyto(gained, drawn)
-            words = drawn.view(np.uint64)
-            np.copyto(tp, np.cumsum(words, axis=0, out=words).view(np.uint16))
-        else:
-            groups = np.append(first, ends[start : stop - 1]).astype(np.intp) - first
-            np.add.reduceat(drawn, groups, axis=0, dtype=np.float64, out=gained)
-            np.cumsum(gained, axis=0, out=tp)
+        words = drawn.view(np.uint64)
+        sums = np.cumsum(words, axis=0, out=words).view(np.uint16)
+        np.copyto(tp, sums if distinct else sums.take(steps[start:stop] - first - 1, axis=0))
         tp += so_far
-        yield start, gained, tp
-        so_far = tp[-1].copy()
-        start, first = stop, last
+        so_far = so_far + sums[-1]
+        if stop > start:
+            # a step may have begun in the piece before
+            np.subtract(tp[0], before, out=gained[0])
+            if not distinct:
+                np.subtract(tp[1:], tp[:-1], out=gained[1:])
+            before = tp[-1].copy()
+            yield start, gained, tp
+        start = stop
 
 
 def _steps_up_to(ends: FloatArray, images: FloatArray) -> Steps:

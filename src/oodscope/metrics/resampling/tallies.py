@@ -9,14 +9,20 @@ from oodscope.metrics.ranking.walk import Walk, least_count, most_count
 from oodscope.metrics.resampling.draws import Workspace
 from oodscope.metrics.scores import FloatArray
 
+_TINY = np.finfo(np.float64).tiny
+
 
 class Piece(NamedTuple):
-    """Some successive steps of the walks of many replicates, ``[step, replicate]``; fields as in :class:`Walk`."""
+    """Some successive steps of the walks of many replicates, ``[step, replicate]``; fields as in :class:`Walk`.
+
+    ``fp_before`` is right only where a tally needs it; ``weighted`` is ``gained * tp``, which several do.
+    """
 
     gained: FloatArray
     tp: FloatArray
     fp: FloatArray
     fp_before: FloatArray
+    weighted: FloatArray
 
 
 class Tally(Protocol):
@@ -72,8 +78,8 @@ class PrecisionTally:
             np.add(flagged, piece.tp, out=flagged)
         if not flagged[0].all():
             # nothing flagged means nothing gained: any number but zero will do
-            np.maximum(flagged, np.finfo(np.float64).tiny, out=flagged)
-        self._sum += _dot(piece.gained, np.divide(piece.tp, flagged, out=flagged))
+            np.maximum(flagged, _TINY, out=flagged)
+        self._sum += _sum(np.divide(piece.weighted, flagged, out=flagged))
 
     def value(self) -> FloatArray:
         return self._sum / self._n_positive
@@ -118,3 +124,8 @@ class TprTally:
 
 def _dot(a: FloatArray, b: FloatArray) -> FloatArray:
     return np.asarray(np.einsum("kr,kr->r", a, b))
+
+
+def _sum(rows: FloatArray) -> FloatArray:
+    # a product with ones is twice as fast as a sum down the columns
+    return np.asarray(np.ones(len(rows)) @ rows)

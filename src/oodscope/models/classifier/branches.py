@@ -1,6 +1,7 @@
 """Branches: further outputs beside the logits, read off the same features."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -11,6 +12,27 @@ CONFIDENCE = "confidence"
 
 ROTATION = "rotation"
 """Key under which a network may return the logits of the four quarter turns, ``[N, 4]``."""
+
+REJECT = "reject"
+"""Key under which a network may return the logit of "none of the classes", ``[N, 1]``."""
+
+NUMERATORS = "numerators"
+"""Key under which a network may return what its logits are divided from, ``[N, C]``: the class-conditional part."""
+
+OTHERS = "others"
+"""Key under which a network may return, of each group of classes, the log-probability of none of them, ``[N, G]``."""
+
+SECOND = "second"
+"""Key under which a network may return the logits of a second classifier, ``[N, C]``."""
+
+JOINT = "joint"
+"""Key under which a network may return logits of class and quarter turn together, ``[N, 4 C]``, turn by turn."""
+
+EMBEDDING = "embedding"
+"""Key under which a network may return a unit vector that its prototypes are compared with."""
+
+REJECT = "reject"
+"""Key under which a network may return the logit of "none of the classes", ``[N, 1]``."""
 
 TURNS = 4
 
@@ -31,6 +53,10 @@ class Branches(nn.Module):
         super().__init__()
         self.main = main
         self.branches = nn.ModuleDict(dict(branches))
+
+    def facts(self) -> dict[str, Any]:
+        """The arguments that make the same."""
+        return {"main": self.main, "branches": dict(self.branches.items())}
 
     def forward(self, features: Tensor) -> dict[str, Tensor]:
         found = {name: branch(features) for name, branch in self.branches.items()}

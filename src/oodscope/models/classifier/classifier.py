@@ -19,6 +19,7 @@ from oodscope.models.classifier.anatomy import Anatomy, examine
 from oodscope.models.classifier.discovery import DiscoveredHead, locate_head, named_module, read_head
 from oodscope.models.classifier.fingerprint import structure_fingerprint, weights_fingerprint
 from oodscope.models.classifier.head import Head
+from oodscope.models.classifier.last_layer import find_last_layer
 from oodscope.models.classifier.network import (
     NetworkError,
     Outputs,
@@ -53,6 +54,11 @@ def _head(classifier: "Classifier") -> str:
     head = classifier.head
     if classifier.embedding:
         return f"none: {classifier.head_reason}. Only detectors that read features apply"
+    if head is None and classifier.has_features:
+        return (
+            f"none: {classifier.head_reason}. Features are what the last layer reads; detectors that need head weights "
+            "do not apply"
+        )
     if head is None:
         return (
             f"none: {classifier.head_reason}. Detectors that need features or head weights do not apply; "
@@ -190,7 +196,7 @@ class Classifier:
         With ``grad=True`` autograd records the pass, so that the logits can be differentiated with respect
         to ``batch`` (the weights gather no gradients); otherwise nothing is recorded.
         """
-        path = self._search(batch).path
+        path = self._reads_features(batch)
         # not inference_mode: networks cache tensors (position tables) that a later pass with gradients
         # must be able to use
         with (
@@ -206,6 +212,11 @@ class Classifier:
         if self.embedding:
             return Outputs(output, None)
         return Outputs(output, None if path is None else self._features(seen, path, batch.shape[0]))
+
+    @property
+    def has_features(self) -> bool:
+        """Whether ``forward`` gives features: the input of a head, or of a last layer that is not linear."""
+        return isinstance(self._wanted, Head) or self._reads_features() is not None
 
     @property
     def num_classes(self) -> int:
@@ -275,6 +286,13 @@ class Classifier:
                 self._found = DiscoveredHead(None, self._found.num_classes, "the network ends in an embedding")
         return self._found
 
+    def _reads_features(self, batch: Tensor | None = None) -> str | None:
+        """The layer whose input are the features."""
+        path = self._search(batch).path
+        if self.embedding:
+            return None
+        return find_last_layer(self.model) if path is None and not isinstance(self._wanted, Head) else path
+
     def _noise(self, batch: Tensor | None) -> Iterator[Tensor]:
         if self._prepared_by is None and batch is not None:
             yield noise_like(batch)
@@ -287,8 +305,10 @@ class Classifier:
     def _features(self, seen: list[Tensor], path: str, rows: int) -> Tensor:
         if not seen:
             raise ModelError(f"{self.name}: the head {path!r} did not take part in this pass")
-        weight = linear_weight(self.model.get_submodule(path))
-        if weight is None or seen[-1].numel() != rows * weight[0].numel():
+        layer = self.model.get_submodule(path)
+        weight = linear_weight(layer)
+        one_vector = seen[-1].ndim == 2 if weight is None else seen[-1].numel() == rows * weight[0].numel()
+        if not one_vector:
             raise ModelError(
                 f"{self.name}: the head {path!r} read {list(seen[-1].shape)} in this pass, not one vector of "
                 "features per image; are the images of another size than the network expects?"

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from oodscope.base.errors import ModelError
+from oodscope.base.errors import ModelError, UsageError
 
 
 def choose_device(wanted: str | torch.device) -> torch.device:
@@ -22,7 +22,7 @@ def choose_device(wanted: str | torch.device) -> torch.device:
     try:
         device = torch.device(wanted)
     except RuntimeError as error:
-        raise ModelError(f"unknown device {wanted!r}: use 'auto', 'cpu', 'cuda', 'cuda:1' or 'mps'") from error
+        raise UsageError(f"unknown device {wanted!r}: use 'auto', 'cpu', 'cuda', 'cuda:1' or 'mps'") from error
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise ModelError(
             f"device {str(device)!r} is not there: torch sees {torch.cuda.device_count()} CUDA devices. "
@@ -104,6 +104,18 @@ def at_precision(device: torch.device, precision: Precision) -> Iterator[None]:
                 yield
         finally:
             torch.set_float32_matmul_precision(before)
+
+
+def memory_layout(device: torch.device, precision: Precision) -> torch.memory_format:
+    """How weights and batches lie in memory, a function of device and precision alone, so that digits are one too.
+
+    Tensor cores read channels last. They do not compute in full float32, and the kernels that do are written for
+    planes (on an H200 a ResNet-18 made 19,000 images/s channels last in float32, against 116,000 with TF32). Other
+    devices take batches as they come.
+    """
+    if device.type != "cuda":
+        return torch.preserve_format
+    return torch.contiguous_format if precision == "float32" else torch.channels_last
 
 
 class Outputs(NamedTuple):

@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from oodscope.base.config import StrictModel, parse
-from oodscope.base.errors import DataError, OodscopeError
+from oodscope.base.config import StrictModel, parse_declared
+from oodscope.base.errors import DataError, UsageError
+from oodscope.base.paper import Paper
 from oodscope.data.benchmark import ID_ROLES, Benchmark
 from oodscope.data.imageset import UNLABELLED
 from oodscope.document.figure import Figure, Position
@@ -76,6 +77,11 @@ class HumanCentric(Protocol):
 
     name, title = "human_centric", "Human-centric"
     summary = "Keep what the classifier gets right, reject what it gets wrong (DER, AUGRC)."
+    paper = Paper(
+        "Rethinking Out-of-Distribution Detection From a Human-Centric Perspective",
+        "Zhu et al.",
+        "arXiv 2211.16778",
+    )
     metrics, headline = (RANKED, FPR95_ID_POSITIVE, *REJECTION), ("der95_val_correct", "der95_train_correct", "augrc")
     position = 3
     roles = ("id_train", "id_val")
@@ -89,12 +95,12 @@ class HumanCentric(Protocol):
         costs: Prices | Mapping[str, float] | None = None,
     ) -> None:
         if train_rows < 1:
-            raise OodscopeError(f"human_centric: train_rows must be at least 1; it is {train_rows}")
+            raise UsageError(f"human_centric: train_rows must be at least 1; it is {train_rows}")
         self.threshold_split = threshold_split
         self.train_rows = train_rows
-        self.costs = (
-            costs if costs is None or isinstance(costs, Prices) else parse(Prices, costs, "human_centric: costs")
-        )
+        if not (costs is None or isinstance(costs, Prices)):
+            costs = parse_declared(Prices, costs, "human_centric: costs")
+        self.costs = costs
 
     def check(self, benchmark: Benchmark) -> None:
         filled = {role for role, _ in benchmark.members()}

@@ -17,8 +17,9 @@ from oodscope.metrics.metric import Metric
 from oodscope.report.page.figures import numbered
 from oodscope.report.page.templating import render_plotted
 from oodscope.runs.crossval import sheets
+from oodscope.runs.crossval.fidelity import FORMS, accuracies, claims, lead, selections
 from oodscope.runs.crossval.figures import agreement, average_ranks, convergence, estimates, variance_bars
-from oodscope.runs.crossval.run import CrossValidationTable
+from oodscope.runs.crossval.run import HEADLINE, CrossValidationTable
 from oodscope.runs.crossval.study import MetricStudy, study_metric, variance_table
 
 _HIDDEN = ("truth-standard-errors", "p-values-holm", "p-values-bh", "counts-0.1", "counts-0.01", "against-truth-p")
@@ -41,13 +42,18 @@ class MetricPart:
         return self.study.metric in PRINTED_AS
 
     @property
+    def selections(self) -> list[tuple[str, MetricStudy]]:
+        """The detectors that rates are shown of, in words, and the study of each."""
+        return [(f"features {FORMS[each.form]}, {each.detectors}", each.study) for each in selections(self.study)]
+
+    @property
     def shown(self) -> list[Table]:
         """The sheets that the page holds; the others are files only."""
         return [sheet for sheet in self.sheets if sheet.name not in _HIDDEN]
 
 
 def write_crossval(
-    table: CrossValidationTable, folder: Path | str, *, test: str = "wilcoxon", auto_parametric: bool = False
+    table: CrossValidationTable, folder: Path | str, *, test: str | None = None, auto_parametric: bool | None = None
 ) -> list[Path]:
     """Write ``crossval.html``, ``tables/`` and ``figures/`` of a study to a folder; the paths, the page first.
 
@@ -56,14 +62,14 @@ def write_crossval(
 
     Parameters
     ----------
-    test, auto_parametric : how detectors are compared; see :func:`cell_tests`.
+    test, auto_parametric : how detectors are compared (:func:`cell_tests`); as the plan of the study says unless given.
     """
     folder = Path(folder)
     measured = [each.name for each in CROSSVAL if each.name in table.metrics]
     studies = [study_metric(table, name, test=test, auto_parametric=auto_parametric) for name in measured]
     places = positions_of(table.detectors)
     parts = [metric_part(study, variance_table(table, study.metric), places) for study in studies]
-    overall = list(sheets.overall_sheets(studies))
+    overall = overall_tables(table, studies)
     written = [folder / "crossval.html"]
     write_text(written[0], render_plotted("crossval.html", crossval=crossval_view(table, parts, overall)))
     for sheet in overall:
@@ -119,8 +125,8 @@ def metric_part(
 
 def _figures(study: MetricStudy, variance: pd.DataFrame, positions: Mapping[str, int]) -> Iterator[Figure]:
     yield estimates(study)
-    if study.testable and len(study.detectors) > 2:
-        yield average_ranks(study)
+    if study.testable and len(lead(study).detectors) > 2:
+        yield average_ranks(lead(study))
     if study.has_truth and study.has_folds:
         yield agreement(study, positions)
     if len(study.hold_outs) > 1:
@@ -137,6 +143,12 @@ def _frames(part: MetricPart) -> Iterator[tuple[str, pd.DataFrame]]:
         yield "variance", part.variance
 
 
+def overall_tables(table: CrossValidationTable, studies: Sequence[MetricStudy]) -> list[Table]:
+    """The tables over all metrics, and that of the networks."""
+    networks = accuracies(table)
+    return [*sheets.overall_sheets(studies), *([] if networks is None else [networks])]
+
+
 @dataclass(frozen=True)
 class CrossvalView:
     """Everything that a page shows of a study by cross-validation."""
@@ -144,6 +156,7 @@ class CrossvalView:
     study: MetricStudy
     parts: Sequence[MetricPart]
     overall: Sequence[Table]
+    claims: list[str]
     notes: list[str]
     trainings: list[str]
     pairs: list[str]
@@ -153,10 +166,12 @@ class CrossvalView:
 def crossval_view(table: CrossValidationTable, parts: Sequence[MetricPart], overall: Sequence[Table]) -> CrossvalView:
     """What a page shows of a study."""
     study = parts[0].study
+    headline = next((part.study for part in parts if part.study.metric == HEADLINE), study)
     return CrossvalView(
         study=study,
         parts=parts,
         overall=overall,
+        claims=claims(table, headline),
         notes=list(_notes(table, study)),
         trainings=list(dict.fromkeys(cell.training.replace("_", " ") for cell in study.cells)),
         pairs=list(dict.fromkeys(cell.pair for cell in study.cells)),
@@ -175,7 +190,8 @@ def _notes(table: CrossValidationTable, study: MetricStudy) -> Iterator[str]:
     if not study.testable:
         yield (
             f"{len(study.cells)} cells and {len(study.detectors)} detector(s): tests over cells need at least 8 cells "
-            "and 2 detectors, so there are no tests over cells, no hit rates and no ranks here."
+            "and 2 detectors, so there are no tests over cells, no hit rates and no ranks here. What can be said of "
+            "each cell alone is in the table of pairs that differ in a cell."
         )
     if not table.crossed(study.metric).empty and variance_table(table, study.metric).empty:
         yield (
@@ -186,6 +202,11 @@ def _notes(table: CrossValidationTable, study: MetricStudy) -> Iterator[str]:
         "Tests over cells treat every cell as an independent observation. The cells share ID sets, networks and OOD "
         "sets, so p-values come out too small; hit and error rates compare two such tables with each other."
     )
+    if study.disjoint:
+        yield (
+            "The truth is of one half of the images of every class, the cross-validations are of the other: they share "
+            "no image, and each has half of the images to train on."
+        )
     yield (
         "The truth is that of these images and classes: more hold-outs narrow its standard error, while the interval "
         "for other OOD classes stays as wide as the classes are few."

@@ -26,6 +26,7 @@ class Thumbnail:
     taken_for : the class that the classifier gives it, and ``own``, the class that it has; empty where not known.
     share : of ID test images, those with a higher score (OOD sets), or a lower one (ID sets).
     fooled : detectors among whose hardest images of this set it is.
+    passes : whether an OOD image passes, or an ID image raises an alarm, at the threshold with 5 % false alarms.
     """
 
     picture: int
@@ -35,6 +36,7 @@ class Thumbnail:
     own: str
     share: float
     fooled: int
+    passes: bool
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,17 @@ def hardest_walls(result: Result, detectors: Sequence[str] | None = None) -> lis
     return [wall for wall in walls if wall.rows]
 
 
+def failures(result: Result, detector: str, count: int) -> list[tuple[str, Thumbnail]]:
+    """The OOD images that one detector takes for ID most confidently, with their sets; of one class at most one."""
+    walls = [wall for wall in hardest_walls(result, [detector]) if wall.is_ood]
+    worst = [(wall.name, thumbnail) for wall in walls for _, thumbnails in wall.rows for thumbnail in thumbnails]
+    worst.sort(key=lambda each: -each[1].share)
+    first: dict[tuple[str, str], tuple[str, Thumbnail]] = {}
+    for name, thumbnail in worst:
+        first.setdefault((name, thumbnail.own or thumbnail.sample), (name, thumbnail))
+    return list(first.values())[:count]
+
+
 class _Lookout:
     """One detector, with what does not change from image to image at hand."""
 
@@ -91,6 +104,7 @@ class _Lookout:
         self._gallery = gallery
         self._classes = scores.context.classes
         self._known = np.sort(scores.scores(detector, role="id_test"))
+        self._threshold = np.quantile(self._known, 0.95) if self._known.size else np.inf
         columns = ("set", "sample_id", "prediction", "own_class", detector)
         self._columns = [scores.frame[name].to_numpy() for name in columns]
 
@@ -107,8 +121,10 @@ class _Lookout:
         above = self._known.size - int(np.searchsorted(self._known, score, side="right"))
         taken_for = _named(self._gallery.class_names, int(prediction))
         own_class = _named(self._classes.get(str(name), ()), int(own))
-        share = (above if role in OOD_ROLES else below) / max(1, self._known.size)
-        yield Thumbnail(place, str(sample), float(score), taken_for, own_class, share, fooled)
+        is_ood = role in OOD_ROLES
+        share = (above if is_ood else below) / max(1, self._known.size)
+        wrong = score <= self._threshold if is_ood else score > self._threshold
+        yield Thumbnail(place, str(sample), float(score), taken_for, own_class, share, fooled, bool(wrong))
 
 
 def _named(names: Sequence[str], number: int) -> str:

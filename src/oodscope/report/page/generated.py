@@ -12,7 +12,7 @@ from oodscope.document.table import Table
 from oodscope.report.page.figures import numbered
 from oodscope.report.page.templating import data_uri, render_plotted
 from oodscope.results.record import RunRecord
-from oodscope.runs.generated.claims import claims
+from oodscope.runs.generated.claims import claims, judges_recognise
 from oodscope.runs.generated.figures import (
     confusion,
     information_histograms,
@@ -75,6 +75,7 @@ class GeneratedView:
     agreements: list[tuple[str, str, dict[str, RankAgreement]]]
     scopes: list[str]
     orders: list[Figure]
+    recognised: float | None = None
     circular_mark: str = CIRCULAR
 
 
@@ -97,6 +98,7 @@ def generated_view(study: GeneratedStudy, run: int = 1) -> GeneratedView:
         study=study,
         sanity=study.sanity,
         claims=claims(study),
+        recognised=judges_recognise(study),
         sheets={name: list(_thumbnails(study, name)) for name in study.samples},
         confusions=numbered(_confusions(study), run),
         distances=sorted(_with_distance(study), key=lambda each: each.frechet or 0.0),

@@ -14,7 +14,7 @@ from oodscope.document.chapter import Block, Chapter, anchor_of
 from oodscope.document.figure import Figure, figure_name, positions_of
 from oodscope.protocols.registry import in_order
 from oodscope.report.page.attack import AttackView, attack_view
-from oodscope.report.page.crossval import CrossvalView, crossval_view, metric_part
+from oodscope.report.page.crossval import CrossvalView, crossval_view, metric_part, overall_tables
 from oodscope.report.page.figures import (
     FEW,
     PlotGroup,
@@ -22,26 +22,30 @@ from oodscope.report.page.figures import (
     detector_plots,
     result_plots,
 )
+from oodscope.report.page.first import ROLE_WORDS, first_screen
 from oodscope.report.page.gallery import picture_rules, render_gallery
 from oodscope.report.page.generated import GeneratedView, generated_view
 from oodscope.report.page.placing import TEMPLATES, numbered_runs, ordered, place, placed_trials
 from oodscope.report.page.scorecard import scorecard
 from oodscope.report.page.tables import protocol_sections
 from oodscope.report.page.templating import data_uri, render_plotted
-from oodscope.report.page.verdict import verdicts
+from oodscope.report.page.verdict import chance_warnings, verdicts
 from oodscope.results.opening import of_kind
 from oodscope.results.record import RunRecord
 from oodscope.results.run import Run
 from oodscope.runs.attack.run import PROTOCOL as ATTACK
 from oodscope.runs.attack.run import Attack
+from oodscope.runs.comparison.recommendation import recommended
 from oodscope.runs.crossval.run import HEADLINE, CrossValidation
 from oodscope.runs.crossval.run import PROTOCOL as CROSSVAL
-from oodscope.runs.crossval.sheets import overall_sheets
 from oodscope.runs.crossval.study import variance_table
 from oodscope.runs.crossval.trials import finished_study
 from oodscope.runs.evaluation.run import Result
 from oodscope.runs.generated.run import PROTOCOL as GENERATED
 from oodscope.runs.generated.run import GeneratedStudy
+
+FPR95 = "fpr95_id_positive"
+"""What readers may switch the scorecard to."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,7 @@ def render(runs: Run | Sequence[Run], title: str | None = None, links: Mapping[s
     opened = [runs] if isinstance(runs, Run) else list(runs)
     trials = placed_trials(opened)
     positions = _positions(opened)
+    card = scorecard(trials)
     return render_plotted(
         "report.html",
         "sort.js",
@@ -105,8 +110,13 @@ def render(runs: Run | Sequence[Run], title: str | None = None, links: Mapping[s
         links=links,
         protocols=in_order(name for run in opened for name in run.record.protocols),
         records=[record for run, _ in ordered(opened) for record in run.records()],
+        first=first_screen(opened, card, positions),
         verdicts=verdicts(opened, trials),
-        card=scorecard(trials),
+        recommended=_recommended(of_kind(opened, Result)),
+        warnings=chance_warnings(trials),
+        roles=ROLE_WORDS,
+        card=card,
+        other_card=scorecard(placed_trials(opened, FPR95)),
         sections=protocol_sections(opened),
         chapters=[_result_chapter(each, number, positions) for number, each in enumerate(of_kind(opened, Result), 1)],
         crossvals=list(_crossvals(of_kind(opened, CrossValidation), positions)),
@@ -117,6 +127,12 @@ def render(runs: Run | Sequence[Run], title: str | None = None, links: Mapping[s
         ],
         others=[_chapter(run, number) for run, number in numbered_runs(opened) if run.kind not in TEMPLATES],
     )
+
+
+def _recommended(results: Sequence[Result]) -> list[tuple[str, list[str]]]:
+    """What each evaluation says of near and of far, as sentences: which detectors may be best, and what to expect."""
+    found = [(f"{each.record.benchmark}, {each.record.model}", recommended(each)) for each in results]
+    return [(where, said) for where, said in found if said]
 
 
 def _chapter(run: Run, number: int) -> Chapter:
@@ -175,7 +191,7 @@ def _crossvals(runs: Sequence[CrossValidation], places: Mapping[str, int]) -> It
         if study is None:  # its record still stands under provenance
             continue
         part = metric_part(study, variance_table(table, HEADLINE), places, pairs=False, run=number)
-        view = crossval_view(table, [part], list(overall_sheets([study])))
+        view = crossval_view(table, [part], overall_tables(table, [study]))
         yield StudyChapter(f"{anchor_of(CROSSVAL)}-{number}", view, [])
 
 

@@ -28,7 +28,7 @@ class Scorecard:
     @property
     def doubtful(self) -> bool:
         """Whether some number may be too good."""
-        return any(entry.doubt for trial in self.trials for entry in trial.entries)
+        return any(entry.cell.doubts for trial in self.trials for entry in trial.entries)
 
     def tracks(self) -> list[tuple[str, list[ScorecardRow]]]:
         """The rows of each tuning track that occurs, with its name in words."""

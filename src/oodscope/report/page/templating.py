@@ -16,7 +16,9 @@ from PIL import Image
 
 from oodscope.base.hashing import canonical_json
 from oodscope.data.images.decoding import as_rgb
-from oodscope.document.html import bare
+from oodscope.document.claim import count_claims
+from oodscope.document.html import bare, number_facts
+from oodscope.document.methods import method_paper
 from oodscope.document.table import Table
 from oodscope.report.render import bundle
 from oodscope.report.render.plotly import plotly_json
@@ -34,7 +36,8 @@ def data_uri(pixels: NDArray[np.uint8]) -> str:
     return f"data:image/png;base64,{b64encode(stream.getvalue()).decode()}"
 
 
-THEME = "theme.js"
+EVERYWHERE = ("theme.js", "scroll.js")
+"""Scripts of every page: light or dark, and tables wider than the page."""
 
 
 def _markup(table: Table, kind: str = "sheet") -> Markup:
@@ -52,6 +55,9 @@ def page_environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
+        "counted": count_claims,
+        "paper": method_paper,
+        "facts": lambda number: Markup(number_facts(number)),
         "json": canonical_json,
         "markup": _markup,
         "plotly": lambda figure: Markup(plotly_json(figure)),
@@ -77,7 +83,7 @@ def render_page(
     """
     environment = page_environment()
     environment.filters |= filters
-    named_scripts = own_scripts(THEME) | (scripts or {})
+    named_scripts = own_scripts(*EVERYWHERE) | (scripts or {})
     return environment.get_template(template).render(
         **context,
         policy=content_policy([*named_scripts.values(), packed]),

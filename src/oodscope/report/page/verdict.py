@@ -8,6 +8,8 @@ from oodscope.document.weakness import Subject, Weakness, most_severe
 from oodscope.document.wording import TRACKS, shown
 from oodscope.report.page.placing import placed_weaknesses
 from oodscope.results.run import Run
+from oodscope.runs.crossval.run import PROTOCOL as CROSSVAL
+from oodscope.runs.evaluation.chance import separation_at_chance
 
 _NAMED = 3
 
@@ -38,10 +40,24 @@ def verdicts(runs: Sequence[Run], trials: Sequence[Trial]) -> list[Verdict]:
         for tuning, words in TRACKS.items():
             if track := trial.track(tuning):
                 leader = track[0]
-                subject = Subject(leader.detector, tuning, trial.model, trial.protocol)
-                against = most_severe(placed_weaknesses(runs, subject), trial.protocol)
+                subject = Subject(leader.detector, tuning, trial.model)
+                against = most_severe(placed_weaknesses(runs, subject))
                 leaders.append(Verdict(trial, words, leader, len(track), sureness(trial, track), against))
     return leaders
+
+
+def chance_warnings(trials: Sequence[Trial]) -> list[str]:
+    """A sentence for each cross-validation whose best detector is not shown to be better than chance.
+
+    The advice on an evaluation says so itself; an attack is meant to bring detectors down.
+    """
+    found = []
+    for trial in trials:
+        if trial.protocol == CROSSVAL and trial.entries:
+            best = max((entry.cell for entry in trial.entries), key=lambda cell: cell.value)
+            if words := separation_at_chance(best):
+                found.append(f"{trial.protocol.replace('_', ' ')}, {trial.where}: {words}")
+    return found
 
 
 def sureness(trial: Trial, track: Sequence[Entry]) -> str:

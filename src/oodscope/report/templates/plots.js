@@ -1,7 +1,8 @@
 // Draws every div.plot[data-figure=NAME] from the JSON in #figure-NAME when it comes near the viewport, in the colours of
 // the page, and again when the theme or the width changes.
 (() => {
-  const COLOURS = 6, DASHES = ["solid", "dash", "dot"], SYMBOLS = ["circle", "square", "diamond"], NARROW = 560, WIDEST = 760, FIELDS = 5;
+  const COLOURS = 6, DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "1px,3px,6px,3px", "10px,2px,2px,2px"];
+  const SYMBOLS = ["circle", "square", "diamond", "cross", "x", "triangle-up", "triangle-down", "star"], NARROW = 560, WIDEST = 760, FIELDS = 5;
   const root = document.documentElement;
   const drawn = new Map(); // div -> what is known of its figure
 
@@ -101,6 +102,12 @@
     div.style.height = "auto";
   }
 
+  // paper is narrower than most windows: there the drawing is scaled, for which it must know its own size
+  function scalable(div, { width, height }) {
+    div.style.setProperty("--ratio", width / height);
+    for (const svg of div.querySelectorAll(".main-svg")) svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  }
+
   async function draw(div) {
     const figure = drawn.get(div);
     const space = Math.floor(div.clientWidth), width = Math.min(space, WIDEST);
@@ -112,6 +119,7 @@
       div.style.height = `${layout.height}px`;
       const saved = { format: "svg", filename: div.dataset.figure }; // a picture of pixels would need more of the policy
       await Plotly.react(div, figure.data.map((trace) => coloured(trace, width < NARROW)), layout, { ...CONFIG, toImageButtonOptions: saved });
+      scalable(div, layout);
       document.getElementById("js-plotly-tester")?.setAttribute("aria-hidden", "true"); // it measures texts off screen
     } catch (error) {
       figure.broken = true;
@@ -161,5 +169,19 @@
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
   const plots = document.querySelectorAll("div.plot[data-figure]");
   plots.forEach((div) => near.observe(div));
-  addEventListener("beforeprint", () => plots.forEach(begin));
+
+  // A browser prints what is there when this returns: everything that is open is drawn at once, in light colours. So
+  // the plotting script must have been unpacked before, in a moment when nobody waits for it.
+  let theme;
+  addEventListener("beforeprint", () => {
+    theme = root.dataset.theme;
+    root.dataset.theme = "light";
+    plots.forEach((div) => { near.unobserve(div); begin(div); });
+    again();
+  });
+  addEventListener("afterprint", () => {
+    if (theme) root.dataset.theme = theme; else delete root.dataset.theme;
+    again();
+  });
+  if (plots.length) addEventListener("load", () => (globalThis.requestIdleCallback ?? setTimeout)(() => globalThis.unpackPlotly?.()));
 })();

@@ -4,7 +4,7 @@ for (const table of document.querySelectorAll("table[data-metric], table.sortabl
   heads.forEach((head, column) => {
     const sort = () => {
       const down = head.getAttribute("aria-sort") !== "descending";
-      heads.forEach((other) => other.removeAttribute("aria-sort"));
+      heads.forEach((other) => other.setAttribute("aria-sort", "none"));
       head.setAttribute("aria-sort", down ? "descending" : "ascending");
       for (const body of table.tBodies) {
         const rows = [...body.rows].filter((row) => !row.classList.contains("track"));
@@ -16,6 +16,7 @@ for (const table of document.querySelectorAll("table[data-metric], table.sortabl
       }
     };
     head.tabIndex = 0;
+    head.setAttribute("aria-sort", "none");
     head.title = "Sort by this column";
     head.addEventListener("click", sort);
     head.addEventListener("keydown", (event) => {

@@ -10,5 +10,6 @@
     document.head.append(script); // the policy of the page knows it by its hash; it sets Plotly anew
     return Plotly;
   };
-  globalThis.Plotly = { react: async (...given) => (await (whole ??= unpack())).react(...given) };
+  globalThis.unpackPlotly = () => (whole ??= unpack());
+  globalThis.Plotly = { react: async (...given) => (await unpackPlotly()).react(...given) };
 }

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from oodscope.base.errors import DataError
+from oodscope.base.paper import Paper
 from oodscope.metrics.catalog import ATTACK, AUROC
 from oodscope.protocols.base import Protocol
 from oodscope.results.measurement import Measurements
@@ -17,6 +18,11 @@ class AttackProtocol(Protocol):
 
     name, title = "attack", "Attack"
     summary = "Search for the outliers that a detector takes for in-distribution images."
+    paper = Paper(
+        "Evaluating Out-of-Distribution Detectors Through Adversarial Generation of Outliers",
+        "Yoon et al.",
+        "arXiv 2208.10940",
+    )
     position = 5
     metrics, headline = (AUROC, *ATTACK), ("auroc", "min_rank")
     negatives, groups = (), {}

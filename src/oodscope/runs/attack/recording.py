@@ -16,7 +16,7 @@ from oodscope.deploy.function_scorer import TensorScorer
 from oodscope.deploy.scorer import Scorer
 from oodscope.detectors.base import parameters_json
 from oodscope.generation.variations.base import Variation
-from oodscope.results.record import RunRecord, SetRecord, environment
+from oodscope.results.record import RunRecord, SetRecord, command_line, environment
 from oodscope.results.scoretable import ScoreTable
 from oodscope.runs.attack.plan import Plan
 from oodscope.runs.attack.run import CLEAN, PROTOCOL
@@ -89,6 +89,7 @@ def record(
         id=scores.context.run,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         oodscope_version=version("oodscope"),
+        command=command_line(),
         benchmark=scores.context.benchmark,
         benchmark_version=scores.context.benchmark_version,
         sets={

@@ -19,8 +19,7 @@ def trial_of(attack: Attack) -> Trial:
         Entry(
             row.detector,
             row.tuning,
-            Number(row.value, row.low, row.high, exposure=row.exposure),
-            _doubt(attack, row.detector, group),
+            Number(row.value, row.low, row.high, exposure=row.exposure, doubts=doubts_of(attack, row.detector, group)),
         )
         for row in rows.filter(group=group)
     ]
@@ -34,9 +33,10 @@ def trial_of(attack: Attack) -> Trial:
     )
 
 
-def _doubt(attack: Attack, detector: str, group: str) -> str:
+def doubts_of(attack: Attack, detector: str, group: str) -> tuple[str, ...]:
+    """Why a detector may be left with less than the number under a variation says: reasons of its searches."""
     own = [each for each in attack.searches if each.detector == detector and group in (each.variation, ANY)]
-    return "; ".join(f"{each.variation}: {flag}" for each in own for flag in each.flags)
+    return tuple(f"{each.variation}: {flag}" for each in own for flag in each.flags)
 
 
 def _words(group: str) -> str:
@@ -53,4 +53,5 @@ def weaknesses_of(attack: Attack, subject: Subject) -> Iterator[Weakness]:
     if falls:
         fall, before, row = max(falls, key=lambda each: each[0])
         words = f"{row.set} under {_words(row.group)}: AUROC {percent(before)} →"
-        yield Weakness("largest fall", words, row.value, "", anchor_of(PROTOCOL), fall, PROTOCOL)
+        doubts = doubts_of(attack, subject.detector, row.group)
+        yield Weakness("largest fall", words, row.value, "", anchor_of(PROTOCOL), fall, doubts)

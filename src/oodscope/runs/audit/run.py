@@ -145,7 +145,7 @@ class Audit(Run):
         """How many findings have each verdict, and which sets share images or classes."""
         counts = self.verdicts()
         cards = Cards(tuple(Card(name, str(count), VERDICTS[name]) for name, count in counts.items()))
-        verdict = ", ".join(f"{count} {name}" for name, count in counts.items())
+        verdict = "; ".join([", ".join(f"{count} {name}" for name, count in counts.items()), *self.summary()])
         blocks: tuple[Block, ...] = (cards, *self.tables().values())
         return Chapter(f"Audit of {self.benchmark}", self.kind, verdict, blocks)
 
@@ -163,9 +163,9 @@ class Audit(Run):
         """One line per pair of sets and per outlier set with overlapping classes."""
         lines = []
         for (kind, first, second), count in self.shared().items():
-            lines.append(
-                f"{kind}: {count} image{'s' * (count > 1)} of {second} {_RELATION[kind](count, first, second)}"
-            )
+            size = self.sets.get(second, 0)
+            share = f" of {size} images ({100 * count / size:.3g} %)" if size else f" image{'s' * (count > 1)}"
+            lines.append(f"{kind}: {count}{share} of {second} {_RELATION[kind](count, first, second)}")
         for name in dict.fromkeys(pair.set for pair in self.classes):
             own = [pair for pair in self.classes if pair.set == name]
             lines.append(f"classes: {len({pair.ood_class for pair in own})} of {name} meet ID classes")

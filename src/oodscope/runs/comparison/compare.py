@@ -6,7 +6,7 @@ from typing import Any
 
 from oodscope.base.errors import DataError, UnknownNameError
 from oodscope.metrics.catalog import METRICS
-from oodscope.metrics.comparison.influence import Estimates, join_sets
+from oodscope.metrics.comparison.influence import Estimates
 from oodscope.metrics.comparison.networks import paired_by_seed
 from oodscope.metrics.comparison.paired import detectable_difference
 from oodscope.metrics.comparison.simultaneous import compare_pairs
@@ -53,7 +53,7 @@ def compare(
     >>> (row.first, row.second, row.set, row.statement)
     ('msp', 'knn', 'mean', 'images')
     """
-    name, metric = _protocol_and_metric(first, protocol, metric)
+    name, metric = protocol_and_metric(first, protocol, metric)
     if second is not None and seeds:
         raise DataError("give a second run or seeds, not both: two trainings are compared over seeds of each")
     if second is None:
@@ -61,14 +61,14 @@ def compare(
         scored = [Scored(each, first.scores, each) for each in chosen]
         pairs = list(combinations(range(len(scored)), 2))
     else:
-        scored, pairs = _side_by_side(first, second, _chosen(detectors, _shared(first, second)))
+        scored, pairs = _side_by_side(first, second, shared_detectors([first, second], detectors))
     if not pairs:
         raise DataError("a comparison needs two detectors, or two runs")
     others = [_same_images(first, other, [each.detector for each in scored]) for other in seeds]
-    source = _source(scored, name, metric, first.scores.context.seed or 0)
+    source = source_of(scored, name, metric, first.scores.context.seed or 0)
     if not source.groups:
         raise DataError("there is no near or far set to compare on")
-    networks = [_source(other, name, metric, first.scores.context.seed or 0) for other in others]
+    networks = [source_of(other, name, metric, first.scores.context.seed or 0) for other in others]
     rows, notes = [], []
     for group, names in source.groups.items():
         for column, sets in ((MEAN, list(names)), *((each, [each]) for each in names)):
@@ -76,12 +76,13 @@ def compare(
                 where = f"{group} mean" if column == MEAN else column
                 notes.append(f"Of other OOD classes nothing is said on {where}: {reason}.")
             for statement, found in _statements(source, networks, sets):
-                made = _rows(source, scored, pairs, found(), (statement, group, column, sets), level)
+                labels = [each.label for each in scored]
+                made = comparison_rows(source, labels, pairs, found(), (statement, group, column, sets), level)
                 rows += [Comparison(protocol=name, metric=metric, **fields) for fields in made]
     return Comparisons(rows, notes)
 
 
-def _protocol_and_metric(result: Result, protocol: str | None, metric: str | None) -> tuple[str, str]:
+def protocol_and_metric(result: Result, protocol: str | None, metric: str | None) -> tuple[str, str]:
     """What is compared: by default the headline of the run's first protocol that ranks images."""
     if protocol is None:
         decides = metric is not None and METRICS[metric].sample in (Decisions, Acceptance)
@@ -90,7 +91,8 @@ def _protocol_and_metric(result: Result, protocol: str | None, metric: str | Non
     return protocol, metric or stored_protocol(result.scores, protocol).headline[0]
 
 
-def _source(scored: Sequence[Scored], name: str, metric: str, seed: int) -> Source:
+def source_of(scored: Sequence[Scored], name: str, metric: str, seed: int = 0) -> Source:
+    """The detectors of a comparison under a metric of a protocol."""
     protocol = stored_protocol(scored[0].table, name)
     kind = RankingSource if protocol.negatives else RejectionSource
     return kind(scored, protocol, METRICS[metric], seed)
@@ -102,31 +104,33 @@ def _statements(
     """Every statement that can be made of some sets, with what it rests on."""
     yield "images", lambda: source.images(names)
     if not source.refusal(names):
-        yield "classes", lambda: join_sets([source.class_units()[name] for name in names])
+        yield "classes", lambda: source.classes(names)
     if networks:
         every = [[each.class_units()[name] for name in names] for each in (source, *networks)]
         yield "networks", lambda: paired_by_seed(every)
 
 
-def _rows(
+def comparison_rows(
     source: Source,
-    scored: Sequence[Scored],
+    labels: Sequence[str],
     pairs: Sequence[tuple[int, int]],
     found: Estimates,
     where: tuple[Statement, str, str, Sequence[str]],
     level: float,
+    networks: int = 1,
 ) -> Iterator[dict[str, Any]]:
+    """The fields of every pair on one column; ``networks`` counts them where they are no part of the estimates."""
     statement, group, column, sets = where
     table = compare_pairs(found, pairs=pairs, level=level)
     n_id, n_ood, n_classes = source.counts(sets)
-    networks = next((part.units for part in found.parts if part.what == "networks"), 1)
+    networks = next((part.units for part in found.parts if part.what == "networks"), networks)
     for number, (a, b) in enumerate(pairs):
         yield {
             "statement": statement,
             "group": group,
             "set": column,
-            "first": scored[a].label,
-            "second": scored[b].label,
+            "first": labels[a],
+            "second": labels[b],
             "first_value": float(found.values[a]),
             "second_value": float(found.values[b]),
             "difference": float(table.difference[number]),
@@ -154,11 +158,13 @@ def _chosen(asked: Sequence[str] | None, known: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(asked or known))
 
 
-def _shared(first: Result, second: Result) -> list[str]:
-    shared = [name for name in first.scores.detectors if name in second.scores.detectors]
+def shared_detectors(runs: Sequence[Result], asked: Sequence[str] | None = None) -> list[str]:
+    """The detectors that all of the runs have, or those that were asked for."""
+    first, *others = runs
+    shared = [name for name in first.scores.detectors if all(name in each.scores.detectors for each in others)]
     if not shared:
-        raise DataError(f"{first.record.id} and {second.record.id} have no detector in common")
-    return shared
+        raise DataError(f"{' and '.join(each.record.id for each in runs)} have no detector in common")
+    return _chosen(asked, shared)
 
 
 _KEY = ["set", "role", "unit", "sample_id"]
@@ -208,15 +214,21 @@ def _shared_rows(first: Result, second: Result) -> tuple[ScoreTable, ScoreTable]
 
 def _same_images(first: Result, other: Result, detectors: Sequence[str]) -> list[Scored]:
     """The same detectors of another network of the recipe, on the same images in the same order."""
-    for what in ("benchmark", "benchmark_version"):
-        if getattr(first.record, what) != getattr(other.record, what):
-            raise DataError(f"networks of a recipe are compared on one benchmark; {other.record.id} has another {what}")
     if first.record.model_fingerprint == other.record.model_fingerprint:
         raise DataError(f"{first.record.id} and {other.record.id} are of one network; seeds are separately trained")
     for name in detectors:
         if name not in other.scores.detectors:
             raise DataError(f"{other.record.id} has no detector {name}")
+    aligned = aligned_with(first, other)
+    return [Scored(name, aligned, name) for name in detectors]
+
+
+def aligned_with(first: Result, other: Result) -> ScoreTable:
+    """The scores of another network on the same images, in the order of the first."""
+    for what in ("benchmark", "benchmark_version"):
+        if getattr(first.record, what) != getattr(other.record, what):
+            raise DataError(f"networks of a recipe are compared on one benchmark; {other.record.id} has another {what}")
     table, aligned = _shared_rows(first, other)
     if len(table) < len(first.scores):
         raise DataError(f"{other.record.id} lacks images of {first.record.id}; networks need the same images")
-    return [Scored(name, aligned, name) for name in detectors]
+    return aligned

@@ -1,7 +1,6 @@
 """Comparison: two detectors on the same images, and the sentence that may be quoted of it."""
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
@@ -12,7 +11,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from oodscope.document.html import block, note, notebook_parts
-from oodscope.document.table import Column, Entry, Row, Table, columns
+from oodscope.document.table import Column, Entry, Row, Table, columns, single_groups
 from oodscope.document.wording import explanation, heading, higher_is_better, label
 from oodscope.metrics.metric import MEAN
 from oodscope.protocols.statements import POPULATION_WORDS, Statement
@@ -139,13 +138,14 @@ class Comparisons(Sequence[Comparison]):
         """One row each, as fractions."""
         return pd.DataFrame([asdict(row) for row in self._rows])
 
-    def to_json(self) -> str:
-        """Rows and sentences, for programs."""
+    def to_json(self, recommendations: Sequence[str] = ()) -> str:
+        """Rows and sentences, for programs, beside what else was said of the run."""
         return json.dumps(
             {
                 "comparisons": [asdict(row) for row in self._rows],
                 "sentences": self.sentences(),
                 "notes": list(self.notes),
+                "recommendations": list(recommendations),
             }
         )
 
@@ -183,8 +183,7 @@ class Comparisons(Sequence[Comparison]):
         return Table("comparisons", heading(first.metric), labels, heads, rows, notes)
 
     def _shown(self) -> list[Comparison]:
-        sets = {(row.group, row.set) for row in self._rows if row.set != MEAN}
-        single = {group for group, count in Counter(group for group, _ in sets).items() if count == 1}
+        single = single_groups((row.group, row.set) for row in self._rows)
         return [row for row in self._rows if row.set != MEAN or row.group not in single]
 
     @overload

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
 from typing import NamedTuple
@@ -19,9 +19,11 @@ from oodscope.metrics.comparison.influence import (
     class_keys,
     from_replicates,
     join_sets,
+    noise_freedom,
     placed_images,
     refusal,
 )
+from oodscope.metrics.interval import REPLICATES
 from oodscope.metrics.metric import Metric, Population, columns_of
 from oodscope.metrics.rejection.rejection import Decisions, Rejection
 from oodscope.metrics.rejection.selective import Acceptance
@@ -34,6 +36,9 @@ from oodscope.protocols.ranking import resample
 from oodscope.protocols.separation import Separation, separate
 from oodscope.protocols.statements import Statements
 from oodscope.results.scoretable import ScoreTable
+
+_HALVINGS, _HALF_DRAWS = 2, 200
+"""Ways to halve the images, and replicates of each half, for how well the noise itself is known."""
 
 
 class Scored(NamedTuple):
@@ -59,6 +64,10 @@ class Source(ABC):
     @abstractmethod
     def class_units(self) -> Mapping[str, SetUnits]:
         """The contributions to a statement about *other OOD classes*, set by set."""
+
+    def classes(self, names: Sequence[str]) -> Estimates:
+        """The mean over sets, for *other OOD classes*."""
+        return join_sets([self.class_units()[name] for name in names])
 
     @abstractmethod
     def refusal(self, names: Sequence[str]) -> str:
@@ -103,14 +112,49 @@ class RankingSource(Source):
     def images(self, names: Sequence[str]) -> Estimates:
         if self.metric.name == AUROC.name:
             return placed_images([each.placements(names) for each in self.separations.values()])
-        draws = list(self._draws.values())
-        values = np.array([each.point(self.metric.name, names) for each in draws])
-        replicates = np.stack([each.replicates(self.metric.name, names) for each in draws], axis=1)
-        return from_replicates(values, replicates)
+        values = np.array([each.point(self.metric.name, names) for each in self._draws.values()])
+        replicates = self._stacked(self._draws, names)
+        return from_replicates(values, replicates, freedom=self._freedom(names))
+
+    def classes(self, names: Sequence[str]) -> Estimates:
+        found = super().classes(names)
+        if self.metric.name == AUROC.name:
+            return found
+        # images are resampled, not counted: how well their noise is known is no matter of how many resamples there are
+        most = self._freedom(names)
+        parts = [
+            part if part.what.startswith("classes") else replace(part, freedom=min(part.freedom, most), resampled=True)
+            for part in found.parts
+        ]
+        return replace(found, parts=tuple(parts))
+
+    def _freedom(self, names: Sequence[str]) -> float:
+        halves = [(self._stacked(first, names), self._stacked(second, names)) for first, second in self._halves]
+        return noise_freedom(halves, REPLICATES["full"])
+
+    def _stacked(self, draws: Mapping[str, Bootstrap], names: Sequence[str]) -> FloatArray:
+        """``[replicate, detector]`` of the mean over sets."""
+        return np.stack([each.replicates(self.metric.name, names) for each in draws.values()], axis=1)
 
     @cached_property
     def _draws(self) -> Mapping[str, Bootstrap]:
         return resample(self.separations, [self.metric], seed=self.seed)
+
+    @cached_property
+    def _halves(self) -> Sequence[tuple[Mapping[str, Bootstrap], Mapping[str, Bootstrap]]]:
+        """The same of two halves of the images, for how well the noise itself is known."""
+        found: list[tuple[Mapping[str, Bootstrap], Mapping[str, Bootstrap]]] = []
+        for number in range(_HALVINGS):
+            rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(11, number)))
+            own = self._any
+            negative, *ood = (rng.permutation(each.size) for each in (own.negative, *own.ood.values()))
+            halves = []
+            for part in (slice(None, None, 2), slice(1, None, 2)):
+                rows = {name: order[part] for name, order in zip(own.ood, ood)}
+                taken = {label: each.take(negative[part], rows) for label, each in self.separations.items()}
+                halves.append(resample(taken, [self.metric], seed=self.seed, replicates=_HALF_DRAWS))
+            found.append((halves[0], halves[1]))
+        return found
 
     def class_units(self) -> Mapping[str, SetUnits]:
         return self.statements.units

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from oodscope.base.errors import DataError
 from oodscope.base.hashing import fingerprint
 from oodscope.data.folds.fold import CrossvalFold
-from oodscope.data.folds.sets import fold_sets
+from oodscope.data.folds.sets import FoldedSets, fold_sets
 from oodscope.data.imageset import UNLABELLED, ImageSet
 from oodscope.data.public.selection import restrict
 from oodscope.runs.crossval.plan import CrossValidationPlan
@@ -28,11 +29,13 @@ class Pair:
     ood_set : outliers with classes of their own: a fold tests on classes that it did not learn from.
     level : a level of the sets' hierarchy, such as ``"superclass"``, if every fold shall hold OOD classes of every
         one of its strata, as far as there are enough.
+    deepest : with a level, another one below the classes, at which ID images are dealt evenly.
     """
 
     id_set: ImageSet
     ood_set: ImageSet
     level: str | None = None
+    deepest: str | None = None
 
     @property
     def name(self) -> str:
@@ -60,7 +63,7 @@ def compact_pairs(pairs: Sequence[Pair]) -> list[Pair]:
     def found(images: ImageSet) -> ImageSet:
         return compact[images.name, images.fingerprint]
 
-    made = [Pair(found(pair.id_set), found(pair.ood_set), pair.level) for pair in pairs]
+    made = [replace(pair, id_set=found(pair.id_set), ood_set=found(pair.ood_set)) for pair in pairs]
     for pair in made:
         if [other.name for other in made].count(pair.name) > 1:
             raise DataError(f"pair {pair.name!r} is named twice")
@@ -80,12 +83,16 @@ Rows = NDArray[np.int64]
 
 
 class TrainingRows(NamedTuple):
-    """What one training sees: rows of the ID set to learn from and to be stopped by, outliers if any, and its seed."""
+    """What one training sees: rows of the ID set to learn from and to be stopped by, outliers if any, and its seed.
+
+    ``place`` is a folder of its own, where a long training may keep what it needs to go on after it was killed.
+    """
 
     train: Rows
     val: Rows
     seed: int
     outliers: Rows | None = None
+    place: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -137,13 +144,21 @@ def all_draws(plan: CrossValidationPlan) -> Iterator[Draw]:
 class Divisions:
     """The rows of every draw of some pairs. Made once all pairs were looked over (``fold_sets``).
 
-    The rows of an ID set do not depend on the OOD set, so that pairs can share a network.
+    The rows of an ID set do not depend on the OOD set, so that pairs can share a network. With ``disjoint_truth`` every
+    pair is halved: folds are of the first half, hold-outs in turn of the first and of the second.
     """
 
     def __init__(self, plan: CrossValidationPlan, pairs: Sequence[Pair]) -> None:
-        self._folded = {pair: fold_sets(pair.id_set, pair.ood_set, plan.fold_plan(pair.level)) for pair in pairs}
-        self._folds = lru_cache(maxsize=4 * len(pairs))(lambda pair, number: self._folded[pair].folds(number))
-        self._hold_out = lru_cache(maxsize=64)(lambda pair, number: self._folded[pair].hold_out(number))
+        self._folded = {
+            pair: fold_sets(pair.id_set, pair.ood_set, plan.fold_plan(pair.level, pair.deepest)) for pair in pairs
+        }
+        self._disjoint = plan.disjoint_truth
+        self._halves = {
+            pair: _halved(pair, folded) if plan.disjoint_truth else (folded, folded)
+            for pair, folded in self._folded.items()
+        }
+        self._folds = lru_cache(maxsize=4 * len(pairs))(lambda pair, number: self._halves[pair][0].folds(number))
+        self._hold_out = lru_cache(maxsize=64)(lambda pair, number: self._halves[pair][number % 2].hold_out(number))
 
     def of(self, pair: Pair, draw: Draw) -> CrossvalFold:
         """The rows of one draw of one pair."""
@@ -151,9 +166,25 @@ class Divisions:
             return self._folds(pair, draw.repetition)[draw.fold]
         if draw.kind == "hold_out":
             return self._hold_out(pair, draw.repetition)
-        id_fold, ood_fold = self._hold_out(pair, draw.id_draw), self._hold_out(pair, draw.ood_draw)
+        # of the half that the folds are of
+        step = 2 if self._disjoint else 1
+        id_fold, ood_fold = (self._hold_out(pair, step * number) for number in (draw.id_draw, draw.ood_draw))
         return replace(id_fold, ood_train=ood_fold.ood_train, ood_test=ood_fold.ood_test)
 
     def notes(self) -> list[str]:
         """What a reader should know of the folds of each pair."""
         return [f"{pair.name}: {note}" for pair, folded in self._folded.items() for note in folded.notes]
+
+
+def _halved(pair: Pair, folded: FoldedSets) -> tuple[FoldedSets, FoldedSets]:
+    """Both halves of a pair, each found to be large enough."""
+    halves = folded.halves()
+    try:
+        for half in halves:
+            half.folds()
+    except DataError as error:
+        raise DataError(
+            f"{pair.name}: half of the images is too little for a truth of its own ({error}); take the truth from the "
+            "same images, or fewer folds"
+        ) from error
+    return halves

@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from oodscope.base.errors import DataError
-from oodscope.detectors.base import Detector, parameters_json
+from oodscope.base.errors import DataError, DetectorError
+from oodscope.detectors.base import parameters_json
 from oodscope.execution.lookahead import ahead
 from oodscope.execution.progress import SILENT, Progress
 from oodscope.runs.crossval.draws import Divisions, Pair, compact_pairs, distinct_sets
@@ -17,10 +17,18 @@ from oodscope.runs.crossval.journal import Journal
 from oodscope.runs.crossval.judging import FoldScores
 from oodscope.runs.crossval.leaks import find_leaks, refuse_leaks
 from oodscope.runs.crossval.outcome import metadata_of, record_of, table_of
-from oodscope.runs.crossval.plan import CrossValidationPlan
+from oodscope.runs.crossval.plan import CrossValidationPlan, FoldDetector
 from oodscope.runs.crossval.run import CrossValidation
 from oodscope.runs.crossval.trainer import Trainer
 from oodscope.runs.crossval.units import Unit, UnitScorer, batches_of_units
+
+TRAININGS = "trainings"
+"""The folder of trainings that are not finished."""
+
+NO_PRE_ACTIVATION = (
+    "features before the ReLU (pre_activation, preset dcv-paper) are known of two-layer heads on frozen embeddings "
+    "only: take the backbone 'frozen', or leave them out"
+)
 
 METRIC_THREADS = 4
 """That compute metrics while the next unit is scored; more would only wait for Python's lock."""
@@ -69,6 +77,8 @@ def cross_validate(
     """
     started = perf_counter()
     detectors, pairs = plan.make_detectors(), compact_pairs(pairs)
+    if plan.pre_activation and not trainer.has_pre_activation:
+        raise DetectorError(NO_PRE_ACTIVATION)
     divisions = Divisions(plan, pairs)
     leaks = _leaks(trainer, pairs, allow_leak)
     journal = Journal(Path(folder), _identity(plan, pairs, trainer, detectors))
@@ -80,7 +90,7 @@ def cross_validate(
     if missing:
         trainer.open(distinct_sets(pairs), progress)
     costs: dict[str, Any] = {"open_seconds": perf_counter() - opening}
-    scorer = UnitScorer(plan, trainer, detectors, divisions)
+    scorer = UnitScorer(plan, trainer, detectors, divisions, Path(folder) / TRAININGS)
 
     def scored() -> Iterator[tuple[Unit, list[FoldScores]]]:
         for batch in batches:
@@ -94,6 +104,7 @@ def cross_validate(
         unit, scores = each
         frame = pd.concat([part.frame(unit.draw.name) for part in scores], ignore_index=True)
         journal.write(unit.name, [cell for part in scores for cell in part.cells()], frame)
+        scorer.forget(unit)
 
     with progress.stage("cross-validate", sum(map(len, batches))) as advance:
         advance(sum(map(len, batches)) - len(missing))
@@ -120,13 +131,15 @@ def _leaks(trainer: Trainer, pairs: Sequence[Pair], allow_leak: bool) -> list[st
 
 
 def _identity(
-    plan: CrossValidationPlan, pairs: Sequence[Pair], trainer: Trainer, detectors: Sequence[Detector]
+    plan: CrossValidationPlan, pairs: Sequence[Pair], trainer: Trainer, detectors: Sequence[FoldDetector]
 ) -> dict[str, Any]:
     """Everything that decides the numbers; the device is not part of it, as in a training."""
     return {
-        "plan": plan.model_dump(mode="json", exclude={"detectors"}),
-        "detectors": [[each.id, each.version, parameters_json(each)] for each in detectors],
-        "pairs": [[pair.name, pair.level, pair.id_set.fingerprint, pair.ood_set.fingerprint] for pair in pairs],
+        "plan": plan.identity,
+        "detectors": [[each.id, each.detector.version, parameters_json(each.detector)] for each in detectors],
+        "pairs": [
+            [pair.name, pair.level, pair.deepest, pair.id_set.fingerprint, pair.ood_set.fingerprint] for pair in pairs
+        ],
         "trainer": trainer.describe(),
     }
 

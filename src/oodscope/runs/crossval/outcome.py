@@ -9,12 +9,13 @@ import pandas as pd
 
 from oodscope.base.errors import DataError
 from oodscope.base.hashing import fingerprint
-from oodscope.detectors.base import Detector, parameters_json
-from oodscope.results.record import RunRecord, SetRecord, environment
+from oodscope.detectors.base import parameters_json
+from oodscope.results.record import RunRecord, SetRecord, command_line, environment
+from oodscope.runs.crossval.details import FoldDetails
 from oodscope.runs.crossval.draws import Pair, distinct_sets
 from oodscope.runs.crossval.journal import Cells
 from oodscope.runs.crossval.leaks import find_pair_exposure
-from oodscope.runs.crossval.plan import CrossValidationPlan
+from oodscope.runs.crossval.plan import CrossValidationPlan, FoldDetector
 from oodscope.runs.crossval.run import PROTOCOL, CrossValidationTable
 from oodscope.runs.crossval.trainer import Trainer
 from oodscope.runs.crossval.units import Unit
@@ -32,7 +33,7 @@ def table_of(finished: Mapping[Unit, Cells], metadata: Mapping[str, Any]) -> Cro
             "id_draw": unit.draw.id_draw,
             "ood_draw": unit.draw.ood_draw,
             "training_seed": unit.draw.training_seed,
-            **{key: value for key, value in cell.items() if key != "metrics"},
+            **{key: cell[key] for key in ("training", "pair", "detector", "n_id", "n_ood")},
             "metric": metric,
             "value": value,
         }
@@ -40,7 +41,23 @@ def table_of(finished: Mapping[Unit, Cells], metadata: Mapping[str, Any]) -> Cro
         for cell in cells
         for metric, value in cell["metrics"].items()
     ]
-    return CrossValidationTable(pd.DataFrame(rows), metadata)
+    return CrossValidationTable(pd.DataFrame(rows), metadata, _details(finished))
+
+
+def _details(finished: Mapping[Unit, Cells]) -> FoldDetails:
+    """Accuracies of networks, and AUROCs of classes, of every draw."""
+    networks: dict[tuple[Any, ...], dict[str, Any]] = {}
+    classes = []
+    for unit, cells in finished.items():
+        draw = {"kind": unit.draw.kind, "repetition": unit.draw.repetition, "fold": unit.draw.fold}
+        for cell in cells:
+            place = draw | {"training": cell["training"], "pair": cell["pair"]}
+            networks[tuple(place.values())] = place | {"id_accuracy": cell["id_accuracy"], "n_id": cell["n_id"]}
+            classes += [
+                place | {"detector": cell["detector"], "ood_class": number, "auroc": value, "n_ood": size}
+                for number, value, size in cell["classes"]
+            ]
+    return FoldDetails.of_rows(networks.values(), classes)
 
 
 def record_of(
@@ -59,6 +76,7 @@ def record_of(
         id=f"crossval-{now:%Y%m%d-%H%M%S}-{fingerprint(plan.model_dump(mode='json'), held)[:6]}",
         created=now.isoformat(timespec="seconds"),
         oodscope_version=version("oodscope"),
+        command=command_line(),
         benchmark=", ".join(pair.name for pair in pairs),
         benchmark_version=fingerprint(held)[:12],
         sets={
@@ -83,7 +101,7 @@ def metadata_of(
     plan: CrossValidationPlan,
     pairs: Sequence[Pair],
     trainer: Trainer,
-    detectors: Sequence[Detector],
+    detectors: Sequence[FoldDetector],
     leaks: list[str],
     notes: list[str],
 ) -> dict[str, Any]:
@@ -92,7 +110,9 @@ def metadata_of(
     return {
         "plan": plan.model_dump(mode="json"),
         "trainer": trainer.describe(),
-        "detectors": {each.id: {"name": each.name, "params": parameters_json(each)} for each in detectors},
+        "detectors": {
+            each.id: {"name": each.detector.name, "params": parameters_json(each.detector)} for each in detectors
+        },
         "leak": leaks,
         "notes": notes,
         "exposure": {} if network is None else find_pair_exposure(network, pairs),

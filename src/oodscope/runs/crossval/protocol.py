@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from oodscope.base.errors import DataError
+from oodscope.base.paper import Paper
 from oodscope.metrics.catalog import CROSSVAL, METRICS
 from oodscope.metrics.crossval.metrics import crossval_metrics, fold_metric
 from oodscope.metrics.metric import columns_of
@@ -30,6 +31,11 @@ class CrossValidated(Protocol):
 
     name, title = "crossval", "Cross-validation"
     summary = "Train on some classes, evaluate on others, over folds of both."
+    paper = Paper(
+        "DCV-ROOD Evaluation Framework: Dual Cross-Validation for Robust Out-of-Distribution Detection",
+        "Urrea-Castaño et al.",
+        "arXiv 2509.05778",
+    )
     position = 4
     metrics, headline = CROSSVAL, ("auroc",)
     negatives, groups = (), {}

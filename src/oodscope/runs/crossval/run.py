@@ -22,6 +22,7 @@ from oodscope.results.record import RunRecord
 from oodscope.results.run import Run, choose_table
 from oodscope.results.runfile import expect_kind, read_runfile, write_runfile
 from oodscope.results.scoretable import ScoreTable
+from oodscope.runs.crossval.details import FoldDetails
 
 TEXT = ("kind", "training", "pair", "detector", "metric")
 NUMBERS = ("repetition", "fold", "n_id", "n_ood")
@@ -62,10 +63,14 @@ class CrossValidationTable:
         ``id_draw``, ``ood_draw``, ``training_seed``: which ID split, which OOD classes and which seed a run of the
         crossed design used, runs with equal numbers sharing them. They may be left out, and are then 0.
     metadata : JSON values, free; what produced the table.
+    details : accuracies of the networks and values of single OOD classes, where they are known.
     """
 
-    def __init__(self, frame: pd.DataFrame, metadata: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, frame: pd.DataFrame, metadata: Mapping[str, Any] | None = None, details: FoldDetails | None = None
+    ) -> None:
         self.metadata: dict[str, Any] = dict(metadata or {})
+        self.details = details
         self.frame = _typed(frame)
         _check_rows(self.frame)
 
@@ -123,8 +128,10 @@ class CrossValidationTable:
         return [int(number) for number in repetitions[~complete]]
 
     def save(self, folder: Path | str) -> Path:
-        """Write ``crossval.parquet`` to a folder, values exact to the last bit; the path of the file."""
+        """Write ``crossval.parquet``, exact to the last bit, and the details to a folder; the path of the first."""
         path = Path(folder) / FILE
+        if self.details is not None:
+            self.details.save(Path(folder))
         scorefile.write(path, self.frame, self.metadata, _WHAT)
         return path
 
@@ -134,7 +141,7 @@ class CrossValidationTable:
         path = Path(folder) / FILE
         frame, metadata = scorefile.read(path, _WHAT)
         try:
-            return cls(frame, metadata)
+            return cls(frame, metadata, FoldDetails.load(Path(folder)))
         except DataError as error:
             raise DataError(f"{path}: {error}") from error
 
@@ -146,7 +153,9 @@ class CrossValidationTable:
             raise DataError("nothing to join: there is no cross-validation table")
         # categories of different tables differ; as text they join
         frames = [part.frame.astype(dict.fromkeys(TEXT, str)) for part in parts]
-        return cls(pd.concat(frames, ignore_index=True), parts[0].metadata)
+        known = [part.details for part in parts if part.details is not None]
+        details = FoldDetails.concat(known) if len(known) == len(parts) else None
+        return cls(pd.concat(frames, ignore_index=True), parts[0].metadata, details)
 
     def _check_metric(self, metric: str) -> None:
         if metric not in self.metrics:
@@ -251,12 +260,14 @@ class CrossValidation(Run):
         return choose_table(self.tables() if metric is None else self._sheets(metric), name)
 
     def _sheets(self, metric: str) -> dict[str, Table]:
+        from oodscope.runs.crossval.fidelity import accuracies
         from oodscope.runs.crossval.sheets import metric_sheets, overall_sheets  # which are made of tables
         from oodscope.runs.crossval.study import study_metric
 
         chosen = study_metric(self.draws, metric)
         studies = [study_metric(self.draws, name) for name in self.draws.metrics]
-        return {sheet.name: sheet for sheet in (*metric_sheets(chosen), *overall_sheets(studies))}
+        networks = [sheet for sheet in [accuracies(self.draws)] if sheet is not None]
+        return {sheet.name: sheet for sheet in (*metric_sheets(chosen), *overall_sheets(studies), *networks)}
 
     def trials(self) -> Sequence[Trial]:
         """The mean over all cells, with the interval for other OOD classes where folds were made."""

@@ -82,4 +82,4 @@ def with_metrics(
             for row in rows
         ]
         parts.append(first.assign(metric=name, value=found))
-    return CrossValidationTable(pd.concat(parts, ignore_index=True), table.metadata)
+    return CrossValidationTable(pd.concat(parts, ignore_index=True), table.metadata, table.details)

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from oodscope.document.number import Number
 from oodscope.document.table import Cell, Column, Entry, Row, Table, columns
 from oodscope.metrics.catalog import METRICS
+from oodscope.metrics.crossval.class_units import FEWEST_CLASSES
+from oodscope.runs.crossval.fidelity import error_ratios, lead, rates, separations
 from oodscope.runs.crossval.study import MetricStudy
 
 ALPHAS = (0.1, 0.05, 0.01)
@@ -49,13 +51,21 @@ def truth_errors(study: MetricStudy) -> Table:
 
 def cross_validated(study: MetricStudy) -> Table:
     """What cross-validation says, with the interval over OOD classes."""
-    mean = study.repetitions.mean(axis=0)
     title = f"Cross-validation: {label(study.metric)}, mean of {len(study.folds)} × {study.folds.shape[1]} folds"
-    note = (
-        "In percent, with the 95 % interval for other OOD classes, by resampling the groups of classes that folds test."
-    )
+    if study.class_values:
+        note = (
+            "In percent, OOD classes counting alike, with the 95 % interval for other OOD classes: Student's t over "
+            f"the OOD classes of a cell, each averaged over repetitions ({min(study.class_counts)} to "
+            f"{max(study.class_counts)} classes; none below {FEWEST_CLASSES})."
+        )
+    else:
+        note = (
+            "In percent, with the 95 % interval for other OOD classes, by resampling the groups of classes that folds "
+            "test; with few folds it covers less."
+        )
     low, high = study.class_intervals
-    return _by_cell(study, "cross-validated", title, mean, ("Bold: best of its row.", note), ends=(low, high))
+    notes = ("Bold: best of its row.", note)
+    return _by_cell(study, "cross-validated", title, study.cross_validated, notes, ends=(low, high))
 
 
 def p_values(study: MetricStudy) -> Table:
@@ -87,34 +97,6 @@ def counts(study: MetricStudy, alpha: float) -> Table:
     title = f"Cross-validations (of {len(study.folds)}) in which a pair differs: {label(study.metric)}, p ≤ {alpha:g}"
     notes = ("Bold: the pair also differs in the benchmark truth. Negative: it does not.",)
     return _matrix(study, f"counts-{alpha:g}", title, entries, notes)
-
-
-def rates(studies: Sequence[MetricStudy], alpha: float) -> Table:
-    """Tables 7 and 8: hit and error rates by metric, with whole numbers and directions."""
-    rows = []
-    for study in studies:
-        both, way = study.rates(alpha), study.directions(alpha)
-        fractions = [
-            entry
-            for rate in (both.hits, both.errors)
-            for entry in (
-                Entry(f"{rate.value:.4f}", rate.value) if rate.pairs else None,
-                Entry(f"{rate.total}/{rate.pairs}"),
-            )
-        ]
-        agreed = Entry(f"{100 * way.share:.1f} %", way.share) if both.hits.pairs else None
-        cells = (*fractions, agreed, Entry(str(way.opposite), way.opposite))
-        rows.append(Row((Entry(label(study.metric)),), cells))
-    heads = columns("hit rate", "hits/pairs", "error rate", "errors/pairs", "same winner", "wrong winner")
-    most = len(studies[0].folds)
-    notes = (
-        f"Hit rate: cross-validations (of {most}) that find a pair significant, mean over the pairs that differ in "
-        "truth. Error rate: the same over the pairs that do not.",
-        "Same winner: of all verdicts on pairs that differ in truth, the share that is significant in the same "
-        "direction; wrong winner: how many are significant in the other.",
-    )
-    title = f"Hit and error rate by metric, p ≤ {alpha:g}"
-    return Table(f"rates-{alpha:g}", title, columns("metric"), heads, tuple(rows), notes)
 
 
 def against_truth(studies: Sequence[MetricStudy]) -> Table:
@@ -171,13 +153,18 @@ def overall_sheets(studies: Sequence[MetricStudy]) -> Iterator[Table]:
     first = studies[0]
     if first.testable and first.has_truth and first.has_folds:
         yield from (rates(studies, alpha) for alpha in ALPHAS)
+    if (ratios := error_ratios(studies)) is not None:
+        yield ratios
+    if first.testable and first.has_truth and first.has_folds:
         yield against_truth(studies)
 
 
 def metric_sheets(study: MetricStudy) -> Iterator[Table]:
     """Every table of one metric that the study is large enough for: of cells first, then of pairs of detectors."""
     yield from cell_sheets(study)
-    yield from _by_pair(study)
+    if (pairs := separations(study)) is not None:
+        yield pairs
+    yield from _by_pair(lead(study))
 
 
 def cell_sheets(study: MetricStudy) -> Iterator[Table]:
@@ -222,7 +209,7 @@ def _by_cell(
             if ends is None:
                 cells.append(Entry(f"{value:.4f}", float(value), best))
             else:
-                low, high = (float(end[detector, number]) for end in ends)
+                low, high = (None if np.isnan(end) else float(end) for end in (each[detector, number] for each in ends))
                 cells.append(Number(float(value), low, high, best=best))
         rows.append(Row(labels, tuple(cells)))
     return Table(name, title, columns("training", "ID", "OOD"), columns(*study.detectors), tuple(rows), notes)

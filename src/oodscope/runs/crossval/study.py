@@ -1,6 +1,7 @@
 """One metric of a study by cross-validation: the truth, the repetitions, and how well these find it."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 
@@ -21,12 +22,16 @@ from oodscope.metrics.comparison.many_sets import FEWEST_SETS, CriticalDifferenc
 from oodscope.metrics.comparison.multiplicity import holm
 from oodscope.metrics.comparison.paired import PairedTest, corrected_t
 from oodscope.metrics.crossval.class_groups import class_group_intervals
+from oodscope.metrics.crossval.class_units import FEWEST_CLASSES, class_interval, class_tests, mean_class_interval
 from oodscope.metrics.crossval.convergence import RunningMean, running_mean
 from oodscope.metrics.crossval.hold_outs import ErrorRatio, error_ratio
 from oodscope.metrics.crossval.variance import VarianceShares, variance_components
 from oodscope.runs.crossval.run import CrossCell, CrossValidationTable
 
 Numbers = NDArray[np.float64]
+
+CLASS_METRIC = "auroc"
+"""The metric of all outliers together that is the mean of those of their classes."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,10 @@ class MetricStudy:
     folds : ``[repetition, fold, detector, cell]``: the cross-validations; empty where none was made.
     numbers : which repetitions of the table the cross-validations are.
     test, auto_parametric : how detectors are compared over cells; see :func:`cell_tests`.
+    rivals : ``[repetition, detector, cell]``: where the truth is of other images, the hold-outs of the images that the
+        cross-validations are of; empty otherwise.
+    class_values : of each cell ``[class, detector]``, the value of each OOD class averaged over repetitions; empty
+        where classes are not known by themselves.
     """
 
     metric: str
@@ -49,6 +58,52 @@ class MetricStudy:
     numbers: tuple[int, ...]
     test: str = "wilcoxon"
     auto_parametric: bool = False
+    rivals: Numbers | None = None
+    class_values: tuple[Numbers, ...] = ()
+
+    def only(self, detectors: Sequence[str]) -> "MetricStudy":
+        """The same study of some of its detectors, in this order."""
+        if unknown := [name for name in detectors if name not in self.detectors]:
+            raise UnknownNameError("detector", unknown[0], self.detectors)
+        key = tuple(detectors)
+        if key == self.detectors:
+            return self
+        if key not in self._selected:
+            self._selected[key] = self._only(key)
+        return self._selected[key]
+
+    @cached_property
+    def _selected(self) -> dict[tuple[str, ...], "MetricStudy"]:
+        """Kept, because each computes its statistics once."""
+        return {}
+
+    def _only(self, detectors: tuple[str, ...]) -> "MetricStudy":
+        rows = [self.detectors.index(name) for name in detectors]
+        return replace(
+            self,
+            detectors=detectors,
+            hold_outs=self.hold_outs[:, rows],
+            folds=self.folds[:, :, rows],
+            rivals=None if self.rivals is None else self.rivals[:, rows],
+            class_values=tuple(values[:, rows] for values in self.class_values),
+        )
+
+    def within(self, cells: Sequence[bool]) -> "MetricStudy":
+        """The same study of some of its cells."""
+        chosen = np.flatnonzero(cells)
+        return replace(
+            self,
+            cells=tuple(self.cells[number] for number in chosen),
+            hold_outs=self.hold_outs[..., chosen],
+            folds=self.folds[..., chosen],
+            rivals=None if self.rivals is None else self.rivals[..., chosen],
+            class_values=tuple(self.class_values[number] for number in chosen) if self.class_values else (),
+        )
+
+    @property
+    def disjoint(self) -> bool:
+        """Whether the truth is of other images than the cross-validations."""
+        return self.rivals is not None
 
     @property
     def has_truth(self) -> bool:
@@ -88,7 +143,7 @@ class MetricStudy:
     @property
     def estimate(self) -> Numbers:
         """``[detector, cell]``: the truth, or the mean of the cross-validations where no hold-outs were made."""
-        return self.truth if self.has_truth else np.asarray(self.repetitions.mean(axis=0))
+        return self.truth if self.has_truth else self.cross_validated
 
     @cached_property
     def truth_tests(self) -> PairTests:
@@ -128,17 +183,69 @@ class MetricStudy:
     @property
     def has_error_ratio(self) -> bool:
         """Whether there are hold-outs enough to set as many as there are folds against a truth of others."""
-        return self.has_folds and len(self.hold_outs) >= 2 * self.folds.shape[1]
+        plain, truth = self._plain_and_truth()
+        return self.has_folds and len(plain) >= self.folds.shape[1] and len(truth) >= 2
 
     def error_ratio(self) -> ErrorRatio:
         """The error of a cross-validation over that of as many plain hold-outs; see :func:`error_ratio`."""
-        return error_ratio(self.hold_outs, self.repetitions, self.folds.shape[1])
+        return error_ratio(*self._plain_and_truth(), self.repetitions, self.folds.shape[1])
+
+    def _plain_and_truth(self) -> tuple[Numbers, Numbers]:
+        """Hold-outs that compete with the folds, and others that make the truth."""
+        if self.rivals is not None:
+            return self.rivals, self.hold_outs
+        half = len(self.hold_outs) // 2
+        return self.hold_outs[:half], self.hold_outs[half:]
+
+    @cached_property
+    def cross_validated(self) -> Numbers:
+        """``[detector, cell]``: the mean over OOD classes, each counting alike, where classes are known by themselves;
+        else over the folds."""
+        if self.class_values:
+            return np.stack([values.mean(axis=0) for values in self.class_values], axis=1)
+        return np.asarray(self.repetitions.mean(axis=0))
 
     @cached_property
     def class_intervals(self) -> Numbers:
-        """``[end, detector, cell]``: 95 % interval of the cross-validated mean for other OOD classes."""
-        flat = self.folds.reshape(*self.folds.shape[:2], -1)
-        return class_group_intervals(flat).reshape(2, len(self.detectors), len(self.cells))
+        """``[end, detector, cell]``: 95 % interval of ``cross_validated`` for other OOD classes.
+
+        By OOD class where classes are known by themselves, NaN for a cell with too few of them; else by resampling the
+        groups of classes that folds test, which covers less than it promises where folds are few.
+        """
+        if not self.class_values:
+            flat = self.folds.reshape(*self.folds.shape[:2], -1)
+            return class_group_intervals(flat).reshape(2, len(self.detectors), len(self.cells))
+        ends = np.full((2, len(self.detectors), len(self.cells)), np.nan)
+        for number, values in enumerate(self.class_values):
+            if len(values) >= FEWEST_CLASSES:
+                ends[:, :, number] = class_interval(values)
+        return ends
+
+    @property
+    def mean_intervals(self) -> Numbers:
+        """``[end, detector]``: the same of the mean over all cells; NaN where classes are too few."""
+        if not self.class_values:
+            return class_group_intervals(self.folds.mean(axis=3))
+        if min(map(len, self.class_values)) < FEWEST_CLASSES:
+            return np.full((2, len(self.detectors)), np.nan)
+        groups: dict[str, list[Numbers]] = {}
+        for cell, values in zip(self.cells, self.class_values):
+            # a set that lost classes to one ID set has other classes there
+            groups.setdefault(f"{cell.pair.partition('/')[2]} {len(values)}", []).append(values)
+        return np.stack(mean_class_interval(groups))
+
+    @property
+    def class_counts(self) -> tuple[int, ...]:
+        """How many OOD classes each cell has, where they are known by themselves."""
+        return tuple(len(values) for values in self.class_values)
+
+    def separated_by_classes(self, cell: int, alpha: float = 0.05) -> int | None:
+        """How many pairs of detectors differ in a cell over its OOD classes, after Holm; None where they are few."""
+        values = self.class_values[cell] if self.class_values else np.empty((0, 0))
+        if len(values) < FEWEST_CLASSES or len(self.detectors) < 2:
+            return None
+        first, second = np.triu_indices(len(self.detectors), 1)
+        return int((holm(class_tests(values[:, first] - values[:, second])) <= alpha).sum())
 
     def to_dataframe(self) -> pd.DataFrame:
         """One row for each detector and cell, with everything that is known of it as fractions."""
@@ -148,7 +255,8 @@ class MetricStudy:
         if self.has_folds:
             low, high = self.class_intervals
             columns |= {
-                "cross_validated": np.asarray(self.repetitions.mean(axis=0)),
+                "mean_over_folds": np.asarray(self.repetitions.mean(axis=0)),
+                "cross_validated": self.cross_validated,
                 "class_low": low,
                 "class_high": high,
             }
@@ -209,15 +317,19 @@ class MetricStudy:
 
 
 def study_metric(
-    table: CrossValidationTable, metric: str, *, test: str = "wilcoxon", auto_parametric: bool = False
+    table: CrossValidationTable, metric: str, *, test: str | None = None, auto_parametric: bool | None = None
 ) -> MetricStudy:
     """The study of one metric, from the complete repetitions of a table.
 
     Parameters
     ----------
-    test : ``"wilcoxon"`` (paired), or ``"mannwhitney"`` as the text of the paper prints it.
-    auto_parametric : Student's paired t where the differences pass for normal.
+    test : ``"wilcoxon"`` (paired), or ``"mannwhitney"`` as the text of the paper prints it; what the plan of the table
+        says unless given.
+    auto_parametric : Student's paired t where the differences pass for normal; as the plan says unless given.
     """
+    plan = table.metadata.get("plan", {})
+    test = test or plan.get("test", "wilcoxon")
+    auto_parametric = bool(plan.get("auto_parametric")) if auto_parametric is None else auto_parametric
     cells = tuple(table.cells)
     nothing = {"fold": (0, 1, len(table.detectors), len(cells)), "hold_out": (0, len(table.detectors), len(cells))}
     hold_outs = table.hold_outs(metric) if table.complete("hold_out") else np.empty(nothing["hold_out"])
@@ -230,7 +342,21 @@ def study_metric(
             "every cell; let the study go on until one is finished"
         )
     numbers = tuple(table.complete("fold")) if len(folds) else ()
-    return MetricStudy(metric, tuple(table.detectors), cells, hold_outs, folds, numbers, test, auto_parametric)
+    rivals = None
+    if plan.get("disjoint_truth"):
+        of_truth = np.array(table.complete("hold_out"), dtype=np.int64) % 2 == 1
+        hold_outs, rivals = hold_outs[of_truth], hold_outs[~of_truth]
+    names = tuple(table.detectors)
+    classes = _class_values(table, metric, numbers)
+    return MetricStudy(metric, names, cells, hold_outs, folds, numbers, test, auto_parametric, rivals, classes)
+
+
+def _class_values(table: CrossValidationTable, metric: str, numbers: Sequence[int]) -> tuple[Numbers, ...]:
+    """Of each cell the values of its OOD classes over the complete cross-validations; empty where there are none."""
+    if metric != CLASS_METRIC or table.details is None or not numbers:
+        return ()
+    own = table.details
+    return tuple(own.class_values("fold", numbers, *cell, table.detectors) for cell in table.cells)
 
 
 def variance_shares(frame: pd.DataFrame) -> VarianceShares:

@@ -10,7 +10,6 @@ from oodscope.document.number import Number
 from oodscope.document.trial import NEMENYI, Entry, Trial, make_trial
 from oodscope.document.weakness import Subject, Weakness
 from oodscope.metrics.comparison.many_sets import critical_difference
-from oodscope.metrics.crossval.class_groups import class_group_intervals
 from oodscope.runs.crossval.run import HEADLINE, PROTOCOL, CrossValidationTable
 from oodscope.runs.crossval.study import MetricStudy, study_metric
 
@@ -34,7 +33,7 @@ def trials_of(table: CrossValidationTable) -> Iterator[Trial]:
     study = finished_study(table)
     if study is None:
         return
-    values = study.repetitions.mean(axis=0) if study.has_folds else study.truth
+    values = study.cross_validated if study.has_folds else study.truth
     ends = _ends(study)
     ranks = _nemenyi(values) if study.testable and len(study.detectors) > 2 else [None] * len(values)
     entries = [
@@ -48,8 +47,8 @@ def trials_of(table: CrossValidationTable) -> Iterator[Trial]:
 def _ends(study: MetricStudy) -> list[tuple[float | None, float | None]]:
     if not study.has_folds:
         return [(None, None)] * len(study.detectors)
-    low, high = class_group_intervals(study.folds.mean(axis=3))
-    return [(float(a), float(b)) for a, b in zip(low, high)]
+    low, high = study.mean_intervals
+    return [(None, None) if np.isnan(a) else (float(a), float(b)) for a, b in zip(low, high)]
 
 
 def _nemenyi(values: np.ndarray) -> list[tuple[int, int] | None]:
@@ -70,4 +69,4 @@ def weaknesses_of(table: CrossValidationTable, subject: Subject) -> Iterator[Wea
     deviation, cell = max(zip(map(float, spread), study.cells), key=lambda each: each[0])
     words = f"{cell}: standard deviation"
     after, anchor = "points of AUROC between folds", anchor_of(PROTOCOL)
-    yield Weakness("unstable folds", words, deviation, after, anchor, deviation, PROTOCOL)
+    yield Weakness("unstable folds", words, deviation, after, anchor, deviation)

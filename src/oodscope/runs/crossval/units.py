@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
+from shutil import rmtree
 from time import perf_counter
 from typing import Any
 
@@ -11,11 +13,10 @@ from numpy.typing import NDArray
 
 from oodscope.data.folds.fold import CrossvalFold
 from oodscope.data.imageset import ImageSet
-from oodscope.detectors.base import Detector
 from oodscope.execution.progress import SILENT
 from oodscope.runs.crossval.draws import Divisions, Draw, Pair, Rows, TrainingRows, all_draws
 from oodscope.runs.crossval.judging import FoldScores, Judges, Sample
-from oodscope.runs.crossval.plan import CrossValidationPlan
+from oodscope.runs.crossval.plan import CrossValidationPlan, FoldDetector
 from oodscope.runs.crossval.trainer import FoldModel, Trainer
 
 
@@ -60,12 +61,22 @@ def batches_of_units(plan: CrossValidationPlan, pairs: Sequence[Pair], at_once: 
 
 
 class UnitScorer:
-    """Trains the networks of a batch of units and scores its units one by one."""
+    """Trains the networks of a batch of units and scores its units one by one.
+
+    Parameters
+    ----------
+    places : the folder that long trainings keep what they need to go on in, one folder per unit.
+    """
 
     def __init__(
-        self, plan: CrossValidationPlan, trainer: Trainer, detectors: Sequence[Detector], divisions: Divisions
+        self,
+        plan: CrossValidationPlan,
+        trainer: Trainer,
+        detectors: Sequence[FoldDetector],
+        divisions: Divisions,
+        places: Path,
     ) -> None:
-        self.plan, self.trainer, self.divisions = plan, trainer, divisions
+        self.plan, self.trainer, self.divisions, self.places = plan, trainer, divisions, places
         self.judges = Judges(detectors, trainer.device)
         self.seconds = {"train": 0.0, "expose": 0.0, "score": 0.0}
         """What each kind of work took; each ends on the host, so an accelerator has finished it."""
@@ -75,13 +86,13 @@ class UnitScorer:
         """The scores of the ``wanted`` units of a batch, each when the one before was taken."""
         images, pairs = batch[0].id_set, batch[0].pairs
         with self._clock("train"):
-            plain = self.trainer.train(images, [self._rows(unit, pairs[0]) for unit in batch], SILENT)
+            plain = self.trainer.train(images, [self._rows(unit, pairs[0], "plain") for unit in batch], SILENT)
         with self._clock("expose"):
             exposed = {
                 pair: self.trainer.expose(
-                    plain, images, pair.ood_set, [self._rows(unit, pair) for unit in batch], SILENT
+                    plain, images, pair.ood_set, [self._rows(unit, pair, f"exposed-{at}") for unit in batch], SILENT
                 )
-                for pair in (pairs if self.plan.outlier_exposure else ())
+                for at, pair in enumerate(pairs if self.plan.outlier_exposure else ())
             }
         for position, unit in enumerate(batch):
             if unit in wanted:
@@ -108,9 +119,14 @@ class UnitScorer:
             self._names[images.name] = np.array(images.sample_ids(), dtype=object)
         return Sample(images.name, self._names[images.name][rows], images.labels[rows])
 
-    def _rows(self, unit: Unit, pair: Pair) -> TrainingRows:
+    def forget(self, unit: Unit) -> None:
+        """Remove what its trainings left, once its scores are recorded."""
+        rmtree(self.places / unit.name, ignore_errors=True)
+
+    def _rows(self, unit: Unit, pair: Pair, training: str) -> TrainingRows:
         fold: CrossvalFold = self.divisions.of(pair, unit.draw)
-        return TrainingRows(fold.id_train, fold.id_val, unit.draw.seed(self.plan), fold.ood_train)
+        place = self.places / unit.name / training
+        return TrainingRows(fold.id_train, fold.id_val, unit.draw.seed(self.plan), fold.ood_train, place)
 
     @contextmanager
     def _clock(self, what: str) -> Iterator[None]:

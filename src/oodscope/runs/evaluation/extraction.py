@@ -65,6 +65,10 @@ class Extraction(ABC):
         """What makes the numbers doubtful before anybody reads them."""
         return accuracy_alarms(answers_of(scores, benchmark))
 
+    def notes_afterwards(self) -> list[str]:
+        """What a reader should know of the activations, once all of them are there."""
+        return []
+
     def gallery(self, benchmark: Benchmark, scores: ScoreTable) -> Gallery | None:
         """Pictures of the hardest images, where there are images."""
         return None
@@ -100,6 +104,7 @@ class FromNetwork(Extraction):
         self.name, self.device = classifier.name, classifier.device
         self._batch_size, self._progress, self._before = batch_size, progress, self.store.forwarded
         self._tried = 0  # images that alarms sent through the network once more
+        self._devices: set[str] = set()
 
     @property
     def fingerprint(self) -> str:
@@ -110,6 +115,7 @@ class FromNetwork(Extraction):
         found = self.store.extract(
             self.classifier, images, probes=unique, batch_size=self._batch_size, progress=self._progress
         )
+        self._devices |= found.made_on
         return found.embedded() if self.classifier.embedding else found
 
     def capabilities(self, detectors: Sequence[Detector], benchmark: Benchmark) -> Capabilities:
@@ -144,6 +150,14 @@ class FromNetwork(Extraction):
         better, passes = better_normalisation(self.classifier, benchmark.id_test, answers)
         self._tried += passes
         return accuracy_alarms(answers) if better is None else [better]
+
+    def notes_afterwards(self) -> list[str]:
+        if len(self._devices) < 2:
+            return []
+        return [
+            f"activations were computed on {len(self._devices)} kinds of device ({', '.join(sorted(self._devices))}): "
+            "they agree to rounding, not to the bit. With a fresh cache (OODSCOPE_CACHE) one device computes all"
+        ]
 
     def gallery(self, benchmark: Benchmark, scores: ScoreTable) -> Gallery | None:
         return picture_hardest(benchmark, scores)

@@ -1,4 +1,4 @@
-"""From scores back to images: small pictures of those that detectors get most wrong."""
+"""From scores back to images: small pictures of examples and of those that detectors get most wrong."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from oodscope.base.errors import OodscopeError
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.images.decoding import as_rgb
 from oodscope.data.imageset import ImageSet
-from oodscope.results.gallery import COUNT, SIDE, Gallery, hardest, shown_sets
+from oodscope.results.gallery import COUNT, SIDE, Gallery, examples, hardest, shown_sets
 from oodscope.results.scoretable import ScoreTable
 
 MOST_BYTES = 4 * 2**20
@@ -18,10 +18,10 @@ MOST_BYTES = 4 * 2**20
 
 
 def picture_hardest(benchmark: Benchmark, scores: ScoreTable, *, most_bytes: int = MOST_BYTES) -> Gallery:
-    """Read again the few images that some detector gets most wrong, and keep them small.
+    """Read again a few examples of every set and the images that some detector gets most wrong, and keep them small.
 
-    The worst image of every set and detector comes first, then the second of each, and so on while they fit: a
-    run of many detectors shows fewer images of each rather than none of some.
+    The worst image of every set and detector comes first, then the examples, then the second worst of each, and so on
+    while they fit: a run of many detectors shows fewer images of each rather than none of some.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def picture_hardest(benchmark: Benchmark, scores: ScoreTable, *, most_bytes: int
     """
     sets = {images.name: images for _, images in benchmark.members()}
     found: dict[tuple[str, str], NDArray[np.uint8]] = {}
-    for name, place in _worst_first(scores):
+    for name, place in _in_turn(scores):
         picture = _picture(sets[name], place)
         if picture is None:
             continue
@@ -40,19 +40,19 @@ def picture_hardest(benchmark: Benchmark, scores: ScoreTable, *, most_bytes: int
     return Gallery(tuple(found), tuple(found.values()), benchmark.class_names)
 
 
-def _worst_first(scores: ScoreTable) -> Iterator[tuple[str, int]]:
-    """Set and place in it of the worst image of each set and detector, then of the second worst; each image once."""
-    orders = []
+def _in_turn(scores: ScoreTable) -> Iterator[tuple[str, int]]:
+    """Set and place in it of the worst image of each set and detector, then of the examples, then of the second worst.
+
+    Each image comes once.
+    """
+    orders, shown = [], []
     for role, name in shown_sets(scores):
         own = np.flatnonzero(((scores.frame["set"] == name) & (scores.frame["role"] == role)).to_numpy())
         worst = [hardest(scores, detector, role, name) for detector in scores.detectors]
         orders += [(name, np.searchsorted(own, rows).tolist()) for rows in worst]
-    seen = set()
-    for depth in range(COUNT):
-        for name, places in orders:
-            if depth < len(places) and (name, places[depth]) not in seen:
-                seen.add((name, places[depth]))
-                yield name, places[depth]
+        shown += [(name, place) for place in np.searchsorted(own, examples(scores, role, name)).tolist()]
+    ranked = [[(name, places[depth]) for name, places in orders if depth < len(places)] for depth in range(COUNT)]
+    return iter(dict.fromkeys([*ranked[0], *shown, *(each for rank in ranked[1:] for each in rank)]))
 
 
 def _picture(images: ImageSet, place: int) -> NDArray[np.uint8] | None:

@@ -18,7 +18,7 @@ from oodscope.metrics.interval import Intervals, check_intervals
 from oodscope.metrics.metric import Tuning
 from oodscope.protocols.base import Protocol
 from oodscope.results.measurement import Measurements
-from oodscope.results.record import RunRecord, SetRecord, environment
+from oodscope.results.record import RunRecord, SetRecord, command_line, environment
 from oodscope.results.scoretable import ScoreTable
 from oodscope.runs.evaluation.alarms import name_clashes
 from oodscope.runs.evaluation.extraction import Extraction
@@ -76,7 +76,7 @@ def evaluate_extraction(
         },
         progress=progress,
     )
-    notes += [note for protocol in protocols for note in protocol.notes(scores)]
+    notes += [*extraction.notes_afterwards(), *(note for protocol in protocols for note in protocol.notes(scores))]
     notes = [*extraction.alarms(benchmark, scores), *clashes, *notes]
     measurements = measure_all(protocols, scores, progress)
     gallery = extraction.gallery(benchmark, scores)
@@ -159,6 +159,7 @@ def record_of(scores: ScoreTable, *, sets: Mapping[str, SetRecord], **known: Any
         id=context.run,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         oodscope_version=version("oodscope"),
+        command=command_line(),
         benchmark=context.benchmark,
         benchmark_version=context.benchmark_version,
         sets=dict(sets),

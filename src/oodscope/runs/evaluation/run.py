@@ -1,7 +1,7 @@
 """Result: what an evaluation hands back, in memory and as a folder."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
@@ -10,6 +10,7 @@ from oodscope.base.errors import DataError
 from oodscope.document import html
 from oodscope.document.chapter import Chapter
 from oodscope.document.html import block
+from oodscope.document.number import Number
 from oodscope.document.table import Table
 from oodscope.document.trial import Trial, leaders
 from oodscope.document.weakness import Subject, Weakness
@@ -21,6 +22,7 @@ from oodscope.results.record import RunRecord
 from oodscope.results.run import Run
 from oodscope.results.runfile import expect_kind, read_runfile, refuse_overwriting, write_runfile
 from oodscope.results.scoretable import ScoreTable
+from oodscope.runs.evaluation.chance import at_chance, class_count
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,7 +68,9 @@ class Result(Run):
         name : a protocol; the run's first by default.
         metric : the protocol's headline by default.
         """
-        return pivot(self.measurements, name or self.record.protocols[0], metric)
+        found = pivot(self.measurements, name or self.record.protocols[0], metric)
+        warning = chance_warning(self)
+        return replace(found, notes=(warning, *found.notes)) if warning else found
 
     def _repr_html_(self) -> str:
         """For a notebook: what was run, and the first table of every protocol."""
@@ -138,3 +142,11 @@ class Result(Run):
             for name in self.record.protocols
             if self.measurements.filter(protocol=name, metric=headline_metrics(name, self.measurements)[0])
         ]
+
+
+def chance_warning(result: Result) -> str:
+    """A sentence where the classifier does no better than guessing on its own test set; else nothing."""
+    for row in result.measurements.filter(metric="accuracy", detector=""):
+        if row.set in result.scores.sets("id_test"):
+            return at_chance(Number(row.value, row.low, row.high), class_count(result.scores))
+    return ""

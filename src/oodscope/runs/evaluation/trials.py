@@ -14,12 +14,20 @@ from oodscope.results.measurement import Measurement
 from oodscope.runs.evaluation.run import Result
 
 
-def trials_of(result: Result) -> list[Trial]:
-    """One trial for each protocol: its headline metric, over the group that leads its table."""
+def trials_of(result: Result, other: str = "") -> list[Trial]:
+    """One trial for each protocol: its headline metric, over the group that leads its table.
+
+    Parameters
+    ----------
+    other : a metric in place of the headline; protocols that did not measure it are left out.
+    """
     where = f"{result.record.benchmark}, {result.record.model}"
     trials = []
-    for protocol, table in result.tables().items():
-        metric = headline_metrics(protocol, result.measurements)[0]
+    for protocol in result.tables():
+        metric = other or headline_metrics(protocol, result.measurements)[0]
+        if not result.measurements.filter(protocol=protocol, metric=metric):
+            continue
+        table = result.table(protocol, metric)
         entries = [
             Entry(row.name, cast(Tuning, row.section), value)
             for row in table.rows
@@ -39,7 +47,7 @@ def _what(table: Table, metric: str) -> str:
 
 
 def weaknesses_of(result: Result, subject: Subject) -> list[Weakness]:
-    """The worst set of a detector, of the subject's protocol where that ranks sets, and its worst error rate."""
+    """The worst set of a detector under any protocol that ranks sets, and its worst error rate."""
     if not subject.fits(result.record.model_fingerprint):
         return []
     return [*_worst_set(result, subject), *_worst_error(result, subject)]
@@ -47,17 +55,16 @@ def weaknesses_of(result: Result, subject: Subject) -> list[Weakness]:
 
 def _worst_set(result: Result, subject: Subject) -> Iterator[Weakness]:
     rows = _rows(result, subject, lambda protocol: headline_metrics(protocol)[0] == "auroc")
-    rows = [row for row in rows if row.protocol == subject.protocol] or rows
     if row := min(rows, key=lambda row: row.value, default=None):
         words, anchor = f"{row.set}, AUROC", anchor_of(row.protocol)
-        yield Weakness("worst set", words, row.value, f"({row.protocol})", anchor, -row.value, row.protocol)
+        yield Weakness("worst set", words, row.value, f"({row.protocol.replace('_', ' ')})", anchor, -row.value)
 
 
 def _worst_error(result: Result, subject: Subject) -> Iterator[Weakness]:
     rows = _rows(result, subject, lambda protocol: not higher_is_better(headline_metrics(protocol)[0]))
     if row := max(rows, key=lambda row: row.value, default=None):
         words, anchor = f"{row.set}, {label(row.metric)}", anchor_of(row.protocol)
-        yield Weakness("worst error", words, row.value, "", anchor, row.value, row.protocol)
+        yield Weakness("worst error", words, row.value, "", anchor, row.value)
 
 
 def _rows(result: Result, subject: Subject, wanted: Callable[[str], bool]) -> list[Measurement]:

@@ -12,8 +12,27 @@ RECOGNISED_NEAR, RECOGNISED_SHIFTED = 0.5, 0.6
 """Shares of images that keep their class for the judging ensemble: at most so many near, at least so many shifted."""
 
 
+FIT = 0.8
+"""Share of the ID test images that judges must recognise before their word on other images counts."""
+
+NETWORKS = 7
+"""Fewest networks by which an order of detectors may be called the same or another."""
+
+
+def judges_recognise(study: GeneratedStudy) -> float | None:
+    """The share of the ID test images to which the judging ensemble gives their class; None where that is not known."""
+    known = [each.preserved for each in study.sanity.sets if each.role == "id_test" and each.preserved is not None]
+    return known[0] if known else None
+
+
+def judges_fit(study: GeneratedStudy) -> bool:
+    """Whether the judges may judge: they recognise at least 80 % of real test images."""
+    share = judges_recognise(study)
+    return share is not None and share >= FIT
+
+
 def claims(study: GeneratedStudy) -> list[Claim]:
-    """Every claim that the study has numbers for."""
+    """Every claim that the study has numbers for; what unfit judges say of images decides nothing."""
     return [*_recognised(study), *_nearness(study), *_harder(study), *_calibration(study), *_order(study)]
 
 
@@ -25,9 +44,10 @@ def _recognised(study: GeneratedStudy) -> Iterator[Claim]:
         share, interval = check.preserved, check.preserved_interval
         if share is None or interval is None:
             continue
-        holds = share <= bound if words == "at most" else share >= bound
+        holds = (share <= bound if words == "at most" else share >= bound) if judges_fit(study) else None
         text = f"{name}: judges see the class that an image came from in {words} {bound:.0%}"
-        yield Claim(text, holds, f"{percent(share)} % ({span(interval.low, interval.high)}) of {check.n:,} images")
+        seen = f"{percent(share)} % ({span(interval.low, interval.high)}) of {check.n:,} images"
+        yield Claim(text, holds, seen + _unfit(study))
 
 
 def _nearness(study: GeneratedStudy) -> Iterator[Claim]:
@@ -38,12 +58,15 @@ def _nearness(study: GeneratedStudy) -> Iterator[Claim]:
         for other in study.real:
             if name in distance and other in distance:
                 text = f"{name} is closer to the training images than {other} is"
-                yield Claim(text, distance[name] < distance[other], f"{distance[name]:.3g}, {distance[other]:.3g}")
+                holds = distance[name] < distance[other] if judges_fit(study) else None
+                evidence = f"Fréchet distance {distance[name]:.3g} against {distance[other]:.3g}"
+                yield Claim(text, holds, evidence + _unfit(study))
     for name in study.sanity.shifted():
         if name in distance and real:
             below = sum(distance[other] < distance[name] for other in real)
             text = f"{name} is farther from the training images than most real csid sets"
-            yield Claim(text, 2 * below > len(real), f"farther than {below} of {len(real)}")
+            holds = 2 * below > len(real) if judges_fit(study) else None
+            yield Claim(text, holds, f"farther than {below} of {len(real)}" + _unfit(study))
 
 
 def _harder(study: GeneratedStudy) -> Iterator[Claim]:
@@ -74,4 +97,15 @@ def _order(study: GeneratedStudy) -> Iterator[Claim]:
         if each.real == MEAN and each.scope == scope and each.interval is not None:
             text = f"{each.generated} orders detectors as the real sets do, better than chance"
             ends = f"{each.interval.low:.2f} to {each.interval.high:.2f}"
-            yield Claim(text, each.interval.low > 0, f"τ = {each.tau:.2f} ({ends}) over {each.rows} rows")
+            enough = len(study.networks) >= NETWORKS
+            few = "" if enough else f"; {len(study.networks)} networks are fewer than {NETWORKS}"
+            evidence = f"τ = {each.tau:.2f} ({ends}) over {each.rows} rows{few}"
+            yield Claim(text, each.interval.low > 0 if enough else None, evidence)
+
+
+def _unfit(study: GeneratedStudy) -> str:
+    if judges_fit(study):
+        return ""
+    share = judges_recognise(study)
+    seen = "no known share" if share is None else f"{percent(share)} %"
+    return f"; judges recognise {seen} of the ID test images, less than {FIT:.0%}"

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from oodscope.base.errors import DataError
+from oodscope.base.paper import Paper
 from oodscope.metrics.catalog import ACCURACY, AUROC, CALIBRATION
 from oodscope.protocols.base import Protocol
 from oodscope.results.measurement import Measurements
@@ -17,6 +18,11 @@ class Generated(Protocol):
 
     name, title = "generated", "Generated"
     summary = "Images made by generators, near the ID classes or shifted away from them."
+    paper = Paper(
+        "Raising the Bar on the Evaluation of Out-of-Distribution Detection",
+        "Mukhoti et al.",
+        "arXiv 2209.11960",
+    )
     position = 6
     metrics, headline = (AUROC, *CALIBRATION, ACCURACY), ("auroc",)
     negatives = ()

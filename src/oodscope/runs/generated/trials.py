@@ -3,22 +3,24 @@
 from collections.abc import Iterator
 
 from oodscope.document.chapter import anchor_of
+from oodscope.document.claim import count_claims
 from oodscope.document.number import Number
 from oodscope.document.trial import Entry, Trial, make_trial
 from oodscope.document.weakness import Subject, Weakness
+from oodscope.runs.generated.claims import claims
 from oodscope.runs.generated.run import PROTOCOL, GeneratedStudy
 
 
 def trials_of(study: GeneratedStudy) -> Iterator[Trial]:
     """One trial for each network and generated near-OOD set."""
     separation = study.separation("auroc")
+    found = claims(study)
+    doubts = () if all(each.holds for each in found) else (f"the generated set itself: {count_claims(found)}",)
     for network in study.networks:
         for name in study.sanity.near():
             rows = [row for (model, _, of), row in separation.items() if (model, of) == (network, name)]
-            entries = [
-                Entry(row.detector, row.tuning, Number(row.value, row.low, row.high, exposure=row.exposure))
-                for row in rows
-            ]
+            numbers = [Number(row.value, row.low, row.high, exposure=row.exposure, doubts=doubts) for row in rows]
+            entries = [Entry(row.detector, row.tuning, number) for row, number in zip(rows, numbers)]
             if entries:
                 yield make_trial(
                     PROTOCOL,
@@ -41,4 +43,4 @@ def weaknesses_of(study: GeneratedStudy, subject: Subject) -> Iterator[Weakness]
     if rows:
         row = min(rows, key=lambda row: row.value)
         words, anchor = f"{row.set}, AUROC", anchor_of(PROTOCOL)
-        yield Weakness("generated", words, row.value, "", anchor, -row.value, PROTOCOL)
+        yield Weakness("generated", words, row.value, "", anchor, -row.value)

@@ -8,11 +8,13 @@ from torch import Tensor
 
 from oodscope.training.augment.base import Augmentation, Placement
 from oodscope.training.augment.fractals import draw_fractals
-from oodscope.training.augment.operations import OPERATIONS, apply_operations, strengths
+from oodscope.training.augment.operations import OPERATIONS, apply_operations, by_operation
 
 LEVELS = 10
 MARGIN = 4
 """Pixels by which a mixing picture is larger than what is cut from it."""
+
+ENHANCED = ("brightness", "color", "contrast", "sharpness")
 
 _TINY = 1e-37
 
@@ -64,24 +66,26 @@ class PixMix(Augmentation):
         return made
 
     def __call__(self, pixels: Tensor, generator: torch.Generator) -> Tensor:
-        def uniform(*shape: int) -> Tensor:
-            return torch.rand(*shape, generator=generator, device=generator.device).to(pixels.device)
-
-        def coin() -> Tensor:
-            return uniform(len(pixels), 1, 1, 1) < 0.5
-
-        def varied() -> Tensor:
-            return self._varied(pixels, uniform(3, len(pixels)))
-
-        other = self._mixing(pixels, uniform(3, len(pixels)))
-        mixed = torch.where(coin(), pixels, varied()).float() / 255
-        rounds = (uniform(len(pixels), 1, 1, 1) * (self.rounds + 1)).floor()
-        for place in range(self.rounds):
-            y = torch.where(coin(), varied(), other).float() / 255
-            a, b = coefficients(uniform(2, len(pixels), 1, 1, 1), coin(), self.beta)
-            combined = torch.where(coin(), added(mixed, y, a, b), multiplied(mixed, y, a, b)).clamp(0, 1)
-            mixed = torch.where(rounds > place, combined, mixed)
-        return (255 * mixed).round().to(torch.uint8)
+        count, turns = len(pixels), self.rounds
+        # all random numbers of a batch at once: a picture and its window, whether to begin with a copy, the copy, the
+        # number of rounds; then in each round what it mixes with, a copy, two coefficients and two coins
+        drawn = torch.rand(8 + 8 * turns, count, generator=generator, device=generator.device).to(pixels.device)
+        first, later = drawn[:8], drawn[8:].view(turns, 8, count)
+        chances = torch.cat([first[4:7].unsqueeze(0), later[:, 1:4]]).transpose(0, 1).reshape(3, -1)
+        # every copy is one of the image itself, so that all are made together
+        copies = self._varied(pixels.repeat(turns + 1, 1, 1, 1), chances).view(turns + 1, *pixels.shape)
+        coins = (drawn < 0.5).view(*drawn.shape, 1, 1, 1)
+        mixed = torch.where(coins[3], pixels, copies[0]).float() / 255
+        repeated = (first[7].view(-1, 1, 1, 1) * (turns + 1)).floor()
+        if turns:
+            coins = coins[8:].view(turns, 8, count, 1, 1, 1)
+            y = torch.where(coins[:, 0], copies[1:], self._mixing(pixels, first[:3])).float() / 255
+            a, b = coefficients(later[:, 4:6].transpose(0, 1).reshape(2, turns, count, 1, 1, 1), coins[:, 6], self.beta)
+        for place in range(turns):
+            sum_, product = (mix(mixed, y[place], a[place], b[place]) for mix in (added, multiplied))
+            combined = torch.where(coins[place, 7], sum_, product).clamp_(0, 1)
+            mixed = torch.where(repeated > place, combined, mixed)
+        return (255 * mixed).round_().to(torch.uint8)
 
     def _mixing(self, pixels: Tensor, chance: Tensor) -> Tensor:
         """A window of a random picture for each image."""
@@ -101,21 +105,18 @@ class PixMix(Augmentation):
         operation = 1 + (chance[0] * (len(OPERATIONS) - 1)).long()
         level = (0.1 + chance[1] * (self.severity - 0.1)) / LEVELS
         height, width = pixels.shape[2:]
-        enhanced = 0.1 + 1.8 * level - 1
-        amounts = {
-            "shear_x": 0.3 * level,
-            "shear_y": 0.3 * level,
-            "translate_x": (width / 3 * level).floor(),
-            "translate_y": (height / 3 * level).floor(),
-            "rotate": (30 * level).floor(),
-            "posterize": 4 - (4 * level).floor(),
-            "solarize": 256 - (256 * level).floor(),
-        }
-        signed = strengths(operation, chance[2] < 0.5, amounts)
+        slope = {"shear_x": 0.3, "shear_y": 0.3, "translate_x": width / 3, "translate_y": height / 3, "rotate": 30.0}
+        slope |= {"posterize": 4.0, "solarize": 256.0, **dict.fromkeys(ENHANCED, 1.8)}
+        whole = dict.fromkeys(("translate_x", "translate_y", "rotate", "posterize", "solarize"), 1.0)
         # factors of enhancements are absolute, and have no sign to draw
-        factors = dict.fromkeys(("brightness", "color", "contrast", "sharpness"), enhanced)
-        one_way = strengths(operation, torch.ones_like(operation, dtype=torch.bool), factors)
-        return apply_operations(pixels, operation, signed + one_way)
+        offset = {"posterize": 4.0, "solarize": 256.0, **dict.fromkeys(ENHANCED, -0.9)}
+        turned = {"posterize": -1.0, "solarize": -1.0, **dict.fromkeys(ENHANCED, 1.0)}
+        there, back = ({**dict.fromkeys(slope, sign), **turned} for sign in (1.0, -1.0))
+        constants = by_operation([slope, whole, offset, there, back], pixels.device)[:, operation]
+        amount = constants[0] * level
+        amount = torch.where(constants[1] > 0, amount.floor(), amount)
+        direction = torch.where(chance[2] < 0.5, constants[3], constants[4])
+        return apply_operations(pixels, operation, direction * amount + constants[2])
 
 
 def added(x: Tensor, y: Tensor, a: Tensor, b: Tensor) -> Tensor:

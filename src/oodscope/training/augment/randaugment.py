@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor
 
 from oodscope.training.augment.base import Augmentation
-from oodscope.training.augment.operations import OPERATIONS, apply_operations, strengths
+from oodscope.training.augment.operations import OPERATIONS, apply_operations, both_ways
 
 BINS = 31
 """Steps between no change and the strongest."""
@@ -51,7 +51,7 @@ class RandAugment(Augmentation):
             "color": 0.9 * share,
             "contrast": 0.9 * share,
             "sharpness": 0.9 * share,
-            "posterize": 8 - round(4 * share),
+            "posterize": 8.0 - round(4 * share),
             "solarize": 255 * (1 - share),
         }
-        return strengths(operation, positive, amounts)
+        return both_ways([amounts], pixels.device)[positive.long(), 0, operation]

@@ -6,12 +6,13 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, PlainSerializer
 from pydantic_core import PydanticCustomError
 
-from oodscope.base.config import parse
-from oodscope.base.errors import OodscopeError, UnknownNameError
+from oodscope.base.config import parse_declared
+from oodscope.base.errors import OodscopeError, UnknownNameError, UsageError
 from oodscope.training.augment.augmix import AugMix
 from oodscope.training.augment.base import Augmentation, Chain, Unchanged
 from oodscope.training.augment.crop import Augment
 from oodscope.training.augment.cutout import Cutout
+from oodscope.training.augment.jitter import ColourJitter
 from oodscope.training.augment.pixmix import PixMix
 from oodscope.training.augment.randaugment import RandAugment
 from oodscope.training.augment.resized_crop import ResizedCrop
@@ -19,7 +20,7 @@ from oodscope.training.augment.resized_crop import ResizedCrop
 KINDS: dict[str, type[Augmentation]] = {
     # what cuts whole pictures comes first, as in any list
     cls.kind: cls
-    for cls in (ResizedCrop, Augment, Cutout, RandAugment, AugMix, PixMix, Unchanged)
+    for cls in (ResizedCrop, Augment, Cutout, RandAugment, AugMix, PixMix, ColourJitter, Unchanged)
 }
 
 
@@ -31,15 +32,15 @@ def read_augment(declared: Any) -> Augmentation:
         chain = Chain(steps=tuple(read_augment(each) for each in declared))
         late = [part.kind for part in chain.parts()[1:] if part.before_crop]
         if late:
-            raise OodscopeError(f"augmentation {late[0]!r} cuts whole pictures, so it comes first in a list")
+            raise UsageError(f"augmentation {late[0]!r} cuts whole pictures, so it comes first in a list")
         return chain
     if not isinstance(declared, str | Mapping):
-        raise OodscopeError("an augmentation is a name, a mapping such as {kind: cutout, size: 8}, or a list of these")
+        raise UsageError("an augmentation is a name, a mapping such as {kind: cutout, size: 8}, or a list of these")
     settings = {"kind": declared} if isinstance(declared, str) else dict(declared)
     kind = str(settings.pop("kind", Augment.kind))
     if kind not in KINDS:
         raise UnknownNameError("augmentation", kind, KINDS, f"Known: {', '.join(KINDS)}")
-    return parse(KINDS[kind], settings, f"augmentation {kind!r}")
+    return parse_declared(KINDS[kind], settings, f"augmentation {kind!r}")
 
 
 def _read(declared: Any) -> Augmentation:

@@ -13,10 +13,11 @@ class HeadRecipe(StrictModel):
     .. math:: h = \max(0,\; V\,\mathrm{drop}(x) + a), \qquad \mathrm{logits} = W\,\mathrm{drop}(h) + b
 
     Features are :math:`h`, after the ReLU, because ``logits = features · Wᵀ + b`` must hold for the detectors that
-    shape features or read the head; the paper's code hands out what stands before the ReLU, for which it does not
-    hold. Adam with a constant rate, class weights that let every class count alike, and the weights of the best epoch
-    on validation rows. Embeddings are divided by the root mean square of the task's training rows (and the division
-    is folded into the weights afterwards), so that a learning rate means the same for every backbone.
+    shape features or read the head. What stands before the ReLU, which the paper hands to detectors of distances, is
+    the column ``pre_activation``. Adam with a constant rate, class weights that let every class count alike, and the
+    weights of the best epoch on validation rows. Embeddings are divided by the root mean square of the task's training
+    rows (and the division is folded into the weights afterwards), so that a learning rate means the same for every
+    backbone.
 
     Outlier exposure (Hendrycks et al., ICLR 2019) continues a trained head for ``oe_epochs`` with
 

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oodscope.base.errors import DataError
 from oodscope.data.imageset import UNLABELLED, ImageSet
@@ -31,6 +33,11 @@ def check_sets(
     """The sets that this recipe will use, or one line that says why it cannot."""
     if recipe.labelled:
         _check_labels(train, val)
+    if len(train) % recipe.renderings:
+        raise DataError(
+            f"set {train.name!r}: {len(train)} images are no {recipe.renderings} renderings of each picture; "
+            "list all pictures, then all of the second rendering, and so on"
+        )
     what = "accuracy" if recipe.labelled else "loss"
     if recipe.patience and val is None:
         raise DataError(f"patience={recipe.patience} stops by validation {what}: give a val set, or patience=0")
@@ -63,8 +70,18 @@ def facts_of(sets: Sets, preprocess: Preprocess) -> TrainingFacts:
         n_train=len(train),
         size=preprocess.size,
         n_ood=len(sets.ood) if sets.ood else 0,
-        hierarchy=train.hierarchy,
+        hierarchy={level: _groups(train, column) for level, column in train.hierarchy.items()},
     )
+
+
+def _groups(images: ImageSet, column: NDArray[Any]) -> tuple[str, ...]:
+    """The group of each class by a column of the hierarchy; empty where it has none, or several."""
+    pairs = {(int(label), str(group)) for label, group in zip(images.labels, column)}
+    groups: dict[int, list[str]] = {}
+    for label, group in pairs:
+        groups.setdefault(label, []).append(group)
+    single = {label: names[0] for label, names in groups.items() if len(names) == 1}
+    return tuple(single.get(number, "") for number in range(len(images.class_names)))
 
 
 def check_apart(outliers: ImageSet, others: Iterable[tuple[str, ImageSet]]) -> None:

@@ -25,7 +25,10 @@ GENERATORS = 3
 
 
 class Raw(NamedTuple):
-    """Images on the device as they are stored, before the recipe looks at them: uint8 pixels, labels, rows."""
+    """Images on the device as they are stored, before the recipe looks at them: uint8 pixels, labels, rows.
+
+    Where whole pictures are cut while they are decoded, ``pixels`` holds a cut for each view, one view after the other.
+    """
 
     pixels: Tensor
     labels: Tensor
@@ -36,10 +39,15 @@ class Stream:
     """One image set, served to the device in batches."""
 
     def __init__(
-        self, images: ImageSet, preprocess: Preprocess, device: torch.device, crop: ResizedCrop | None = None
+        self,
+        images: ImageSet,
+        preprocess: Preprocess,
+        device: torch.device,
+        crop: ResizedCrop | None = None,
+        views: int = 1,
     ) -> None:
         self.name = images.name
-        self.device = device
+        self.device, self.views = device, views
         self.size = preprocess.size
         self.labels = torch.from_numpy(images.labels).to(device)
         self.pixels = open_pixels(images, preprocess, device, whole=crop is not None)
@@ -64,20 +72,26 @@ class Stream:
             return None
 
         def cut(picture: Image.Image, row: int) -> NDArray[np.uint8]:
-            return crop.cut(picture, self.size, generator("crop", role, seed, epoch, row))
+            # one view is drawn as if there were no others, so that what was trained before is trained the same
+            places = [(row,), *((row, view) for view in range(1, self.views))]
+            parts = [crop.cut(picture, self.size, generator("crop", role, seed, epoch, *place)) for place in places]
+            return np.concatenate(parts, axis=2)
 
         return cut
 
     def serve(self, orders: list[Rows], cut: Cut | None = None) -> Iterator[Raw]:
         """The images of each list of rows."""
         for rows, pixels in zip(orders, self.pixels.batches(orders, cut)):
+            if cut is not None and self.views > 1:
+                pixels = torch.cat(pixels.chunk(self.views, dim=1))
             # bytes on their way to a GPU need not be waited for
             places = torch.from_numpy(rows).to(self.device, non_blocking=True)
             yield Raw(pixels.to(self.device, non_blocking=True), self.labels[places], places)
 
     def view(self, recipe: Recipe, raw: Raw, draws: torch.Generator, epoch: int, role: Role) -> Batch:
         """A batch seen through the recipe's random view."""
-        images = self.normalise(recipe.view(raw.pixels, draws, role))
+        pixels = raw.pixels if self.crop is not None else raw.pixels.repeat(self.views, 1, 1, 1)
+        images = self.normalise(recipe.view(pixels, draws, role))
         return Batch(recipe.after_scaling(images, draws, role), raw.labels, raw.rows, epoch, scale=self.scale)
 
     def normalise(self, pixels: Tensor) -> Tensor:
@@ -95,7 +109,7 @@ class Streams:
 
     def __init__(self, recipe: Recipe, sets: Sets, preprocess: Preprocess, device: torch.device) -> None:
         crop = next((part for part in recipe.augment.parts() if isinstance(part, ResizedCrop)), None)
-        self.train = Stream(sets.train, preprocess, device, crop)
+        self.train = Stream(sets.train, preprocess, device, crop, recipe.views)
         self.ood = Stream(sets.ood, preprocess, device, crop) if sets.ood else None
         self.val = Stream(sets.val, preprocess, device) if sets.val else None
         pictures = _pictures(sets.pictures, preprocess, device) if sets.pictures else None

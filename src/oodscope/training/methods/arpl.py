@@ -1,6 +1,6 @@
 """ARPL: images are pushed away from the reciprocal point of their class, but not beyond a learnt radius."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from pydantic import Field
@@ -28,6 +28,10 @@ class ReciprocalPoints(nn.Module):
         super().__init__()
         self.points = nn.Parameter(0.1 * torch.randn(num_classes, width))
         self.radius = nn.Parameter(torch.zeros(()))
+
+    def facts(self) -> dict[str, Any]:
+        """The arguments that make the same."""
+        return {"width": self.points.shape[1], "num_classes": self.points.shape[0]}
 
     def forward(self, features: Tensor) -> dict[str, Tensor]:
         with torch.autocast(features.device.type, enabled=False):

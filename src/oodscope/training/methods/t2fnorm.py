@@ -1,6 +1,6 @@
 """T2FNorm: features are normalised in training, not at test."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from pydantic import Field
@@ -26,6 +26,10 @@ class TrainedToFeatures(nn.Module):
         super().__init__()
         self.scale_at_test = scale_at_test
         self.register_buffer("temperature", torch.tensor(temperature))
+
+    def facts(self) -> dict[str, Any]:
+        """The arguments that make the same."""
+        return {"temperature": float(self.get_buffer("temperature")), "scale_at_test": self.scale_at_test}
 
     def forward(self, features: Tensor) -> Tensor:
         temperature = self.get_buffer("temperature")

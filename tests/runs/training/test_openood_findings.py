@@ -1,0 +1,124 @@
+"""The page of the paper's observations: every verdict follows from the rows, and changes with them."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+PLACE = Path(__file__).parents[3] / "benchmarks" / "openood_findings.py"
+
+
+@pytest.fixture(scope="module")
+def findings():
+    spec = importlib.util.spec_from_file_location("openood_findings", PLACE)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+SETS = {"near": ("cifar100", "tin"), "fs-near": ("cifar100", "tin"), "far": ("svhn_10k", "mnist")}
+
+
+def rows(method, detector, near, *, seeds=3, accuracy=95.0, far=None, full=None, mnist=0.0):
+    """Rows of a training's networks, whose seeds differ by a tenth of a point; the same seed alike for all scores."""
+    made = []
+    levels = {"near": near, "far": near + 4 if far is None else far, "fs-near": near - 12 if full is None else full}
+    for seed in range(seeds):
+        for group, names in SETS.items():
+            for name in names:
+                value = levels[group] + 0.1 * seed + (mnist if name == "mnist" else 0.0) + 0.01 * len(name + detector)
+                line = (method, seed, "best", accuracy + 0.1 * seed, 90.0, detector, group, name, value)
+                made.append(line)
+    columns = ["method", "seed", "kept", "accuracy", "csid_accuracy", "detector", "group", "set", "auroc"]
+    return pd.DataFrame(made, columns=columns)
+
+
+def paper(seeds=3, sign=1):
+    """Rows as the paper's table has them on CIFAR-10; ``sign=-1`` turns every difference from CE and MSP around."""
+
+    def near(points):
+        return 88.0 + sign * points
+
+    plain = [("msp", 0.0), ("react", -1.0), ("ash", -12.0), ("knn", 2.6)]
+    made = [rows("CE", name, near(points), seeds=seeds, far=88 + sign * (points + 4), full=near(points) - 12 * sign)
+            for name, points in plain]  # fmt: skip
+    made.append(rows("CE", "mds_ensemble", 60, seeds=seeds, far=60, mnist=39 * sign))
+    better = {"RotPred": ("rotpred", 4.7), "LogitNorm": ("msp", 4.3), "OE": ("msp", 6.8)}
+    better |= dict.fromkeys(["Cutout", "RandAugment", "AugMix", "PixMix", "RegMixup"], ("msp", 2.0))
+    for method, (detector, points) in better.items():
+        accuracy = 95.0 if sign > 0 else 90.0
+        numbers = {"seeds": seeds, "far": 88 + sign * (points + 8), "full": near(points) - 10 * sign}
+        made.append(rows(method, detector, near(points), accuracy=accuracy, **numbers))
+        if detector == "msp":
+            made.append(rows(method, "ash", near(points) - sign * 8, accuracy=accuracy, **numbers))
+    return pd.concat(made, ignore_index=True)
+
+
+def words(findings, tables):
+    return {each.claim: verdict.word for each, _, verdict in findings.judged(tables)}
+
+
+def test_what_the_paper_s_rows_say(findings):
+    found = words(findings, {"cifar10": paper()})
+    needs = {each.claim for each in findings.OBSERVATIONS if each.judge is None and each.across is None}
+    assert len(needs) == 3
+    expected = dict.fromkeys(needs, "cannot say here") | {"No method wins on all benchmarks": "cannot say here"}
+    assert found == {claim: expected.get(claim, "holds") for claim in found}
+
+
+def test_the_opposite_rows_say_the_opposite(findings):
+    found = words(findings, {"cifar10": paper(sign=-1)})
+    judged = [each.claim for each in findings.OBSERVATIONS if each.judge is not None]
+    assert {found[claim] for claim in judged} == {"does not hold"}, found
+
+
+def test_one_network_of_each_says_nothing(findings):
+    assert set(words(findings, {"cifar10": paper(seeds=1)}).values()) == {"cannot say here"}
+
+
+def test_what_is_not_run_is_named_and_not_judged(findings):
+    table = paper()
+    table = table[~table["method"].isin(["RotPred", "OE", "Cutout", "AugMix", "PixMix"])]
+    found = {each.claim: verdict for each, _, verdict in findings.judged({"cifar10": table})}
+    assert found["Training methods excel on small sets"].word == "cannot say here"
+    assert "not yet run" in found["Training methods excel on small sets"].reason
+    assert found["Augmentation helps detection"].word == "cannot say here", "two of five are no majority"
+    assert "not yet run: OE" in found["Outlier data help where test outliers are like them"].reason
+    assert found["KNN and RotPred are strong on small sets, not on large ones"].word == "cannot say here"
+
+
+def test_winners_of_two_id_sets(findings):
+    other = pd.concat([rows("CE", "msp", 80), rows("CE", "knn", 79), rows("RotPred", "rotpred", 76)])
+    one = pd.concat([rows("CE", "msp", 88), rows("CE", "knn", 90), rows("RotPred", "rotpred", 92)])
+    verdict = findings.no_single_winner({"cifar10": one, "cifar100": other})
+    assert verdict.word == "holds" and "cifar100: CE with msp" in verdict.reason
+    assert findings.no_single_winner({"cifar10": one, "cifar100": one}).word == "does not hold"
+    close = pd.concat([rows("CE", "msp", 80), rows("CE", "knn", 79), rows("RotPred", "rotpred", 79.95)])
+    assert findings.no_single_winner({"cifar10": one, "cifar100": close}).word == "cannot say here"
+
+
+def test_noise_between_seeds_is_not_taken_for_a_difference(findings):
+    rng = np.random.default_rng(0)
+    words_found = []
+    for _ in range(60):
+        table = pd.concat([rows("CE", "msp", 88), rows("Cutout", "msp", 88), rows("AugMix", "msp", 88)])
+        luck = {key: rng.normal() for key in table.groupby(["method", "seed"]).groups}
+        table["auroc"] = [value - 0.1 * seed + luck[method, seed] for value, method, seed in
+                          zip(table["auroc"], table["method"], table["seed"])]  # fmt: skip
+        found = findings.trainings(table, ("Cutout", "msp"), ("CE", "msp"), "near")
+        words_found.append(found.sign != 0)
+    assert np.mean(words_found) < 0.15
+
+
+def test_the_first_line_says_what_needs_imagenet(findings, tmp_path):
+    file = tmp_path / "table.csv"
+    paper().to_csv(file, index=False)
+    findings.main([str(tmp_path / "page.md"), f"cifar10={file}", "--measured", "2026-01-01"])
+    lines = (tmp_path / "page.md").read_text().splitlines()
+    assert lines[0].startswith("**ImageNet is not here:** 3 of 15 observations")
+    assert sum(line.startswith("| ") for line in lines) == 15 + 1
+    assert "Verdicts: holds 11, does not hold 0, cannot say here 4." in lines

@@ -1,0 +1,398 @@
+"""The oracles of the methods that make outliers, groups or prototypes of their own, to six digits."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import chdtri
+from torch import nn
+from torch.nn.functional import cross_entropy, normalize
+
+from oodscope.activations.activations import Activations
+from oodscope.activations.probes.stepped import SteppedNumerators
+from oodscope.activations.probes.taps import Output
+from oodscope.activations.probes.turns import JointLogits
+from oodscope.detectors.registry import create_detector
+from oodscope.models.classifier.branches import EMBEDDING, OTHERS
+from oodscope.training.methods.ascood import ASCOOD, Standardised
+from oodscope.training.methods.cider import CIDER, dispersion, follow
+from oodscope.training.methods.csi import turn_labels, turned
+from oodscope.training.methods.godin import Quotient
+from oodscope.training.methods.ish import ShapedLinear, shaped
+from oodscope.training.methods.mcd import MCD, gap
+from oodscope.training.methods.mos import MOS, GroupedHead
+from oodscope.training.methods.npos import NPOS, farthest, real_or_made
+from oodscope.training.methods.palm import contrast, sinkhorn
+from oodscope.training.methods.prototypes import Prototypes
+from oodscope.training.methods.queues import ClassQueues
+from oodscope.training.methods.reweightood import reweighted
+from oodscope.training.methods.udg import UDG, cluster_weights
+from oodscope.training.methods.vos import EnergyHead, virtual_outliers, weighted_energy
+from tests.training.every_method import prepared
+from tests.training.test_methods import D, F, U, W, Y, Z, batch, giving, near
+
+CORNERS = torch.tensor([[1, 0], [0, 1], [0.8, 0.6], [0.6, -0.8]], dtype=D)
+PAIRS = torch.tensor([0, 1, 0, 1])
+
+
+def rows(values):
+    return [near(row) for row in values]
+
+
+class TestGODIN:
+    def layer(self, similarity="cosine"):
+        layer = Quotient(2, 3, similarity).double().eval()
+        with torch.no_grad():
+            layer.classes.weight.copy_(W)
+        return layer
+
+    def test_numerators_and_quotient(self):
+        layer = self.layer()
+        h = layer.numerators(F)
+        assert h.tolist() == rows([[0.447149, 0.894298, 0.948574], [0.447129, -0.894258, -0.316177]])
+        g = torch.tensor([[0.3], [-0.5]], dtype=D).sigmoid()
+        assert g.flatten().tolist() == near([0.574443, 0.377541])
+        z = h / g
+        assert z.tolist() == rows([[0.778405, 1.556810, 1.651295], [1.184320, -2.368640, -0.837465]])
+        assert cross_entropy(z, Y).item() == near(1.944419)
+
+    def test_the_other_similarity(self):
+        assert self.layer("euclid").numerators(F).tolist() == rows([[-2, -1, -0.5], [-0.625, -2.125, -2.125]])
+
+    def test_the_paper_s_score_ranks_otherwise_than_the_softmax_of_cosines(self):
+        h = self.layer().numerators(F).detach().float()
+        seen = Activations(columns={SteppedNumerators(0.0025).column: h})
+        ours, theirs = (create_detector("godin", form=form).score(seen) for form in ("max", "softmax"))
+        assert ours.tolist() == near([-0.948574, -0.447129])
+        assert (1 - theirs).tolist() == near([0.391721, 0.578836])
+        assert (ours[0] < ours[1]) != (theirs[0] < theirs[1])
+
+    def test_without_a_learnt_denominator_the_loss_has_a_floor(self):
+        best = torch.full((1, 10), -1.0, dtype=D)
+        best[0, 0] = 1.0
+        assert cross_entropy(best, torch.tensor([0])).item() == near(0.796614)
+
+
+class TestVOS:
+    def head(self):
+        head = EnergyHead(nn.Linear(2, 3), ClassQueues(3, 4, 2)).double()
+        with torch.no_grad():
+            head.weight_of_class.copy_(torch.tensor([0.5, 1, 0.2]))
+            head.is_real.weight.copy_(torch.tensor([[-0.4], [0.7]]))
+            head.is_real.bias.copy_(torch.tensor([0.1, -0.2]))
+        return head
+
+    def test_energies(self):
+        weight = torch.tensor([0.5, 1, 0.2], dtype=D)
+        assert weighted_energy(Z, weight).tolist() == near([1.892184, 2.586020])
+        assert weighted_energy(U, weight).tolist() == near([0.889009, 0.902983])
+        assert weighted_energy(Z, torch.ones(3, dtype=D)).tolist() == near([2.417030, 2.720050])
+
+    def test_the_regulariser_and_its_gradients(self):
+        z, u = Z.clone().requires_grad_(), U.clone().requires_grad_()
+        apart = self.head().real_or_virtual(z, u)
+        assert apart.item() == near(0.604598)
+        assert (cross_entropy(Z, Y) + 0.1 * apart).item() == near(1.479000)
+        apart.backward()
+        assert z.grad.tolist() == rows([[-0.022074, -0.016241, -0.001321], [-0.001243, -0.018367, -0.000407]])
+        assert u.grad.flatten().tolist() == near([0.101905, 0.074978, 0.005517, 0.045387, 0.110871, 0.027084])
+
+    def test_the_radius_of_the_least_likely_draw(self):
+        beyond = -math.expm1(math.log(0.5) / 10_000)
+        assert (chdtri(512, beyond), chdtri(2, beyond)) == (near(643.046157), near(19.153776))
+
+    def test_one_draw_has_the_law_of_the_least_likely_of_many(self):
+        torch.manual_seed(0)
+        queues = torch.randn(2, 50, 3, dtype=D) @ torch.tensor([[2.0, 0, 0], [1, 1, 0], [0, 0, 0.5]], dtype=D)
+        means = queues.mean(1)
+        centred = (queues - means[:, None]).flatten(0, 1)
+        covariance = centred.T @ centred / len(centred) + 1e-4 * torch.eye(3, dtype=D)
+        inverse, factor = torch.linalg.inv(covariance), torch.linalg.cholesky(covariance)
+
+        def radii(points):
+            return torch.einsum("...ci,ij,...cj->...c", points - means, inverse, points - means).flatten()
+
+        ours = radii(torch.stack([virtual_outliers(queues, 50, torch.Generator().manual_seed(n)) for n in range(400)]))
+        plain = means[:, None] + torch.randn(400, 2, 50, 3, dtype=D) @ factor.T
+        likely = torch.stack([radii(plain[:, :, n]) for n in range(50)]).amax(0)
+        assert ours.mean().item() == pytest.approx(likely.mean().item(), rel=0.05)
+        assert ours.std().item() == pytest.approx(likely.std().item(), rel=0.2)
+
+    def test_queues_keep_the_latest_of_each_class(self):
+        queues = ClassQueues(2, 3, 1)
+        queues.push(torch.arange(5.0)[:, None], torch.tensor([0, 1, 0, 0, 0]))
+        assert not queues.full
+        queues.push(torch.tensor([[7.0], [8.0]]), torch.tensor([1, 1]))
+        assert queues.full
+        assert sorted(queues.features[0].flatten().tolist()) == [2, 3, 4]
+        assert sorted(queues.features[1].flatten().tolist()) == [1, 7, 8]
+
+
+class TestPrototypes:
+    mu = normalize(torch.tensor([[1, 0], [0, 1], [-1, -1]], dtype=D))
+    f = torch.tensor([[0.6, 0.8], [-1, 0]], dtype=D)
+
+    def moved(self, f, momentum=0.95):
+        return follow(self.mu, f, torch.tensor([0, 2]), momentum)
+
+    def test_cider(self):
+        f = self.f.clone().requires_grad_()
+        moved = self.moved(f)
+        assert moved.tolist() == rows([[0.999168, 0.040782], [0, 1], [-0.732007, -0.681297]])
+        apart = dispersion(moved, 0.1)
+        assert apart.item() == near(-2.565998)
+        apart.backward()
+        assert f.grad.tolist() == rows([[-0.012421, 0.304308], [-0.034240, 0.036788]])
+        layer = Prototypes(2, 3, 2, 0.1).double()
+        layer.prototypes.copy_(self.mu)
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = layer
+
+        for compactness, spread, expected in ((2, 1, 0.077567), (1 / (0.1 / 0.07), 0, 0.925248), (1, 0, 1.321782)):
+            layer.prototypes.copy_(self.mu)
+            recipe = CIDER(compactness=compactness, dispersion=spread)
+            shown = batch(labels=torch.tensor([0, 2]))
+            assert recipe.embedded_loss(Net(), self.f, shown).loss.item() == near(expected)
+        torch.testing.assert_close(layer.prototypes, self.moved(self.f))
+
+    def test_dispersion_reaches_embeddings_through_the_average_alone(self):
+        f = self.f.clone().requires_grad_()
+        dispersion(self.moved(f, momentum=1.0), 0.1).backward()
+        assert f.grad.abs().max() < 1e-12
+        angles = torch.arange(3, dtype=D) * 2 * math.pi / 3
+        spread = torch.stack([angles.cos(), angles.sin()], dim=1)
+        assert dispersion(spread, 0.1).item() == near(-5.0)
+
+    def test_rounds_of_all_classes_are_the_rows_one_by_one(self):
+        torch.manual_seed(0)
+        f, labels = normalize(torch.randn(20, 4, dtype=D)), torch.randint(0, 3, (20,))
+        prototypes = start = normalize(torch.randn(3, 4, dtype=D))
+        for row, label in zip(f, labels):
+            prototypes = prototypes.clone()
+            prototypes[label] = normalize(0.8 * prototypes[label] + 0.2 * row, dim=0)
+        torch.testing.assert_close(follow(start, f, labels, 0.8), prototypes)
+
+    def test_npos(self):
+        apart = real_or_made(torch.tensor([1, -0.5], dtype=D), torch.tensor([0.2, -2, 0.3], dtype=D))
+        assert apart.item() == near(0.613352)
+        assert 0.5 * -2.565998 + 1.321782 + 0.1 * apart.item() == near(0.100119)
+
+    def test_palm(self):
+        f = torch.tensor([[1, 0], [0.6, 0.8], [0, 1]], dtype=D)
+        scores = f @ normalize(torch.tensor([[1, 0.2], [0.2, 1]], dtype=D)).T / 0.05
+        shares = sinkhorn(scores, 3)
+        assert shares.tolist() == rows([[1, 0], [0.145049, 0.854951], [0.000001, 0.999999]])
+        assert shares.sum(0).tolist() == near([1.145050, 1.854950])
+        assert sinkhorn(scores, 2000).sum(0).tolist() == near([1.5, 1.5], 1e-3)
+        assert sinkhorn(1000 * scores, 3).isfinite().all(), "logarithms do not overflow"
+
+    def test_reweightood(self):
+        similar = CORNERS @ CORNERS.T
+        assert (1 - 2 * similar[[0, 1], [2, 3]]).sigmoid().tolist() == near([0.354344, 0.930862])
+        assert (5 * similar[[0, 0], [1, 3]] - 4).sigmoid().tolist() == near([0.017986, 0.268941])
+        assert reweighted(CORNERS, PAIRS, 0.1).item() == near(9.935344)
+        assert reweighted(CORNERS[:2], torch.tensor([0, 0]), 0.1).isfinite(), "a batch without pairs of two classes"
+
+
+class TestCSI:
+    def test_contrast(self):
+        assert contrast(CORNERS, PAIRS, 0.07).item() == near(10.028022)
+        assert contrast(CORNERS, PAIRS, 0.5).item() == near(1.868040)
+        with_itself = (10.028022 + 18.420681) / 2  # OpenOOD's form counts each image as one of its own kind
+        assert contrast(CORNERS, PAIRS, 0.07).item() < with_itself
+
+    def test_a_turn_of_all_vectors_changes_nothing(self):
+        angle = torch.tensor(0.7, dtype=D)
+        turn = torch.stack([torch.stack([angle.cos(), -angle.sin()]), torch.stack([angle.sin(), angle.cos()])])
+        torch.testing.assert_close(contrast(CORNERS @ turn, PAIRS, 0.07), contrast(CORNERS, PAIRS, 0.07))
+
+    def test_two_copies_of_distinct_images_are_nt_xent(self):
+        torch.manual_seed(0)
+        v = normalize(torch.randn(6, 5, dtype=D))
+        similar = (v @ v.T / 0.5).fill_diagonal_(-torch.inf)
+        expected = cross_entropy(similar, torch.arange(6).roll(3))
+        torch.testing.assert_close(contrast(v, torch.arange(3).repeat(2), 0.5), expected)
+
+    def test_turns_and_their_labels(self):
+        pixels = torch.arange(8, dtype=torch.uint8).view(2, 1, 2, 2)
+        made = turned(pixels, torch.Generator().manual_seed(3))
+        assert made.shape == (8, 1, 2, 2)
+        for turn in range(4):
+            torch.testing.assert_close(made[2 * turn : 2 * turn + 2], made[:2].rot90(turn, (2, 3)))
+        assert turn_labels(torch.tensor([2, 0]), 3, 8).tolist() == [2, 0, 5, 3, 8, 6, 11, 9]
+
+    def test_the_joint_score(self):
+        seen = Activations(columns={JointLogits().column: Z.float()})
+        assert create_detector("csi").score(seen).tolist() == near((1 - Z.softmax(1).amax(1)).tolist())
+
+
+class TestMOS:
+    z = torch.tensor([[0, 2, 1, 1.5, 0], [1, 0, 0.5, 0, 2]], dtype=D)
+
+    def test_groups(self):
+        head = GroupedHead(2, (0, 0, 1)).double()
+        output = head.split(self.z)
+        assert output["logits"].exp().tolist() == rows([[0.665241, 0.244728, 0.182426], [0.186324, 0.307196, 0.880797]])
+        assert output[OTHERS].exp().tolist() == rows([[0.090031, 0.817574], [0.506480, 0.119203]])
+        assert head.loss(output, torch.tensor([0, 2])).item() == near(0.708108)
+        seen = Activations(columns={Output(OTHERS).column: output[OTHERS].float().detach()})
+        assert create_detector("mos").score(seen).tolist() == near([0.090031, 0.119203])
+
+    def test_classes_may_be_scattered_over_groups(self):
+        torch.manual_seed(0)
+        head, outputs = GroupedHead(2, (1, 0, 1, 0)), torch.randn(5, 6)
+        output = head.split(outputs)  # outputs: others, class 1, class 3 | others, class 0, class 2
+        first, second = outputs[:, :3].log_softmax(1), outputs[:, 3:].log_softmax(1)
+        torch.testing.assert_close(
+            output["logits"], torch.stack([second[:, 1], first[:, 1], second[:, 2], first[:, 2]], 1)
+        )
+        torch.testing.assert_close(output[OTHERS], torch.stack([first[:, 0], second[:, 0]], 1))
+
+    def test_one_group_is_cross_entropy_over_one_more_class(self):
+        torch.manual_seed(0)
+        head, outputs = GroupedHead(2, (0, 0, 0)), torch.randn(5, 4)
+        labels = torch.arange(5) % 3
+        torch.testing.assert_close(head.loss(head.split(outputs), labels), cross_entropy(outputs, labels + 1))
+
+    def test_rates(self):
+        steps = (0, 250, 500, 3000, 3001, 6001, 9001)
+        rates = [0.003 * MOS().schedule(step, 391) for step in steps]
+        assert rates == near([0, 0.0015, 0.003, 0.003, 3e-4, 3e-5, 3e-6])
+        long = MOS(steps=20_000)
+        assert [0.003 * long.schedule(step, 5005) for step in (250, 6000, 6001)] == near([0.0015, 0.003, 3e-4])
+        assert MOS().total_steps(391) == 10_000
+
+
+class TestISH:
+    x = torch.tensor([[1, 2, 3, 4], [0, 1, 0, 3]], dtype=D)
+    g = torch.tensor([[-0.2, 0.1, 0.1], [0.3, -0.1, -0.2]], dtype=D)
+
+    def test_the_weight_learns_from_shaped_features(self):
+        made = shaped(self.x, 0.5)
+        assert made.tolist() == rows([[0, 0, 12.518202, 16.690936], [0, 2.718282, 0, 8.154845]])
+        plain = nn.Linear(4, 3).double()
+        layer, x = ShapedLinear.of(plain, 0.5).double(), self.x.clone().requires_grad_()
+        (layer.train()(x) * self.g).sum().backward()
+        assert layer.weight.grad[0].tolist() == near([0, 0.815485, -2.503640, -0.891733])
+        torch.testing.assert_close(x.grad, self.g @ plain.weight)
+        torch.testing.assert_close(layer.bias.grad, self.g.sum(0))
+        assert (self.g.T @ self.x)[0].tolist() == near([-0.2, -0.1, -0.6, 0.1])
+        torch.testing.assert_close(layer(self.x), plain(self.x))
+        torch.testing.assert_close(layer.eval()(self.x), plain(self.x))
+
+    def test_how_many_features_count(self):
+        assert [(shaped(torch.ones(1, width), 0.15) > 0).sum().item() for width in (2048, 512)] == [307, 76]
+
+
+class TestASCOOD:
+    def test_standardised_features(self):
+        h = torch.tensor([[1, 2, 3, 6]], dtype=D)
+        layer = Standardised(0.5)
+        assert layer.train()(h)[0].tolist() == near([-0.462910, -0.231455, 0, 0.694365])
+        assert layer.eval()(h) is h
+
+    def test_the_flat_term_is_that_of_outlier_exposure(self):
+        flat = -U.log_softmax(1).mean() - math.log(3)
+        assert flat.item() == near(0.161141)
+
+    @pytest.mark.parametrize(("spoil", "share", "count"), [("shuffle", 0.1, 102), ("shuffle", 0.15, 153),
+                                                           ("gradient", 0.1, 307)])  # fmt: skip
+    def test_how_many_pixels_are_spoilt(self, spoil, share, count):
+        torch.manual_seed(0)
+        images, gradient = torch.rand(2, 3, 32, 32), torch.randn(2, 3, 32, 32)
+        made = ASCOOD(spoil=spoil, share=share).spoilt(batch(images), gradient)
+        changed = made != images
+        if spoil == "gradient":
+            assert changed.flatten(1).sum(1).tolist() == [count, count]
+            largest = gradient.abs().flatten(1).topk(count).values[:, -1:]
+            assert ((gradient.abs().flatten(1) >= largest) == changed.flatten(1)).all()
+            return
+        pixels = changed.any(1).flatten(1)
+        assert all(0.9 * count <= each <= count for each in pixels.sum(1).tolist()), "some stay where they were"
+        largest = gradient.exp().sum(1).flatten(1).topk(count).values[:, -1:]
+        assert (gradient.exp().sum(1).flatten(1) >= largest)[pixels].all()
+        torch.testing.assert_close(made.flatten(2).sort(2).values, images.flatten(2).sort(2).values)
+
+
+class TestMCD:
+    second = torch.tensor([[0.5, 0.5, 0], [2, -1, 0]], dtype=D)
+
+    def test_the_gap(self):
+        assert gap(U, self.second).item() == near(0.159586)
+        output = {"logits": torch.cat([Z, U]), "second": torch.cat([Z, self.second])}
+        shown = batch(ood=batch())._replace(epoch=99)
+        loss = MCD().loss(giving(output), shown).loss.item()
+        assert loss == near(2 * 1.418540 + 1.040414, 2e-6)
+        released = MCD(parity=True).loss(giving(output), shown).loss.item()
+        assert released == near(2 * 1.418540 + 1.165973, 2e-6)
+        before = {"logits": Z, "second": Z}
+        assert MCD().loss(giving(before), shown._replace(epoch=88)).loss.item() == near(2 * 1.418540, 2e-6)
+
+    def test_the_score(self):
+        seen = Activations(logits=U.float(), columns={Output("second").column: self.second.float()})
+        assert create_detector("mcd").score(seen).tolist() == near([0.563178, 1.148974])
+
+    def test_descending_raises_the_first_entropy_and_lowers_the_second(self):
+        u, v = U.clone().requires_grad_(), self.second.clone().requires_grad_()
+        (1.2 - gap(u, v)).relu().backward()
+        with torch.no_grad():
+            moved = gap(u - 0.1 * u.grad, V := v.clone()) - gap(u, V), gap(u, v - 0.1 * v.grad) - gap(u, v)
+        assert all(each > 0 for each in moved)
+
+
+class TestUDG:
+    def test_weights_of_clusters(self):
+        assigned = torch.tensor([0] * 4 + [1] + [2] * 9)
+        assert cluster_weights(assigned, 3).tolist() == near([0.818182, 1.636364, 0.545455])
+        with_an_empty_one = cluster_weights(assigned, 4)
+        assert with_an_empty_one.tolist() == near([0.818182, 1.636364, 0.545455, 0.0])
+
+    def test_pure_clusters_name_their_outliers(self):
+        # nine of class 0 and an outlier; nine outliers and one of class 1; a mixed one
+        labels = torch.tensor([0] * 9 + [1] + [0, 1] + [-1] + [-1] * 9 + [-1])
+        assigned = torch.tensor([0] * 9 + [1] + [2, 2] + [0] + [1] * 9 + [2])
+        label, weight = UDG().judged(assigned, labels, known=12)
+        assert label.tolist() == [0] + [-1] * 10
+        assert weight.tolist() == [1.0] + [2.0] * 9 + [1.0]
+
+    def test_no_outliers_left_is_no_loss(self):
+        recipe, net, shown = prepared("udg", cluster_weight=0)
+        net.eval()
+        net.fc.label_of_ood.fill_(1)
+        named = torch.cat([net(shown.images)["logits"], net(shown.ood.images)["logits"]])
+        labels = torch.cat([shown.labels, torch.ones(12, dtype=torch.long)])
+        torch.testing.assert_close(recipe.loss(net, shown).loss, cross_entropy(named, labels))
+
+    def test_without_named_outliers_and_clusters_it_is_outlier_exposure_in_two_passes(self):
+        recipe, net, shown = prepared("udg", cluster_weight=0)
+        known, other = net.eval()(shown.images)["logits"], net(shown.ood.images)["logits"]
+        expected = cross_entropy(known, shown.labels) - 0.5 * other.log_softmax(1).mean()
+        torch.testing.assert_close(recipe.loss(net, shown).loss, expected)
+
+
+def test_kept_noise_of_npos_is_farther_than_what_is_dropped():
+    torch.manual_seed(0)
+    bank, points = normalize(torch.randn(60, 6)), normalize(torch.randn(40, 6))
+    kept = farthest(points, bank, 7, 15)
+    distance = torch.cdist(points.double(), bank.double()).sort(1).values[:, 6]
+    dropped = np.setdiff1d(np.arange(40), kept.numpy())
+    assert distance[kept].min() >= distance[dropped].max()
+    recipe = NPOS(queue=60, neighbours=7, boundary=10, noise=30, keep_of_noise=9)
+    made = recipe.outliers_of(torch.randn(3, 60, 6) + 3, torch.Generator().manual_seed(0))
+    assert made.shape == (3 * 2 * 9, 6)
+
+
+def test_embeddings_are_unit_vectors_and_logits_their_products():
+    torch.manual_seed(0)
+    single, several = Prototypes(6, 3, 4, 0.1), Prototypes(6, 3, 4, 0.1, each=2)
+    h = torch.randn(5, 6)
+    for layer in (single, several):
+        output = layer(h)
+        torch.testing.assert_close(output[EMBEDDING].norm(dim=1), torch.ones(5))
+    torch.testing.assert_close(single(h)["logits"], single(h)[EMBEDDING] @ single.prototypes.T / 0.1)
+    similar = several(h)[EMBEDDING] @ several.prototypes.T / 0.1
+    torch.testing.assert_close(several(h)["logits"], torch.stack([similar[:, c::3].logsumexp(1) for c in range(3)], 1))
