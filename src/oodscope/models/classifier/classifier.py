@@ -283,7 +283,7 @@ class Classifier:
             noise = (images.to(self.device) for images in self._noise(batch))
             self._found = locate_head(self.model, noise, wanted)
             if self.embedding:
-                self._found = DiscoveredHead(None, self._found.num_classes, "the network ends in an embedding")
+                self._found = DiscoveredHead(None, self._found.num_classes, reason="the network ends in an embedding")
         return self._found
 
     def _reads_features(self, batch: Tensor | None = None) -> str | None:
