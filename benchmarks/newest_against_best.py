@@ -85,12 +85,12 @@ def applicable() -> tuple[list[str], list[str]]:
     return plain, [name for name in made if name not in plain]
 
 
-def judge(folder: Path, name: str) -> dict[str, Any]:
-    """Near and far AUROC of every detector under every track, and the comparisons of the default track."""
+def judge(folder: Path, name: str, tracks: list[str]) -> dict[str, Any]:
+    """Near and far AUROC of every detector under these tracks, and what can be said of the best two."""
     plain, others = applicable()
     found: dict[str, Any] = {"about": json.loads((folder / name / "about.json").read_text()), "not_run": others}
     found["tracks"] = {}
-    for track in TRACKS:
+    for track in tracks:
         result = evaluated(folder, name, track, plain)
         rows = result.measurements.filter(metric="auroc", set="mean")
         table: dict[str, dict[str, Any]] = {each: {} for each in result.scores.detectors}
@@ -142,7 +142,8 @@ def section(name: str, found: dict[str, Any] | None) -> str:
         f"Population: one network; images: {sizes}.\n",
     ]
     for track in TRACKS:
-        lines += [f"**{track}.** {' '.join(found[f'statements_{track}'])}\n"]
+        said = " ".join(found.get(f"statements_{track}", ["Not yet run: the same command goes on where it stopped."]))
+        lines += [f"**{track}.** {said}\n"]
     verified = [each for each in found["tracks"]["default"] if not is_unverified(each)]
     unverified = [each for each in found["tracks"]["default"] if is_unverified(each)]
     lines += table(name, found, verified)
@@ -155,10 +156,13 @@ def section(name: str, found: dict[str, Any] | None) -> str:
 def table(name: str, found: dict[str, Any], detectors: list[str]) -> list[str]:
     """Rows by the near value of the default track."""
     tracks, printed = found["tracks"], published(name)
-    heads = ["detector", "year", "passes"] + [f"{group} {track}" for group in ("near", "far") for track in TRACKS]
+    heads = ["detector", "year", "passes"] + [
+        f"{group} {track}" for group in ("near", "far") for track in TRACKS if track in tracks
+    ]
     lines = ["| " + " | ".join([*heads, "published near"]) + " |", "|" + "---|" * (len(heads) + 1)]
     for each in sorted(detectors, key=lambda detector: -tracks["default"][detector]["near"]):
-        values = [f"{tracks[track][each][group]:.2f}" for group in ("near", "far") for track in TRACKS]
+        shown = [(group, tracks[track][each]) for group in ("near", "far") for track in TRACKS if track in tracks]
+        values = [f"{row[group]:.2f}" for group, row in shown]
         cells = [each, str(year(each)), str(tracks["default"][each]["passes"]), *values]
         lines.append("| " + " | ".join([*cells, f"{printed[each]:.2f}" if each in printed else ""]) + " |")
     return lines
@@ -169,6 +173,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("output", type=Path)
     parser.add_argument("--benchmarks", nargs="*", default=list(BENCHMARKS))
+    parser.add_argument("--tracks", nargs="*", default=list(TRACKS))
     parser.add_argument("--write", type=Path)
     parser.add_argument("--machine", default="2 cores, CPU")
     options = parser.parse_args()
@@ -180,8 +185,12 @@ def main() -> None:
         if lacking := missing(options.folder, name):
             print(f"{name}: not yet extracted: {', '.join(lacking)}")
             continue
-        found[name] = judge(options.folder, name)
-        options.output.write_text(json.dumps(found, indent=1, default=str))
+        done = found.get(name, {}).get("tracks", {})
+        for track in [each for each in options.tracks if each not in done]:
+            new = judge(options.folder, name, [track])
+            new["tracks"] |= found.get(name, {}).get("tracks", {})
+            found[name] = {**found.get(name, {}), **new}
+            options.output.write_text(json.dumps(found, indent=1, default=str))
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ def capabilities_of(
         train=train,
         held_out=held_out,
         logits=not classifier.embedding,
-        features=classifier.embedding or classifier.has_features,
+        features=classifier.has_features or classifier.embedding,
     )
     if any(each.needs & _INSIDE or not each.signed_features_ok for each in detectors):
         anatomy = classifier.anatomy

@@ -289,6 +289,8 @@ class Classifier:
     def _reads_features(self, batch: Tensor | None = None) -> str | None:
         """The layer whose input are the features."""
         path = self._search(batch).path
+        if self.embedding:
+            return None
         return find_last_layer(self.model) if path is None and not isinstance(self._wanted, Head) else path
 
     def _noise(self, batch: Tensor | None) -> Iterator[Tensor]:

@@ -61,13 +61,13 @@ class Extraction(ABC):
         """What a reader of the record should know of the data."""
         return []
 
-    def notes_afterwards(self) -> list[str]:
-        """What a reader should know of the activations, once all of them are there."""
-        return []
-
     def alarms(self, benchmark: Benchmark, scores: ScoreTable) -> list[str]:
         """What makes the numbers doubtful before anybody reads them."""
         return accuracy_alarms(answers_of(scores, benchmark))
+
+    def notes_afterwards(self) -> list[str]:
+        """What a reader should know of the activations, once all of them are there."""
+        return []
 
     def gallery(self, benchmark: Benchmark, scores: ScoreTable) -> Gallery | None:
         """Pictures of the hardest images, where there are images."""
@@ -103,8 +103,8 @@ class FromNetwork(Extraction):
         self.classifier, self.store = classifier, store or ActivationStore()
         self.name, self.device = classifier.name, classifier.device
         self._batch_size, self._progress, self._before = batch_size, progress, self.store.forwarded
-        self._devices: set[str] = set()
         self._tried = 0  # images that alarms sent through the network once more
+        self._devices: set[str] = set()
 
     @property
     def fingerprint(self) -> str:
@@ -143,14 +143,6 @@ class FromNetwork(Extraction):
         ]
         return [*unreadable, *find_duplicates(benchmark).notes()]
 
-    def notes_afterwards(self) -> list[str]:
-        if len(self._devices) < 2:
-            return []
-        return [
-            f"activations were computed on {len(self._devices)} kinds of device ({', '.join(sorted(self._devices))}): "
-            "they agree to rounding, not to the bit. With a fresh cache (OODSCOPE_CACHE) one device computes all"
-        ]
-
     def alarms(self, benchmark: Benchmark, scores: ScoreTable) -> list[str]:
         answers = answers_of(scores, benchmark)
         if answers is None:
@@ -158,6 +150,14 @@ class FromNetwork(Extraction):
         better, passes = better_normalisation(self.classifier, benchmark.id_test, answers)
         self._tried += passes
         return accuracy_alarms(answers) if better is None else [better]
+
+    def notes_afterwards(self) -> list[str]:
+        if len(self._devices) < 2:
+            return []
+        return [
+            f"activations were computed on {len(self._devices)} kinds of device ({', '.join(sorted(self._devices))}): "
+            "they agree to rounding, not to the bit. With a fresh cache (OODSCOPE_CACHE) one device computes all"
+        ]
 
     def gallery(self, benchmark: Benchmark, scores: ScoreTable) -> Gallery | None:
         return picture_hardest(benchmark, scores)
