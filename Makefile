@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 OODSCOPE_DATA ?= $(wildcard ../shared/data)
 export OODSCOPE_DATA
 
-.PHONY: demo check check-tests test soak lint catalog docs clean
+.PHONY: demo check check-tests test soak lint lock sbom lowest catalog docs clean
 
 demo: $(VENV)/.installed
 	$(BIN)/oodscope demo
@@ -35,6 +35,21 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# versions and digests of everything that may be installed, for every platform and Python, without addresses
+lock: $(VENV)/.installed-dev
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --constraint constraints.txt \
+		--generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command "make lock" \
+		--quiet --output-file requirements.lock
+
+# the parts list of a release (CycloneDX); part of the release check, as is `make lowest`
+sbom: $(VENV)/.installed-dev
+	$(BIN)/python tools/sbom.py
+
+# the quick tests with the oldest versions that pyproject.toml allows, in an environment of their own
+lowest: $(VENV)/.installed-dev
+	$(BIN)/python tools/lowest.py
+
 catalog: $(VENV)/.installed
 	$(BIN)/python -m oodscope.cli.catalog
 	$(BIN)/python -m oodscope.cli.figures_page docs/figures.md
@@ -59,4 +74,4 @@ $(VENV)/.installed-docs: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@touch $@ $(VENV)/.installed
 
 clean:
-	rm -rf $(VENV) runs .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-lowest runs .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

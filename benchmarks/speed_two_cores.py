@@ -23,6 +23,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from speed_page import WHOLE_DEMO
+
 HERE = Path(__file__).parents[1]
 RESULTS = HERE / "docs" / "results"
 
@@ -118,7 +120,7 @@ def main() -> None:
                 work = ["-c", EXTRACT, str(home / "images")]
                 name, arguments = f"{asked.images:,} PNGs of 32 pixels", {"before": work, "now": work}
             elif line == "demo":
-                name, arguments = "the demo", {"before": demo, "now": demo}
+                name, arguments = WHOLE_DEMO, {"before": demo, "now": demo}
             else:
                 name = "the demo as far as 0.1 had one"
                 arguments = {"before": demo, "now": [*demo, "--no-training"]}

@@ -4,6 +4,7 @@ import pickle
 import threading
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -163,7 +164,7 @@ def test_the_second_run_forwards_nothing_and_decodes_what_it_shows(tmp_path, mon
     decoded, decode = [], encoded.decode
 
     def counted(content, where):
-        decoded.append(where)
+        decoded.append(where())
         return decode(content, where)
 
     monkeypatch.setattr(encoded, "decode", counted)
@@ -259,3 +260,31 @@ def test_an_excerpt_shows_the_same_images(tmp_path, rows):
         assert np.array_equal(excerpt.read(place), joined.read(row))
         assert excerpt.name(place) == joined.name(row)
     assert JoinedSource([files[0], imageset("c", 5, 0).source]).excerpt(np.array([39, 40])) is None
+
+
+class SlowStart:
+    """A lane whose first batches wait for decoders to load; half of the processes are half as fast."""
+
+    slots = 4
+
+    def __init__(self, workers):
+        self.workers, self.started, self.rate = workers, 0, 0.0
+
+    def start(self, rows, slot):
+        self.started += 1
+        seconds = 0.05 if self.started <= self.slots else 0.004 * self.workers.count / self.workers.limit
+        return Mock(wait=lambda: time.sleep(seconds))
+
+    def take(self, slot, count):
+        return torch.zeros(count, 8, 8, 3, dtype=torch.uint8)
+
+
+def test_processes_are_not_judged_by_their_first_images():
+    workers = Mock(count=8, limit=8, gain=None)
+    images = imageset("a", 80, 0)
+    stream = feeding._Feed(Preprocess(size=8), images, cut(np.arange(80), 2), torch.device("cpu"))
+    lane = SlowStart(workers)
+    batches = list(stream._measured(workers, lane, Mock(rate=1.0)))
+    assert workers.limit == workers.count
+    assert lane.rate > 2 * lane.slots / (0.05 * lane.slots)
+    assert len(batches) == 3 * lane.slots

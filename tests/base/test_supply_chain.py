@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from tools.sbom import LOCK, read_lock, sbom
 
 from oodscope.report.render import bundle
 
@@ -24,10 +25,16 @@ TESTED = {
 HOLES = {
     "starlette": "1.3.0",
     "torch": "2.9.1",
-    "pillow": "12.1.0",
+    "pillow": "12.1.1",
     "filelock": "3.20.2",
     "jinja2": "3.1.5",
-    "python-multipart": "0.0.21",
+    "onnx": "1.20.1",
+    "playwright": "1.55.0",
+    "pyarrow": "23.0.0",
+    "pytest": "9.0.2",
+    "python-multipart": "0.0.25",
+    "scikit-learn": "1.4.2",
+    "transformers": "4.57.6",
 }
 """The last version of each that must not be installed."""
 
@@ -47,6 +54,32 @@ def test_versions_with_known_holes_are_not(name):
 def test_a_server_library_whose_internals_we_subclass_is_capped():
     (wanted,) = [each for each in WANTED if each.name == "uvicorn"]
     assert any(each.operator == "<" for each in wanted.specifier)
+
+
+def test_everything_that_may_be_installed_is_locked_by_digest_and_without_addresses():
+    text = LOCK.read_text()
+    locked = {each.name: each for each in read_lock()}
+    assert all(each.digests for each in locked.values())
+    assert "://" not in text and "--index-url" not in text and "--find-links" not in text
+    assert {canonicalize_name(each.name) for each in WANTED} <= set(locked)
+    for wanted in WANTED:
+        assert locked[canonicalize_name(wanted.name)].version in wanted.specifier
+    for name, version in TESTED.items():
+        assert locked[name].version == version
+
+
+def test_the_parts_list_names_every_locked_package_and_the_vendored_script():
+    listed = sbom()
+    parts = {each["bom-ref"]: each for each in listed["components"]}
+    assert len(parts) == len(listed["components"]) == len(read_lock()) + 1
+    assert {each.purl for each in read_lock()} < set(parts)
+    script = parts[f"pkg:npm/plotly.js-cartesian-dist-min@{bundle.VERSION}"]
+    assert script["hashes"] == [{"alg": "SHA-256", "content": bundle.SHA256}] and script["scope"] == "required"
+    scope = {each["name"]: each["scope"] for each in parts.values()}
+    assert (scope["torch"], scope["starlette"], scope["psycopg-binary"]) == ("required", "optional", "optional")
+    assert scope["pytest"] == "excluded"
+    assert all(set(each["dependsOn"]) <= set(parts) for each in listed["dependencies"])
+    assert sbom() == listed, "there is no date in it"
 
 
 def test_the_vendored_script_is_the_published_one_with_its_licence():

@@ -67,7 +67,7 @@ def test_scores_are_evaluated_saved_stored_and_reported(oodscope, files):
         (["--activations", "test.npz"], "write ROLE=FILE or ROLE:NAME=FILE", 2),
         (["--activations", "id_test:a=test.npz"], "id_test is one set and takes no name", 2),
         ([*SETS, "--activations", "near:letters=test.npz"], "near:letters is given twice", 2),
-        (["--activations", "near=letters.npz"], "id_test", 1),
+        (["--activations", "near=letters.npz"], "id_test", 2),
         ([*SETS, "--detectors", "mps"], "unknown detector 'mps'", 2),
         ([*SETS, "--detectors", "odin"], "odin: needs images and the network", 1),
         (["--scores", "scores.csv", "--detectors", "mien"], "unknown detector 'mien'. Did you mean 'mine'", 2),

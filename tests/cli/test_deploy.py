@@ -105,7 +105,7 @@ def test_weights_beside_the_file(oodscope, project, fit, tmp_path):
     new = project / "new"
     assert oodscope("predict", tmp_path / "d.oodscope", new, "--weights", project / "net.safetensors").status == 0
     for arguments, (message, status) in {
-        (): ("needs the weights of small_cnn that it was fitted with: give --weights FILE", 1),
+        (): ("needs the weights of small_cnn that it was fitted with: give --weights FILE", 2),
         ("--weights", project / "other.safetensors"): ("the weights are not those it was fitted with", 1),
         ("--json", "--csv"): ("--json or --csv, not both", 2),
     }.items():
@@ -139,8 +139,8 @@ def test_a_benchmark_instead_of_folders(oodscope, project, tmp_path):
         (("--target-fpr", "0.001"), "a target of 0.001 needs at least 999 calibration images", 1),
         (("--guarantee", "sure"), "'sure' is not one of 'conformal', 'pac'", 2),
         (("--detector", "knnn"), "unknown detector 'knnn'. Did you mean 'knn'", 2),
-        (("--transform", "{size: 32, maen: [1]}"), "unknown key 'transform.maen'. Did you mean 'mean'", 1),
-        (("--transform", "{size: "), "--transform: not valid YAML", 1),
+        (("--transform", "{size: 32, maen: [1]}"), "unknown key 'transform.maen'. Did you mean 'mean'", 2),
+        (("--transform", "{size: "), "--transform: not valid YAML", 2),
         (("--transform", ""), "has no transform: pass --transform", 1),
         (("--benchmark", "glyphs"), "pass --id-cal (and --id-train) or --benchmark, and not both", 2),
         (("--id-cal", "gone"), "gone is not there; images come from a folder", 1),

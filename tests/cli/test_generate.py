@@ -53,9 +53,9 @@ def test_from_a_set_of_a_benchmark(oodscope, benchmark, tmp_path):
     [
         (("--on", "small.yaml:digit"), "unknown set of small.yaml 'digit'. Did you mean 'digits'?", 2),
         (("--on", "nowhere"), "nowhere is not there; images come from", 1),
-        (("--batch-size", 6), "generate gan: batch_size: Input should be a multiple of 4", 1),
+        (("--batch-size", 6), "generate gan: batch_size: Input should be a multiple of 4", 2),
         (("--size", 30), "cannot make images of 30 px", 1),
-        (("--r1", -1), "generate gan: r1:", 1),
+        (("--r1", -1), "generate gan: r1:", 2),
     ],
 )
 def test_mistakes_are_one_line(oodscope, images, benchmark, tmp_path, changed, said, status):

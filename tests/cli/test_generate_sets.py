@@ -76,12 +76,12 @@ def test_shifted_images(oodscope, place, tmp_path, monkeypatch):
     ("changed", "said", "status"),
     [
         (("--id", "nowhere"), "nowhere is not there", 1),
-        (("--ensemble", "small_cnn"), "generate near: architectures", 1),
+        (("--ensemble", "small_cnn"), "generate near: architectures", 2),
         (("--ensemble", "small_cnn,smal_cnn"), "unknown model 'smal_cnn'. Did you mean 'small_cnn'", 2),
-        (("--method", "latent"), "needs the generator", 1),
+        (("--method", "latent"), "needs the generator", 2),
         (("--method", "magic"), "'magic' is not one of 'gan', 'latent', 'recombination'", 2),
         (("--window", "0.5"), "--window takes two numbers, such as 0.2,0.6, not '0.5'", 2),
-        (("--pool", 1), "a pool of 1 images cannot give 3", 1),
+        (("--pool", 1), "a pool of 1 images cannot give 3", 2),
     ],
 )
 def test_mistakes_are_one_line(oodscope, place, tmp_path, changed, said, status):

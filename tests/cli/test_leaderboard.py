@@ -97,7 +97,7 @@ def test_reported_numbers_are_shown_beside_measured_ones(oodscope, tmp_path):
     ("options", "words", "status"),
     [
         (("--track", "posthoc"), "Did you mean 'post-hoc'", 2),
-        (("--id", "../up"), "id", 1),
+        (("--id", "../up"), "id", 2),
         (("--about", "missing.yaml"), "no such file", 1),
         (("--detector", "knm"), "Did you mean 'knn'", 2),
     ],

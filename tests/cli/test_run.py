@@ -115,20 +115,20 @@ class TestWorks:
 
 
 MISTAKES = {
-    "misspelt key": ("job.yaml", "protocols:", "protocls:", "unknown key 'protocls'. Did you mean 'protocols'", 1),
+    "misspelt key": ("job.yaml", "protocols:", "protocls:", "unknown key 'protocls'. Did you mean 'protocols'", 2),
     "misspelt key in the benchmark": (
         "bench.yaml",
         "near:",
         "naer:",
         "unknown key 'sets.naer'. Did you mean 'near",
-        1,
+        2,
     ),
     "unknown detector": ("job.yaml", "msp,", "msq,", "unknown detector 'msq'. Did you mean 'msp'", 2),
-    "unknown parameter": ("job.yaml", "k: 3", "kk: 3", "knn: no parameter 'kk'", 1),
+    "unknown parameter": ("job.yaml", "k: 3", "kk: 3", "knn: no parameter 'kk'", 2),
     "k too large": ("job.yaml", "k: 3", "k: 13", "knn: k=13 needs at least 13 remembered", 1),
     "unknown protocol": ("job.yaml", "full_spectrum", "full", "unknown protocol 'full'", 2),
     "unknown model": ("job.yaml", "small_cnn", "small_cn", "unknown model 'small_cn'. Did you mean 'small_cnn'", 2),
-    "no weights": ("job.yaml", ", weights: net.safetensors", "", "a model needs weights", 1),
+    "no weights": ("job.yaml", ", weights: net.safetensors", "", "a model needs weights", 2),
     "missing weights": ("job.yaml", "net.safetensors", "gone.safetensors", "gone.safetensors", 1),
     "unknown benchmark": ("job.yaml", "bench.yaml", "benchmark", "unknown benchmark 'benchmark'", 2),
     "missing benchmark": ("job.yaml", "bench.yaml", "gone.yaml", "gone.yaml: no such file", 1),
@@ -223,7 +223,7 @@ class TestEnsembles:
     def test_members_of_given_weights_make_no_sense(self, project, oodscope):
         change(project / "job.yaml", "weights: net.safetensors", "weights: net.safetensors, members: 2")
         stopped = oodscope("run", project / "job.yaml", "--output", project / "out")
-        assert stopped.status == 1
+        assert stopped.status == 2
         assert "members belongs to a train section" in stopped.err
 
 
@@ -266,7 +266,7 @@ class TestStatistics:
             *("evaluate", "--model", "small_cnn", "--weights", project / "net.safetensors", "--as-seeds"),
             *("--benchmark", project / "bench.yaml", "--device", "cpu"),
         )
-        assert done.status == 1
+        assert done.status == 2
         assert "as_seeds needs several weights files" in done.err
 
     def test_compare_needs_a_folder(self, oodscope):

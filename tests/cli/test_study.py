@@ -74,18 +74,18 @@ def test_every_model_once(oodscope, study, tmp_path):
             1,
         ),
         ("name: two", "name: one", "two models of the study are called 'one'", 1),
-        ("family: CNN, d", "familly: CNN, d", "unknown key 'model.familly'", 1),
+        ("family: CNN, d", "familly: CNN, d", "unknown key 'model.familly'", 2),
         (
             "protocols: [{human_centric: {threshold_split: true, costs: {false_acceptance: 5}}}]",
             "protocols: [standard]",
             "a study shows the numbers of human_centric",
-            1,
+            2,
         ),
         (
             "threshold_split",
             "threshold_splitt",
             "human_centric: no option 'threshold_splitt'. Did you mean",
-            1,
+            2,
         ),
     ],
 )

@@ -94,10 +94,10 @@ class TestCommand:
         ("words", "message", "status"),
         [
             (("--recipe", "outlier_exposed"), "unknown recipe 'outlier_exposed'. Did you mean 'outlier_exposure'", 2),
-            (("--set", "epoch=2"), "unknown key 'epoch'. Did you mean 'epochs'", 1),
+            (("--set", "epoch=2"), "unknown key 'epoch'. Did you mean 'epochs'", 2),
             (("--set", "epochs"), "--set epochs: write KEY=VALUE", 2),
             (("--seeds", "1,1"), "each makes one network", 2),
-            (("--seeds", "a"), "seeds.0: Input should be a valid integer", 1),
+            (("--seeds", "a"), "seeds.0: Input should be a valid integer", 2),
         ],
     )
     def test_mistakes_are_one_line(self, oodscope, project, words, message, status):
@@ -166,9 +166,9 @@ class TestJobs:
         ("stages", "message", "status"),
         [
             ("{recipe: outlier_exposur}", "unknown recipe 'outlier_exposur'. Did you mean", 2),
-            ("{recipe: outlier_exposure, weigth: 1}", "unknown key 'weigth'. Did you mean 'weight'", 1),
-            ("[]", "an empty list of recipes trains nothing", 1),
-            ("[3]", "a recipe is a name or a mapping", 1),
+            ("{recipe: outlier_exposure, weigth: 1}", "unknown key 'weigth'. Did you mean 'weight'", 2),
+            ("[]", "an empty list of recipes trains nothing", 2),
+            ("[3]", "a recipe is a name or a mapping", 2),
         ],
     )
     def test_mistakes_name_the_key(self, oodscope, project, stages, message, status):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from oodscope.base.errors import DataError, OodscopeError, UnknownNameError
+from oodscope.base.errors import DataError, OodscopeError, UnknownNameError, UsageError
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.imageset import ImageSet
 from oodscope.data.loading import load_benchmark
@@ -140,7 +140,7 @@ class TestYaml:
             load_benchmark("glyfs")
 
     def test_size_of_a_set_that_is_not_generated(self, on_disk):
-        with pytest.raises(DataError, match="'mine' is not generated"):
+        with pytest.raises(UsageError, match="'mine' is not generated"):
             load_benchmark(on_disk, images_per_class=5)
 
 

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 
 import oodscope as oods
 from oodscope.activations.store.store import ActivationStore
-from oodscope.base.errors import DataError, DetectorError, ModelError, StorageError
+from oodscope.base.errors import DataError, DetectorError, ModelError, StorageError, UsageError
 from oodscope.deploy.function_scorer import FunctionScorer
 from oodscope.deploy.scorer import Scorer
 from oodscope.detectors.base import Needs
@@ -385,7 +385,7 @@ class TestFile:
             oods.load(saved[0], model=other)
 
     def test_a_network_of_ones_own_must_be_brought(self, saved):
-        with pytest.raises(DetectorError, match=r"a network of your own \(TinyNet\); name it: .* \(model= in Python\)"):
+        with pytest.raises(UsageError, match=r"a network of your own \(TinyNet\); name it: .* \(model= in Python\)"):
             oods.load(saved[0])
 
     def test_weights_by_file(self, scorers, tmp_path):

@@ -8,7 +8,7 @@ import torch
 from sklearn.base import clone
 
 from oodscope.activations.activations import Activations
-from oodscope.base.errors import DetectorError, UnknownNameError
+from oodscope.base.errors import DetectorError, UnknownNameError, UsageError
 from oodscope.base.paper import Paper
 from oodscope.data.benchmark import Validation
 from oodscope.detectors.base import Detector, Needs
@@ -200,7 +200,7 @@ def test_unknown_detector_suggests_the_nearest():
 
 
 def test_unknown_parameter_suggests_the_nearest():
-    with pytest.raises(DetectorError, match=r"knn: no parameter 'bank_fractoin'\. Did you mean 'bank_fraction'"):
+    with pytest.raises(UsageError, match=r"knn: no parameter 'bank_fractoin'\. Did you mean 'bank_fraction'"):
         create_detector("knn", bank_fractoin=0.5)
 
 

@@ -28,7 +28,8 @@ class Case:
     argv : what follows ``oodscope``; ``GOOD`` stands for the folder of good files, others lie in the working folder.
     tells : what the message must say: at least the part by which a user finds the fault.
     files : what lies in the working folder.
-    status : 2 where what was asked for cannot be meant (an unknown name, an impossible option), 1 where work failed.
+    status : 2 where the command, or the file that declares its work, asks for what cannot be meant (an unknown name or
+        key, an impossible value, YAML that is none); 1 where work failed over files, data, code or a device.
     """
 
     name: str

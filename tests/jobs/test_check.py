@@ -17,7 +17,7 @@ MISTAKES = {
     "protocol": ({"protocols": ["standrad"]}, "unknown protocol 'standrad'. Did you mean 'standard'", 2),
     "detector": ({"detectors": ["msp", {"knnn": {"k": 3}}]}, "unknown detector 'knnn'. Did you mean 'knn'", 2),
     "pair": ({"detectors": ["raect+msp"]}, "unknown detector 'raect'. Did you mean 'react'", 2),
-    "role": ({"benchmark": {"id_test": "test", "naer": ["near"]}}, "unknown key 'naer'. Did you mean 'near'", 1),
+    "role": ({"benchmark": {"id_test": "test", "naer": ["near"]}}, "unknown key 'naer'. Did you mean 'near'", 2),
     "tuning": ({"tune": "ood_vall"}, "unknown tuning track 'ood_vall'. Did you mean 'ood_val'", 2),
     "folder": ({"output": "job.yaml"}, "cannot write to job.yaml: ", 1),
     "nowhere": ({"output": "/proc/none/runs"}, "cannot write to /proc/none/runs: ", 1),

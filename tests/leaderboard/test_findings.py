@@ -5,7 +5,7 @@ from hashlib import sha256
 
 import pytest
 
-from oodscope.base.errors import DataError, OodscopeError
+from oodscope.base.errors import DataError, OodscopeError, UsageError
 from oodscope.leaderboard.published.table import published_standings
 from oodscope.leaderboard.records.board import Board
 from oodscope.leaderboard.records.folder import list_hash, read_entry, read_scores
@@ -52,7 +52,7 @@ class TestReservedNames:
 
     @pytest.mark.parametrize("name", RESERVED)
     def test_no_entry_is_submitted_under_one(self, tmp_path, name):
-        with pytest.raises(DataError, match="cannot have the id"):
+        with pytest.raises(UsageError, match="cannot have the id"):
             submit(run(), tmp_path / "board", id=name, method="M", detector="knn")
         assert not (tmp_path / "board").exists()
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torchvision import transforms
 from torchvision.transforms import v2
 
-from oodscope.base.errors import ModelError
+from oodscope.base.errors import ModelError, UsageError
 from oodscope.data.preprocess import Preprocess
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.classifier.head import Head
@@ -369,7 +369,7 @@ def test_devices_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\n" not in str(caught.value)
     with pytest.raises(ModelError, match="'mps' is not there"):
         Classifier(net(), device="mps")
-    with pytest.raises(ModelError, match="unknown device 'gpu'"):
+    with pytest.raises(UsageError, match="unknown device 'gpu'"):
         Classifier(net(), device="gpu")
 
 

@@ -243,3 +243,14 @@ def test_one_result_is_a_report_of_one_run(tmp_path):
     write_report([judged()], same)
     assert one.read_bytes() == same.read_bytes() and isinstance(judged(), Result)
     assert generated_view(of_kind(every_kind(), GeneratedStudy)[0]).record.id in {each.id for each in records()}
+
+
+def test_the_scorecard_can_be_switched_to_what_passes(page):
+    (other,) = page.all("table", **{"class": "scorecard sortable fpr95"})
+    assert [each.attributes["value"] for each in page.all("input", name="metric")] == ["headline", "fpr95"]
+    lines = {row.all("th")[0].text: row for row in other.all("tr") if row.all("td")}
+    rows = judged().measurements.filter(protocol="standard", metric="fpr95_id_positive", group="near", set="mean")
+    assert rows and {row.detector for row in rows} == set(lines)
+    for row in rows:
+        assert float(lines[row.detector].all("td")[0].attributes["data-value"]) == row.value
+    assert "↓" in other.all("thead")[0].text

@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from oodscope.base.errors import OodscopeError, did_you_mean
+from oodscope.base.errors import OodscopeError, UsageError, did_you_mean
 
 
 class StrictModel(BaseModel):
@@ -33,7 +33,7 @@ _WORDING = {
 M = TypeVar("M", bound=BaseModel)
 
 
-def parse(model: type[M], data: Any, where: str) -> M:
+def parse(model: type[M], data: Any, where: str, problem_is: type[OodscopeError] = OodscopeError) -> M:
     """Validate ``data`` as a ``model``; the first problem becomes one line that begins with ``where``."""
     try:
         return model.model_validate(data)
@@ -45,23 +45,28 @@ def parse(model: type[M], data: Any, where: str) -> M:
             key = str(problem["loc"][-1])
             known = _known_keys(model)
             place = f" It belongs under {known[key]!r}" if known.get(key) else did_you_mean(key, known)
-            raise OodscopeError(f"{where}: unknown key {path!r}.{place}") from error
+            raise problem_is(f"{where}: unknown key {path!r}.{place}") from error
         wording = _WORDING.get(problem["type"], problem["msg"].removeprefix("Value error, "))
-        raise OodscopeError(f"{where}: {path or 'content'}: {wording}") from error
+        raise problem_is(f"{where}: {path or 'content'}: {wording}") from error
+
+
+def parse_declared(model: type[M], data: Any, where: str) -> M:
+    """``parse`` of what a user declares, in a file or on a command line: a problem is bad usage."""
+    return parse(model, data, where, UsageError)
 
 
 def read_yaml(path: Path) -> Any:
     """The content of a YAML file, or one line that says where it is broken."""
     try:
         if not path.is_file() and path.exists():
-            raise OodscopeError(f"{path}: not a file")
+            raise UsageError(f"{path}: not a file")
         if path.stat().st_size > MOST_BYTES:
-            raise OodscopeError(f"{path}: {path.stat().st_size:,} bytes; at most {MOST_BYTES:,} are read")
+            raise UsageError(f"{path}: {path.stat().st_size:,} bytes; at most {MOST_BYTES:,} are read")
         return yaml_text(path.read_text(encoding="utf-8"), str(path))
     except FileNotFoundError as error:
         raise OodscopeError(f"{path}: no such file") from error
     except UnicodeDecodeError as error:
-        raise OodscopeError(f"{path}: not valid YAML: {error}") from error
+        raise UsageError(f"{path}: not valid YAML: {error}") from error
     except OSError as error:
         raise OodscopeError(f"{path}: cannot be read ({error.strerror or error})") from error
 
@@ -74,9 +79,9 @@ def yaml_text(text: str, where: str) -> Any:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f" in line {mark.line + 1}" if mark else ""
-        raise OodscopeError(f"{where}: not valid YAML{line}: {getattr(error, 'problem', error)}") from error
+        raise UsageError(f"{where}: not valid YAML{line}: {getattr(error, 'problem', error)}") from error
     except ValueError as error:  # a date or a number that is none
-        raise OodscopeError(f"{where}: not valid YAML: {error}") from error
+        raise UsageError(f"{where}: not valid YAML: {error}") from error
 
 
 class _UniqueKeys(yaml.SafeLoader):

@@ -88,6 +88,14 @@ def plain_name(name: str, what: str) -> str:
     return name
 
 
+def is_folder(path: Path) -> bool:
+    """Whether there is such a folder; no for a text that is too long, or otherwise no path at all."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
 def file_sha256(path: Path) -> str:
     """SHA-256 of a file, in hexadecimal, read piece by piece."""
     with path.open("rb") as stream:

@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from oodscope.base.errors import OodscopeError, did_you_mean
+from oodscope.base.errors import OodscopeError, UsageError, did_you_mean
 
 PREFIX = "python:"
 
@@ -23,7 +23,7 @@ def find_own(spec: str, what: str = "function") -> Any:
     """
     module, _, name = spec.removeprefix(PREFIX).partition(":")
     if not (module and name):
-        raise OodscopeError(
+        raise UsageError(
             f"{spec}: write python:MODULE:{what.upper()}, such as python:mynet:build for {what} build of mynet.py"
         )
     here = str(Path.cwd())
@@ -32,9 +32,7 @@ def find_own(spec: str, what: str = "function") -> Any:
         home = import_module(module)
     except ModuleNotFoundError as error:
         said = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise OodscopeError(
-            f"{spec}: cannot import {module!r}: {said} (searched: {here} and the environment)"
-        ) from error
+        raise UsageError(f"{spec}: cannot import {module!r}: {said} (searched: {here} and the environment)") from error
     except (Exception, SystemExit) as error:
         raise OodscopeError(f"{spec}: cannot import {module!r}: {raised(error, __file__)}") from error
     finally:
@@ -42,7 +40,7 @@ def find_own(spec: str, what: str = "function") -> Any:
     found = getattr(home, name, None)
     if not callable(found):
         known = [each for each, value in vars(home).items() if callable(value)]
-        raise OodscopeError(f"{spec}: {module!r} has no {what} {name!r}.{did_you_mean(name, known)}")
+        raise UsageError(f"{spec}: {module!r} has no {what} {name!r}.{did_you_mean(name, known)}")
     return found
 
 

@@ -14,7 +14,8 @@ BAD_USAGE, FAILED, INTERRUPTED = 2, 1, 130
 def main() -> None:
     """Run the command line; whatever a user can mend becomes one line on stderr.
 
-    Exit status 2: an unknown command, option or name, or options that exclude each other. 1: the work failed. 130: ^C.
+    Exit status 2: the command line, or the file that declares the work, asks for what cannot be meant: an unknown
+    command, option, key or name, an impossible value, options that exclude each other. 1: the work failed. 130: ^C.
     """
     import typer
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from oodscope.base.errors import DataError, UnknownNameError
+from oodscope.base.errors import DataError, UnknownNameError, UsageError
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.corruptions.sets import CorruptedSpec
 from oodscope.data.images.labels import read_class_names
@@ -114,8 +114,8 @@ def _find(name: str | Path) -> tuple[Manifest, Path | None]:
 
 def _scale(manifest: Manifest, images_per_class: int) -> float:
     if images_per_class < 1:
-        raise DataError(f"images_per_class must be at least 1, not {images_per_class}")
+        raise UsageError(f"images_per_class must be at least 1, not {images_per_class}")
     train = manifest.sets.id_train
     if not isinstance(train, GlyphsSpec):
-        raise DataError(f"benchmark {manifest.name!r} is not generated: its sets have the size they have")
+        raise UsageError(f"benchmark {manifest.name!r} is not generated: its sets have the size they have")
     return images_per_class / train.per_class

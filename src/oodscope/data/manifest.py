@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, WrapValidator
 from pydantic_core import PydanticCustomError
 
-from oodscope.base.config import StrictModel, parse, read_yaml
-from oodscope.base.errors import DataError, OodscopeError, UnknownNameError
+from oodscope.base.config import StrictModel, parse_declared, read_yaml
+from oodscope.base.errors import DataError, OodscopeError, UnknownNameError, UsageError
 from oodscope.base.files import plain_name
 from oodscope.data.corruptions.sets import CorruptedSpec
 from oodscope.data.generated.files import GeneratedSpec
@@ -68,7 +68,7 @@ class TorchvisionSpec(SourceSpec):
         from torchvision import datasets
 
         if not hasattr(datasets, self.dataset):
-            raise DataError(f"set {name!r}: torchvision has no dataset {self.dataset!r}")
+            raise UsageError(f"set {name!r}: torchvision has no dataset {self.dataset!r}")
         try:
             opened = getattr(datasets, self.dataset)(str(root / self.path), **self.options)
         except (RuntimeError, TypeError, ValueError, FileNotFoundError) as error:
@@ -113,7 +113,7 @@ def _of_others(declared: Any, own: Callable[[Any], Any]) -> Any:
     try:
         if name not in SOURCES:
             raise UnknownNameError("source", name, [*known, *SOURCES], "See: oodscope list sources")
-        return parse(SOURCES[name], declared, f"source {name}")
+        return parse_declared(SOURCES[name], declared, f"source {name}")
     except OodscopeError as error:
         # so that the file and the key are named too
         raise PydanticCustomError("source", "{problem}", {"problem": str(error)}) from error
@@ -189,4 +189,4 @@ class Manifest(StrictModel):
 
 def read_manifest(path: Path) -> Manifest:
     """A checked manifest, or one line that names the file, the key and the nearest known key."""
-    return parse(Manifest, read_yaml(path), str(path))
+    return parse_declared(Manifest, read_yaml(path), str(path))

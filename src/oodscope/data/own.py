@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from oodscope.base.errors import DataError
+from oodscope.base.errors import UsageError
 from oodscope.base.hashing import fingerprint
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.images.locating import locate, stem_of
@@ -83,7 +83,7 @@ def _named(groups: Mapping[str, Places]) -> dict[str, list[tuple[str, Place]]]:
         if isinstance(places, Mapping):
             entries += [(role, label, place) for label, place in places.items()]
         elif isinstance(places, str | Path | ImageSet):
-            raise DataError(f"{role} takes several sets: write {role}=[...], or a mapping from names to places")
+            raise UsageError(f"{role} takes several sets: write {role}=[...], or a mapping from names to places")
         else:
             entries += [(role, place.name if isinstance(place, ImageSet) else None, place) for place in places]
     stems = [stem_of(str(place)) for _, label, place in entries if label is None]

@@ -101,6 +101,8 @@ class Preprocess(StrictModel):
             # truncated, not rounded, to agree with torchvision's Resize to the pixel
             width, height = (int(side * edge / short) for edge in picture.size)
             picture = picture.resize((width, height), _FILTERS[self.interpolation])
+        if picture.size == (self.size, self.size):
+            return picture
         left, top = (round((edge - self.size) / 2.0) for edge in picture.size)
         return picture.crop((left, top, left + self.size, top + self.size))
 

@@ -1,7 +1,7 @@
 """A scorer in one file: safetensors for the numbers, JSON for the rest; never a pickle."""
 
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from oodscope.base.config import StrictModel, parse
-from oodscope.base.errors import DetectorError, ModelError
+from oodscope.base.errors import DetectorError, ModelError, UsageError
 from oodscope.data.preprocess import Preprocess
 from oodscope.deploy.scorer import Scorer
 from oodscope.detectors.saving import pack, unpack
@@ -167,7 +167,8 @@ def _assembled(
 ) -> Scorer:
     classifier = _classifier(record.classifier, tensors, path, model, weights, device)
     packed = record.detector.model_dump(exclude={"version"})
-    detector = unpack(packed, _section(tensors, "detector."))
+    with _of_the_file(path):
+        detector = unpack(packed, _section(tensors, "detector."))
     if detector.version != record.detector.version:
         raise DetectorError(
             f"{path}: holds version {record.detector.version} of {detector.name}, here is version {detector.version}, "
@@ -234,19 +235,29 @@ def _network(
             model.load_state_dict(kept)
         return model, None
     if record.origin is None:
-        raise DetectorError(
+        raise UsageError(
             f"{path}: made for a network of your own ({record.name}); name it: --model python:MODULE:FUNCTION "
             "(model= in Python)"
         )
     files = [weights] if isinstance(weights, (str, Path)) else list(weights)
     if not (kept or files or record.origin.pretrained):
-        raise DetectorError(
+        raise UsageError(
             f"{path}: needs the weights of {record.origin.architecture} that it was fitted with: give --weights FILE "
             "(weights= in Python), or fit with --include-weights"
         )
-    if kept:
-        return record.origin.model_copy(update={"pretrained": False}).build(classes, kept, **words)
-    return record.origin.build(classes, files, **words)
+    with _of_the_file(path):
+        if kept:
+            return record.origin.model_copy(update={"pretrained": False}).build(classes, kept, **words)
+        return record.origin.build(classes, files, **words)
+
+
+@contextmanager
+def _of_the_file(path: Path) -> Iterator[None]:
+    """An unknown name or parameter is the file's fault here, not that of whoever opens it."""
+    try:
+        yield
+    except UsageError as error:
+        raise DetectorError(f"{path}: {error}") from error
 
 
 def _noise_logits(classifier: Classifier) -> Tensor:

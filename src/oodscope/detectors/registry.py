@@ -3,7 +3,7 @@
 import inspect
 from typing import Any
 
-from oodscope.base.errors import DetectorError, did_you_mean
+from oodscope.base.errors import DetectorError, UsageError, did_you_mean
 from oodscope.base.own_code import PREFIX, find_own
 from oodscope.base.registry import Registry
 from oodscope.detectors.base import Detector, Needs
@@ -29,7 +29,7 @@ def create_detector(name: str, **params: Any) -> Detector:
     if plus:
         score = create_detector(second.strip())
         if not (issubclass(cls, Rectifier) and isinstance(score, LogitScore)):
-            raise DetectorError(
+            raise UsageError(
                 f"cannot combine {name!r}: the part before '+' must be a rectifier (such as react), "
                 "the part after it a logit score (such as msp)"
             )
@@ -38,7 +38,7 @@ def create_detector(name: str, **params: Any) -> Detector:
     for key in params:
         if key not in known:
             hint = did_you_mean(key, known) or f" It has: {', '.join(known) or 'none'}"
-            raise DetectorError(f"{first}: no parameter {key!r}.{hint}")
+            raise UsageError(f"{first}: no parameter {key!r}.{hint}")
     return cls(**params)
 
 

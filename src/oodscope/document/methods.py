@@ -93,6 +93,6 @@ def method_paper(detector: str) -> str:
     for part in detector.split("+"):
         base = _ID.match(part)
         entry = catalog("detectors").get(base[0]) if base else None
-        if entry and entry.get("title"):
-            parts.append(f"{method_name(base[0])}: {entry['title']} ({entry['paper']})" if base else "")
+        if entry and entry.get("paper_title"):
+            parts.append(f"{method_name(base[0])}: {entry['paper_title']} ({entry['paper']})" if base else "")
     return "; ".join(parts)

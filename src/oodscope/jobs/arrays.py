@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any, Self
 
-from oodscope.base.config import Seed, StrictModel, parse
-from oodscope.base.errors import OodscopeError
+from oodscope.base.config import Seed, StrictModel, parse_declared
+from oodscope.base.errors import UsageError
 from oodscope.data.images.labels import read_class_names
 from oodscope.execution.progress import Progress
 from oodscope.jobs.storing import reporting_to_store, save_result
@@ -63,7 +63,7 @@ class ActivationsJob(ArrayTask):
     @classmethod
     def read(cls, declared: Any, where: str, folder: Path = Path()) -> Self:
         """From what a file or a command line declares; paths are relative to ``folder``, the output's is not."""
-        job = parse(cls, declared, where)
+        job = parse_declared(cls, declared, where)
         classes = None if job.classes is None else str(folder / job.classes)
         return job.model_copy(update={"activations": job.activations.found_from(folder), "classes": classes})
 
@@ -99,13 +99,13 @@ class ScoresJob(ArrayTask):
     @classmethod
     def read(cls, declared: Any, where: str, folder: Path = Path()) -> Self:
         """From what a file or a command line declares; paths are relative to ``folder``, the output's is not."""
-        job = parse(cls, declared, where)
+        job = parse_declared(cls, declared, where)
         return job.model_copy(update={"scores": str(folder / job.scores)})
 
     def execute(self) -> tuple[Result, Path]:
         """The result and the folder it was saved to, report included."""
         if self.detectors != "all" and not all(isinstance(each, str) for each in self.detectors):
-            raise OodscopeError("detectors of a score file are names of its columns, without parameters")
+            raise UsageError("detectors of a score file are names of its columns, without parameters")
         result = evaluate_scores(
             self.scores,
             detectors=None if self.detectors == "all" else [str(each) for each in self.detectors],

@@ -11,8 +11,8 @@ from tempfile import TemporaryFile
 from typing import Any, get_args
 
 from oodscope.base.catalog import catalog, plugins
-from oodscope.base.config import parse
-from oodscope.base.errors import OodscopeError, StorageError, UnknownNameError
+from oodscope.base.config import parse_declared
+from oodscope.base.errors import StorageError, UnknownNameError, UsageError
 from oodscope.base.own_code import PREFIX, find_own
 from oodscope.jobs.sets import CalibrationSets, OwnSets
 from oodscope.metrics.metric import Tuning
@@ -45,7 +45,7 @@ def check_declared(declared: Mapping[str, Any], where: str) -> None:
     if isinstance(tune, str) and tune not in get_args(Tuning):
         raise UnknownNameError("tuning track", tune, get_args(Tuning), f"Known: {', '.join(get_args(Tuning))}")
     if isinstance(declared.get("benchmark"), Mapping):
-        parse(OwnSets if fit is None else CalibrationSets, declared["benchmark"], f"{where}: benchmark")
+        parse_declared(OwnSets if fit is None else CalibrationSets, declared["benchmark"], f"{where}: benchmark")
     device = declared.get("device")
     if isinstance(device, str) and device not in ("auto", "cpu"):
         from oodscope.models.classifier.network import choose_device
@@ -118,4 +118,4 @@ def _check_detectors(names: Iterable[str]) -> None:
     ours = [part for part in parts if part and not part.startswith(PREFIX)]
     _check_names("detector", ours, loaded="oodscope.detectors.registry")
     if not all(parts):
-        raise OodscopeError("an empty name stands among the detectors")
+        raise UsageError("an empty name stands among the detectors")

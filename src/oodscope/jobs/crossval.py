@@ -7,8 +7,8 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from oodscope.base.config import StrictModel, parse
-from oodscope.base.errors import OodscopeError, UsageError
+from oodscope.base.config import StrictModel, parse_declared
+from oodscope.base.errors import DataError, OodscopeError, UsageError
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.folds.dealing import Share, exact_share, hierarchical_choice
 from oodscope.data.images.locating import locate, stem_of
@@ -25,8 +25,9 @@ from oodscope.jobs.sets import Places, check_places, moved
 from oodscope.jobs.storing import reporting_to_store
 from oodscope.models.classifier.network import choose_device
 from oodscope.report.page.crossval import write_crossval
-from oodscope.runs.crossval.draws import Pair
+from oodscope.runs.crossval.draws import Divisions, Pair, compact_pairs
 from oodscope.runs.crossval.engine import NO_PRE_ACTIVATION, cross_validate
+from oodscope.runs.crossval.estimate import estimate
 from oodscope.runs.crossval.frozen import FrozenEmbeddings
 from oodscope.runs.crossval.networks import FineTuning, FullTraining
 from oodscope.runs.crossval.plan import CrossValidationPlan
@@ -85,7 +86,7 @@ class CrossvalJob(StrictModel):
     @classmethod
     def read(cls, declared: Any, where: str, folder: Path = Path()) -> "CrossvalJob":
         """From what a file or a command line declares; files of benchmarks and weights are relative to ``folder``."""
-        job = parse(cls, declared, where)
+        job = parse_declared(cls, declared, where)
         update: dict[str, Any] = {
             "benchmark": [str(folder / each) if each.endswith((".yaml", ".yml")) else each for each in job.benchmark],
             "model": job.model.found_from(folder),
@@ -113,12 +114,16 @@ class CrossvalJob(StrictModel):
         choose_device(self.device)
         self.model.check(untrained=self.backbone == "full")
         if self.model.head is not None or self.model.probe is not None or self.model.train is not None:
-            raise OodscopeError("cross-validation trains its own heads and networks: leave out head, probe and train")
+            raise UsageError("cross-validation trains its own heads and networks: leave out head, probe and train")
 
     def _check_hierarchy(self) -> None:
         if self.benchmark and (self.ood_share is not None or self.levels):
             raise UsageError("--ood-share and --levels are for own sets (--id); a benchmark declares its own")
-        if self.ood_share is not None and not 0 < exact_share(self.ood_share) < 1:
+        try:
+            inside = self.ood_share is None or 0 < exact_share(self.ood_share) < 1
+        except DataError as error:
+            raise UsageError(f"--ood-share: {error}") from error
+        if not inside:
             raise UsageError(f"--ood-share lies between 0 and 1, not at {self.ood_share}")
         if self.deepest is not None and self.level is None:
             raise UsageError(f"--deepest {self.deepest} needs a level above the classes: pass --level too")
@@ -131,15 +136,26 @@ def execute_crossval(job: CrossvalJob, progress: Progress) -> tuple[CrossValidat
     job.check()
     with reporting_to_store(job.output, f"crossval {job.model.architecture}", progress) as sink:
         pairs, transform = _pairs(job, sink)
+        trainer = _trainer(job, transform, sink)
+        if not (Path(job.output) / "plan.json").exists():
+            _announce(job.plan, compact_pairs(pairs), trainer, sink)
         outcome = cross_validate(
             job.plan,
             pairs,
-            _trainer(job, transform, sink),
+            trainer,
             folder=job.output,
             allow_leak=job.allow_leak,
             progress=sink,
         )
     return outcome, write_crossval(outcome.draws, job.output)
+
+
+def _announce(plan: CrossValidationPlan, pairs: list[Pair], trainer: Trainer, progress: Progress) -> None:
+    """Say how long a new study will take, before it starts."""
+    Divisions(plan, pairs)  # what cannot be folded is refused before anything is measured
+    expected = estimate(plan, pairs, trainer)
+    with progress.stage(f"estimate {expected}", expected.networks) as advance:
+        advance(expected.networks)
 
 
 def _pairs(job: CrossvalJob, progress: Progress) -> tuple[list[Pair], Preprocess | None]:
@@ -166,7 +182,7 @@ def _has_level(pairs: list[Pair], level: str | None) -> bool:
     levels = [{*pair.id_set.hierarchy} & {*pair.ood_set.hierarchy} for pair in pairs]
     if level is not None and not any(level in each for each in levels):
         known = ", ".join(sorted(set().union(*levels))) or "none"
-        raise OodscopeError(f"no pair has the level {level!r} in the hierarchy of both sets; there are: {known}")
+        raise UsageError(f"no pair has the level {level!r} in the hierarchy of both sets; there are: {known}")
     return level is not None
 
 
@@ -244,7 +260,7 @@ def _trainer(job: CrossvalJob, transform: Preprocess | None, progress: Progress)
     sizes: dict[str, Any] = {"batch_size": job.batch_size}
     if job.backbone == "full":
         if transform is None:
-            raise OodscopeError("say how pixels are normalised: --transform '{size: 32, mean: [...], std: [...]}'")
+            raise UsageError("say how pixels are normalised: --transform '{size: 32, mean: [...], std: [...]}'")
         build, name = network_factory(job.model), job.model.architecture
         return FullTraining(build, job.train, transform, name=name, device=job.device, **sizes)
     # without the classes of the data: the network keeps the head of its weights, which no fold uses

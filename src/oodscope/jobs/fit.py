@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import Field
 
 from oodscope.base.config import StrictModel
-from oodscope.base.errors import OodscopeError
+from oodscope.base.errors import OodscopeError, UsageError
 from oodscope.base.files import file_sha256
 from oodscope.base.hashing import fingerprint
 from oodscope.data.imageset import UNLABELLED, ImageSet
@@ -58,7 +58,7 @@ class FitJob(Task):
         super().check()
         requested_detector(self.fit.detector)
         if self.model.train is not None and not self.fit.include_weights:
-            raise OodscopeError("fit: a network trained here has no weights file; keep its weights: --include-weights")
+            raise UsageError("fit: a network trained here has no weights file; keep its weights: --include-weights")
 
     def _check_output(self) -> None:
         check_writable(Path(self.output).parent)
@@ -76,7 +76,7 @@ def execute_fit(job: FitJob, progress: Progress) -> tuple[Fit, Path]:
     built = build_classifier(job.model, data, device=job.device, progress=progress)
     given = job.benchmark.transform if isinstance(job.benchmark, CalibrationSets) else None
     if given is not None and built.classifier.transform not in (None, given):
-        raise OodscopeError(f"fit: {built.classifier.name} brings its own preprocessing; remove --transform")
+        raise UsageError(f"fit: {built.classifier.name} brings its own preprocessing; remove --transform")
     scorer = fit_scorer(
         built.classifier.with_default_transform(transform),
         job.fit.detector,
@@ -148,7 +148,7 @@ def load_fitted(path: Path, model: str, weights: Sequence[str], device: str, *, 
         return load(path, weights=weights, device=device, allow_download=allow_download)
     spec = ModelSpec(architecture=model)
     if not spec.own_code:
-        raise OodscopeError(f"{path} names its network itself; --model is for your own: python:MODULE:FUNCTION")
+        raise UsageError(f"{path} names its network itself; --model is for your own: python:MODULE:FUNCTION")
     return load(path, model=build_classifier(spec, ModelData(), device=device).classifier, device=device)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from oodscope.base.config import read_yaml
-from oodscope.base.errors import OodscopeError
+from oodscope.base.errors import UsageError
 from oodscope.detectors.base import Detector
 from oodscope.detectors.registry import create_detector
 from oodscope.execution.progress import Progress
@@ -41,7 +41,7 @@ class Job(Task):
             return [self]
         specs = self.model.each_network()
         if len(specs) < 2:
-            raise OodscopeError("as_seeds needs several weights files, or members of a train section, one per seed")
+            raise UsageError("as_seeds needs several weights files, or members of a train section, one per seed")
         return [self.model_copy(update={"model": spec, "as_seeds": False}) for spec in specs]
 
 

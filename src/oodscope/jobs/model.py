@@ -12,8 +12,8 @@ from torch import nn
 from oodscope.activations.activations import Activations
 from oodscope.activations.store.store import ActivationStore
 from oodscope.base.config import StrictModel
-from oodscope.base.errors import ModelError, OodscopeError
-from oodscope.base.files import cache_root
+from oodscope.base.errors import ModelError, OodscopeError, UsageError
+from oodscope.base.files import cache_root, is_folder
 from oodscope.data.benchmark import Benchmark, Role
 from oodscope.data.corpora import get_corpus
 from oodscope.data.images.labels import read_class_names
@@ -80,10 +80,10 @@ class ModelSpec(StrictModel):
         update: dict[str, Any] = {
             "weights": [each if each == PRETRAINED else str(folder / each) for each in self.files] or None
         }
-        if self.architecture not in MODELS and (place := folder / self.architecture).is_dir():
+        if self.architecture not in MODELS and is_folder(place := folder / self.architecture):
             return self._trained_in(place)
         library, _, name = self.architecture.partition(":")
-        if library == "hf" and (folder / name).is_dir():
+        if library == "hf" and is_folder(folder / name):
             update["architecture"] = f"hf:{folder / name}"
         if self.head is not None:
             update["head"] = str(folder / self.head)
@@ -95,7 +95,7 @@ class ModelSpec(StrictModel):
     def _trained_in(self, place: Path) -> "ModelSpec":
         """The networks in the folder of a training, or of one of its networks."""
         if self.weights is not None:
-            raise OodscopeError(f"{place}: the folder of a training holds its weights; remove weights")
+            raise UsageError(f"{place}: the folder of a training holds its weights; remove weights")
         folders = [place]
         if (place / RECORD).is_file():
             folders = [Path(each.folder) for each in Training.load(place).networks]
@@ -164,25 +164,25 @@ class ModelSpec(StrictModel):
 
     def _check_absent(self, why: str, *keys: str) -> None:
         if given := [key for key in keys if getattr(self, key) is not None]:
-            raise OodscopeError(f"{self.architecture}: {why}; leave out {', '.join(given)}")
+            raise UsageError(f"{self.architecture}: {why}; leave out {', '.join(given)}")
 
     def _check_weights(self) -> None:
         if not self.files and self.train is None:
-            raise OodscopeError("a model needs weights (a file, or 'pretrained'), a train section, or both")
+            raise UsageError("a model needs weights (a file, or 'pretrained'), a train section, or both")
         if self.train is not None and len(self.files) > 1:
-            raise OodscopeError("a training starts from one weights file; an ensemble of them cannot be trained on")
+            raise UsageError("a training starts from one weights file; an ensemble of them cannot be trained on")
         if self.text_head is not None and not self.architecture.startswith("open_clip:"):
-            raise OodscopeError(f"{self.architecture}: text_head is for networks that classify by words (open_clip)")
+            raise UsageError(f"{self.architecture}: text_head is for networks that classify by words (open_clip)")
 
     def _check_head(self) -> None:
         if self.train is None and self.members > 1:
-            raise OodscopeError("members belongs to a train section; name several weights files to judge an ensemble")
+            raise UsageError("members belongs to a train section; name several weights files to judge an ensemble")
         if self.head is not None and self.probe is not None:
-            raise OodscopeError("a model gets its head from a file (head) or from a fit (probe), not both")
+            raise UsageError("a model gets its head from a file (head) or from a fit (probe), not both")
         if self.head is None and self.probe is None:
             return
         if self.train is not None or len(self.files) > 1:
-            raise OodscopeError("head and probe belong to one network with weights (a file, or 'pretrained')")
+            raise UsageError("head and probe belong to one network with weights (a file, or 'pretrained')")
         if not self.own_code:
             check_backbone(self.architecture)
 

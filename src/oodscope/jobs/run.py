@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from oodscope.base.config import read_yaml
-from oodscope.base.errors import OodscopeError, UnknownNameError
+from oodscope.base.errors import UnknownNameError, UsageError
 from oodscope.execution.progress import SILENT, Progress
 from oodscope.jobs.checking import check_declared
 
@@ -92,7 +92,7 @@ def execute_file(
     path = find_job(job)
     declared = read_yaml(path)
     if not isinstance(declared, Mapping):
-        raise OodscopeError(f"{path}: not a job; it has keys such as benchmark, model and detectors")
+        raise UsageError(f"{path}: not a job; it has keys such as benchmark, model and detectors")
     if output is not None:
         declared = {**declared, "output": str(output)}
     return execute_declared(declared, str(path), folder=path.parent, progress=progress, ready=ready)
@@ -126,7 +126,7 @@ def kind_of(declared: Mapping[str, Any], where: str) -> str:
     if "plan" in keys and "train" in keys:
         keys.remove("train")  # how the networks of folds are trained
     if len(keys) > 1:
-        raise OodscopeError(f"{where}: {keys[0]} and {keys[1]} are two jobs; put each into a file of its own")
+        raise UsageError(f"{where}: {keys[0]} and {keys[1]} are two jobs; put each into a file of its own")
     return _KINDS[keys[0]] if keys else "evaluation"
 
 

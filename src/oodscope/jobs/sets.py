@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from oodscope.base.config import StrictModel
-from oodscope.base.errors import OodscopeError
+from oodscope.base.errors import UsageError
 from oodscope.data.images.sourcespec import SOURCES
 from oodscope.data.packaged import BENCHMARKS
 from oodscope.data.preprocess import Preprocess
@@ -98,7 +98,7 @@ def named_places(option: str, given: list[str]) -> Places:
     if not named:
         return [place for _, place in pairs]
     if len(named) < len(pairs):
-        raise OodscopeError(f"{option}: give each of its sets a name of its own (NAME=PLACE), or none")
+        raise UsageError(f"{option}: give each of its sets a name of its own (NAME=PLACE), or none")
     return named
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from oodscope import __version__
-from oodscope.base.config import parse
-from oodscope.base.errors import OodscopeError
+from oodscope.base.config import parse_declared
+from oodscope.base.errors import OodscopeError, UsageError
 from oodscope.base.files import atomic_path, file_sha256, write_text
 from oodscope.base.hashing import fingerprint
 from oodscope.execution.progress import Progress
@@ -51,16 +51,16 @@ def read_study(declared: Mapping[str, Any], where: str, folder: Path = Path()) -
     declared = dict(declared)
     models = declared.pop("models")
     if not isinstance(models, list) or not all(isinstance(entry, Mapping) for entry in models):
-        raise OodscopeError(f"{where}: models must be a list of models, each with an architecture")
+        raise UsageError(f"{where}: models must be a list of models, each with an architecture")
     declared.setdefault("protocols", [STUDIED])
     if STUDIED not in [name for each in declared["protocols"] for name in ([each] if isinstance(each, str) else each)]:
-        raise OodscopeError(f"{where}: a study shows the numbers of {STUDIED}; add it to protocols")
+        raise UsageError(f"{where}: a study shows the numbers of {STUDIED}; add it to protocols")
     jobs = []
     for number, entry in enumerate(models):
         labels = {key: entry[key] for key in entry if key in StudyModel.model_fields}
         labels.setdefault("name", str(entry.get("architecture", "")))
         spec = {key: entry[key] for key in entry if key not in StudyModel.model_fields}
-        model = parse(StudyModel, labels, f"{where}: models.{number}")
+        model = parse_declared(StudyModel, labels, f"{where}: models.{number}")
         jobs.append(StudyJob(model, Job.read({**declared, "model": spec}, where, folder)))
     # names and pairs first: a study should not fail after its last model
     Study([StudyMember(each.model, Measurements()) for each in jobs])

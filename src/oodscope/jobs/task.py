@@ -6,8 +6,8 @@ from typing import Any, Literal, Self
 
 from pydantic import Field
 
-from oodscope.base.config import Seed, StrictModel, parse
-from oodscope.base.errors import OodscopeError
+from oodscope.base.config import Seed, StrictModel, parse_declared
+from oodscope.base.errors import UsageError
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.images.labels import read_class_names
 from oodscope.data.loading import load_benchmark
@@ -38,7 +38,7 @@ class DataTask(StrictModel):
     @classmethod
     def read(cls, declared: Any, where: str, folder: Path = Path()) -> Self:
         """From what a file or a command line declares; paths are relative to ``folder``, the output's is not."""
-        return parse(cls, declared, where).found_from(folder)
+        return parse_declared(cls, declared, where).found_from(folder)
 
     def found_from(self, folder: Path) -> Self:
         """The same with paths relative to ``folder``."""
@@ -116,5 +116,5 @@ def _made(entry: str | dict[str, dict[str, Any]]) -> Sequence[Detector]:
     if isinstance(entry, str):
         return [requested_detector(entry)]
     if not entry:
-        raise OodscopeError("an empty entry stands among the detectors")
+        raise UsageError("an empty entry stands among the detectors")
     return [requested_detector(name, **params) for name, params in entry.items()]

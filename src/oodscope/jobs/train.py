@@ -10,7 +10,7 @@ import torch
 from pydantic import Field
 from torch import nn
 
-from oodscope.base.config import StrictModel, parse
+from oodscope.base.config import StrictModel, parse_declared
 from oodscope.base.errors import UsageError
 from oodscope.base.hashing import fingerprint
 from oodscope.data.benchmark import Benchmark
@@ -54,7 +54,7 @@ class TrainingJob(StrictModel):
 
 def read_training(declared: Mapping[str, Any], where: str, folder: Path = Path()) -> TrainingJob:
     """A job from its keys; paths in it are relative to ``folder``."""
-    job = parse(TrainingJob, declared, where)
+    job = parse_declared(TrainingJob, declared, where)
     update: dict[str, Any] = {"root": None if job.root is None else str(folder / job.root)}
     if isinstance(job.benchmark, OwnSets):
         update["benchmark"] = job.benchmark.found_from(folder)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 
 from oodscope.base.catalog import catalog
-from oodscope.base.errors import DataError
+from oodscope.base.errors import DataError, UsageError
 from oodscope.document.number import Number, marked
 from oodscope.document.table import Column, Entry, Row, Table, columns, single_groups
 from oodscope.document.wording import CLOSE, DOUBTED, EXPOSED, TRACKS, explanation, heading, higher_is_better, unit_of
@@ -23,7 +23,7 @@ def pivot(measurements: Measurements, protocol: str, metric: str | None = None) 
     chosen = measurements.filter(protocol=protocol, metric=metric)
     if not chosen:
         known = ", ".join(measurements.filter(metric=metric).distinct("protocol")) or "none"
-        raise DataError(f"no {metric} was measured under protocol {protocol!r}; protocols with it: {known}")
+        raise UsageError(f"no {metric} was measured under protocol {protocol!r}; protocols with it: {known}")
     sets = ordered((Column(row.group, row.set) for row in chosen), protocol)
     cells = _cells(chosen)
     rows = []

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from oodscope.base.catalog import catalog
-from oodscope.base.errors import OodscopeError, did_you_mean
+from oodscope.base.errors import OodscopeError, UsageError, did_you_mean
 from oodscope.base.registry import Registry
 from oodscope.metrics.catalog import METRICS, RANKING
 from oodscope.protocols.base import Protocol
@@ -34,7 +34,7 @@ def create_protocol(name: str, **options: Any) -> Protocol:
     for key in options:
         if key not in known:
             near = did_you_mean(key, known) or f" It has: {', '.join(known) or 'none'}"
-            raise OodscopeError(f"protocol {name}: no option {key!r}.{near}")
+            raise UsageError(f"protocol {name}: no option {key!r}.{near}")
     return cls(**options)
 
 
@@ -108,11 +108,11 @@ def read_protocols(asked: Asked | Iterable[Asked]) -> list[Protocol]:
     given = [asked] if isinstance(asked, (str, Protocol, Mapping)) else list(asked)
     protocols = [_read(each) for each in given]
     if not protocols:
-        raise OodscopeError("no protocol given; use protocols=['standard']")
+        raise UsageError("no protocol given; use protocols=['standard']")
     names = [each.name for each in protocols]
     for name in names:
         if names.count(name) > 1:
-            raise OodscopeError(f"protocol {name} is asked for twice")
+            raise UsageError(f"protocol {name} is asked for twice")
     return protocols
 
 
@@ -125,6 +125,6 @@ def _read(asked: Asked) -> Protocol:
     if isinstance(asked, str):
         return create_protocol(asked)
     if len(asked) != 1:
-        raise OodscopeError(f"a protocol with options is {{name: {{option: value}}}}, not {dict(asked)!r}")
+        raise UsageError(f"a protocol with options is {{name: {{option: value}}}}, not {dict(asked)!r}")
     (name, options), *_ = asked.items()
     return create_protocol(name, **(options or {}))

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, PlainSerializer
 from pydantic_core import PydanticCustomError
 
-from oodscope.base.config import parse
-from oodscope.base.errors import OodscopeError
+from oodscope.base.config import parse_declared
+from oodscope.base.errors import OodscopeError, UsageError
 from oodscope.base.registry import Registry
 from oodscope.training.recipe import Recipe
 
@@ -27,7 +27,7 @@ def create_recipe(name: str, **settings: Any) -> Recipe:
     >>> oods.create_recipe("outlier_exposure", weight=0.5).weight
     0.5
     """
-    return parse(RECIPES.get(name), settings, f"recipe {name!r}")
+    return parse_declared(RECIPES.get(name), settings, f"recipe {name!r}")
 
 
 def read_recipe(declared: Any) -> Recipe:
@@ -37,7 +37,7 @@ def read_recipe(declared: Any) -> Recipe:
     if isinstance(declared, str):
         return create_recipe(declared)
     if not isinstance(declared, Mapping):
-        raise OodscopeError(f"a recipe is a name or a mapping such as {{recipe: {PLAIN}, epochs: 100}}")
+        raise UsageError(f"a recipe is a name or a mapping such as {{recipe: {PLAIN}, epochs: 100}}")
     settings = dict(declared)
     return create_recipe(str(settings.pop("recipe", PLAIN)), **settings)
 

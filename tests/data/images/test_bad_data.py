@@ -310,3 +310,13 @@ def test_class_lists(tmp_path):
             read_class_names(path)
     with pytest.raises(OodscopeError, match="No such file"):
         read_class_names(tmp_path / "gone.txt")
+
+
+def test_what_is_no_image_is_called_by_its_path(tmp_path):
+    """Pillow names what it was given, which is not the file any more but its bytes."""
+    (tmp_path / "text.png").write_bytes(b"not an image")
+    with pytest.raises(UnreadableImageError) as caught:
+        decode(tmp_path / "text.png", lambda: "the file")
+    assert "unreadable image the file" in str(caught.value)
+    assert str(tmp_path / "text.png") in str(caught.value)
+    assert "object at" not in str(caught.value)

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from oodscope.base.errors import DataError
+from oodscope.base.errors import DataError, UsageError
 from oodscope.base.files import cache_root
 from oodscope.data.images import webdataset as shardindex
 from oodscope.data.images.csvlist import open_csv
@@ -302,7 +302,7 @@ class TestShards:
         with pytest.raises(DataError, match="no file matches"):
             found("v-*.tar")
         for pattern in ("t-{10..08}.tar", "t-{0..99999999}.tar"):
-            with pytest.raises(DataError, match="does not count upwards, or too far"):
+            with pytest.raises(UsageError, match="does not count upwards, or too far"):
                 found(pattern)
 
 
@@ -415,7 +415,7 @@ class TestPlaces:
         ]  # fmt: skip
         with pytest.raises(DataError, match="two sets are called 'x'"):
             own_benchmark(id_test=tmp_path / "test", near={"x": tmp_path / "snow"}, far={"x": tmp_path / "a"})
-        with pytest.raises(DataError, match=r"near takes several sets: write near=\[...\]"):
+        with pytest.raises(UsageError, match=r"near takes several sets: write near=\[...\]"):
             own_benchmark(id_test=tmp_path / "test", near=tmp_path / "snow")
 
     def test_the_version_follows_the_content(self, tmp_path):

@@ -43,7 +43,7 @@ def gan(
     loading()
     shown = progress()
 
-    from oodscope.base.config import parse
+    from oodscope.base.config import parse_declared
     from oodscope.generation.gan.recipe import GanRecipe
     from oodscope.generation.gan.trained import train_gan
     from oodscope.jobs.opening import open_one
@@ -61,7 +61,7 @@ def gan(
         "seed": seed,
         "precision": "bf16-mixed" if choose_device(device).type == "cuda" else "32-true",
     }
-    recipe = parse(GanRecipe, declared, "generate gan")
+    recipe = parse_declared(GanRecipe, declared, "generate gan")
     images = open_one(on, root, shown)
     stop_after = None if minutes is None else 60 * minutes
     done = train_gan(images, recipe, folder=output, size=size, stop_after=stop_after, device=device, progress=shown)

@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from oodscope.base.config import parse
+from oodscope.base.config import parse_declared
 from oodscope.base.errors import UsageError
 from oodscope.base.files import cache_root
 from oodscope.cli.command import progress
@@ -66,7 +66,7 @@ def write_set(request: Request, **own: Any) -> None:
     }
     if request.ensemble:
         declared["architectures"] = separated(request.ensemble)
-    plan = parse(SetPlan, declared, f"generate {declared['kind']}")
+    plan = parse_declared(SetPlan, declared, f"generate {declared['kind']}")
     work, output = request.work or cache_root() / "generated", request.output
     places: dict[str, Any] = {"work": work, "device": request.device, "progress": sink}
     made = make_set(plan, sets.train, sets.val, output, redrawn=sets.test, **places).record

@@ -33,11 +33,11 @@ def submit(
     """
     import re
 
-    from oodscope.base.config import parse, read_yaml
+    from oodscope.base.config import parse_declared, read_yaml
     from oodscope.leaderboard.verify.about import About
     from oodscope.leaderboard.verify.submitting import submit as submit_run
 
-    described = parse(About, read_yaml(about) or {}, str(about)) if about is not None else About()
+    described = parse_declared(About, read_yaml(about) or {}, str(about)) if about is not None else About()
     made = re.sub(r"[^a-z0-9_]+", "-", f"{method} {run.resolve().name}".lower()).strip("-")
     folder = submit_run(
         run,

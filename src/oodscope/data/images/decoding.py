@@ -1,6 +1,9 @@
 """From an image file of any kind to a Pillow image of eight bits, in grey or colour."""
 
+import os
 import warnings
+from collections.abc import Callable
+from io import BytesIO
 from os import SEEK_END
 from pathlib import Path
 from typing import BinaryIO
@@ -43,7 +46,7 @@ class UnreadableImageError(DataError):
     """An image that cannot be decoded."""
 
 
-def decode(file: Path | BinaryIO, where: str) -> Image.Image:
+def decode(file: Path | BinaryIO, where: str | Callable[[], str]) -> Image.Image:
     """The picture in a file, as mode ``L`` or ``RGB``; whatever is wrong with it becomes one line.
 
     The published benchmarks read their images with Pillow and ``convert("RGB")``, and so does this, to the pixel:
@@ -55,27 +58,46 @@ def decode(file: Path | BinaryIO, where: str) -> Image.Image:
     Parameters
     ----------
     file : a path, or a stream of the encoded bytes.
-    where : what messages call it.
+    where : what messages call it, or what gives its name: making one costs more than some images.
     """
     try:
-        with open_picture(file) as picture:
+        with open_picture(_content(file) if isinstance(file, Path) else file) as picture:
             picture.load()
             return eight_bits(picture)
     except Exception as error:  # on damaged files Pillow's decoders raise whatever they stumble over
         reason = "no such file" if isinstance(error, FileNotFoundError) else " ".join(str(error).split())
-        raise UnreadableImageError(f"unreadable image {where}: {reason or type(error).__name__}") from error
+        name = where if isinstance(where, str) else where()
+        raise UnreadableImageError(f"unreadable image {name}: {reason or type(error).__name__}") from error
 
 
-def open_picture(file: Path | BinaryIO) -> Image.Image:
-    """The head of an image file, its format and size known and in bounds; pixels are decoded by its ``load``."""
-    if isinstance(file, Path):
-        size = file.stat().st_size
-    else:
-        here = file.tell()
-        size = file.seek(0, SEEK_END) - here
-        file.seek(here)
+class _Content(BytesIO):
+    """The bytes of a file, which messages call by its path."""
+
+    def __init__(self, path: Path, content: bytes) -> None:
+        super().__init__(content)
+        self._path = path
+
+    def __repr__(self) -> str:
+        return repr(str(self._path))
+
+
+def _content(path: Path) -> _Content:
+    # one read of all: Pillow would ask the system for each piece
+    with path.open("rb", buffering=0) as stream:
+        _check_size(os.fstat(stream.fileno()).st_size)
+        return _Content(path, stream.read())
+
+
+def _check_size(size: int) -> None:
     if size > MOST_BYTES:
         raise ValueError(f"{size:,} bytes; at most {MOST_BYTES:,} are read")
+
+
+def open_picture(file: BinaryIO) -> Image.Image:
+    """The head of an image file, its format and size known and in bounds; pixels are decoded by its ``load``."""
+    here = file.tell()
+    _check_size(file.seek(0, SEEK_END) - here)
+    file.seek(here)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # the bound below is ours
         picture = Image.open(file, formats=FORMATS)

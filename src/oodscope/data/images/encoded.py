@@ -32,7 +32,7 @@ class EncodedSource(ImageSource):
 
     def picture(self, index: int) -> Image.Image:
         try:
-            return decode(self.encoded(index), self.where(index))
+            return decode(self.encoded(index), lambda: self.where(index))
         except UnreadableImageError as error:
             raise UnreadableImageError(
                 f"{error}. Repair or remove it, or go on without it: --skip-unreadable"

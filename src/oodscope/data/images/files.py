@@ -30,7 +30,7 @@ class FileSource(EncodedSource):
         return len(self.paths)
 
     def encoded(self, index: int) -> Path:
-        return self.root / self.paths[index]
+        return Path(os.path.join(self.root, self.paths[index]))  # noqa: PTH118  # a third of the time of ``/``
 
     def where(self, index: int) -> str:
         return printable(str(self.encoded(index)))

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self, get_args
 
-from oodscope.base.config import StrictModel, parse
+from oodscope.base.config import StrictModel, parse_declared
 from oodscope.base.registry import Collection
 from oodscope.data.imageset import ImageSet
 from oodscope.execution.progress import SILENT, Progress
@@ -43,7 +43,7 @@ class SourceSpec(StrictModel):
     def from_place(cls, place: str) -> Self:
         """The declaration that ``SOURCE:PLACE`` stands for; unless a source reads more from it, its ``path``."""
         (name,) = get_args(cls.model_fields["source"].annotation)
-        return parse(cls, {"source": name, "path": place}, f"{name}:{place}")
+        return parse_declared(cls, {"source": name, "path": place}, f"{name}:{place}")
 
 
 def _own() -> Mapping[str, type[SourceSpec]]:

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from oodscope.base.errors import DataError
+from oodscope.base.errors import DataError, UsageError
 from oodscope.base.files import atomic_path, cache_root
 from oodscope.base.hashing import fingerprint
 from oodscope.data.images.decoding import EXTENSIONS, UnreadableImageError
@@ -262,20 +262,20 @@ def _unbraced(pattern: str, most: int) -> list[str]:
     bounds = re.fullmatch(r"(\d+)\.\.(\d+)", inside)
     if bounds:
         if max(map(len, bounds.groups())) > 9:
-            raise DataError(f"{pattern}: {{{inside[:40]}}} does not count upwards, or too far")
+            raise UsageError(f"{pattern}: {{{inside[:40]}}} does not count upwards, or too far")
         first, last = int(bounds[1]), int(bounds[2])
         if not 0 <= last - first < most:
-            raise DataError(f"{pattern}: {{{inside}}} does not count upwards, or too far")
+            raise UsageError(f"{pattern}: {{{inside}}} does not count upwards, or too far")
         # a leading zero means: all numbers as wide as this one
         choices = [str(number).zfill(len(bounds[1])) for number in range(first, last + 1)]
     else:
         choices = inside.split(",")
     head, tail = pattern[: braces.start()], pattern[braces.end() :]
     if len(choices) > most:
-        raise DataError(f"{pattern}: stands for more than {_MOST_SHARDS:,} shards")
+        raise UsageError(f"{pattern}: stands for more than {_MOST_SHARDS:,} shards")
     rests = _unbraced(tail, most // len(choices))
     if len(choices) * len(rests) > most:
-        raise DataError(f"{pattern}: stands for more than {_MOST_SHARDS:,} shards")
+        raise UsageError(f"{pattern}: stands for more than {_MOST_SHARDS:,} shards")
     return [head + choice + rest for choice in choices for rest in rests]
 
 

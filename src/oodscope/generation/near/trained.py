@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from oodscope.base.config import parse
+from oodscope.base.config import parse_declared
 from oodscope.base.errors import ModelError
 from oodscope.data.imageset import ImageSet
 from oodscope.execution.progress import SILENT, Progress
@@ -36,7 +36,7 @@ def near_shape(recipe: NearRecipe, images: ImageSet, size: int | None) -> BigGan
         "latent": recipe.latent,
         "width": recipe.width,
     }
-    return parse(BigGanShape, declared, "near recipe")
+    return parse_declared(BigGanShape, declared, "near recipe")
 
 
 def build_networks(recipe: NearRecipe, shape: BigGanShape | DcganShape) -> tuple[LatentGenerator, nn.Module]:

@@ -190,5 +190,7 @@ __all__ = ["PublishedTable", "published_standings", "published_tables"]
 
 
 def published_standings() -> list[Standing]:
-    """The standings of all published tables."""
-    return [standing for table in published_tables() for standing in table.standings()]
+    """The standings of all published tables, and of the public boards beside them."""
+    from oodscope.leaderboard.published.boards import board_standings  # whose rows are compared with the tables
+
+    return [*(standing for table in published_tables() for standing in table.standings()), *board_standings()]

@@ -1,4 +1,4 @@
-"""The front page: benchmarks with their leaders, and how to read the rest."""
+"""The front page: a table for each benchmark, leaders of every protocol, and how to read the rest."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -8,6 +8,7 @@ from jinja2 import Environment
 from oodscope.leaderboard.published.table import published_tables
 from oodscope.leaderboard.records.board import Board
 from oodscope.leaderboard.site.addresses import method_key
+from oodscope.leaderboard.site.fronts import front_tables, method_matrix
 from oodscope.leaderboard.site.lines import Ranking
 from oodscope.leaderboard.site.tables import TablePages, benchmark_summary
 from oodscope.leaderboard.site.words import TIERS, TRACKS, TUNED, protocol_title
@@ -22,8 +23,15 @@ def front_page(environment: Environment, board: Board, found: Sequence[TablePage
         "models": len(board.models()),
         "tiers": [(name, tiers.count(name)) for name in TIERS if name in tiers],
     }
+    fronts = list(front_tables(found))
     return environment.get_template("site/index.html").render(
-        root="", here="index", facts=facts, cards=list(_cards(found)), tables=published_tables()
+        root="",
+        here="index",
+        facts=facts,
+        cards=list(_cards(found)),
+        fronts=fronts,
+        matrix=method_matrix(found, fronts),
+        tables=published_tables(),
     )
 
 

@@ -12,6 +12,7 @@ from jinja2 import Environment
 
 from oodscope.base.errors import StorageError
 from oodscope.base.files import storage_errors
+from oodscope.leaderboard.published.table import published_tables
 from oodscope.leaderboard.records.board import Board
 from oodscope.leaderboard.records.folder import SCORES
 from oodscope.leaderboard.records.standing import Standing
@@ -146,6 +147,8 @@ def render_pages(board: Board, *, scores: bool = False, live: bool = False) -> I
     found = list(table_pages(board))
     ranks = {key: rank for each in found for key, rank in each.ranks().items()}
     yield "index.html", front_page(environment, board, found)
+    about = environment.get_template("site/about.html")
+    yield "about.html", about.render(root="", here="about", tables=published_tables())
     for each in found:
         yield from each.render(environment)
     yield from _methods(environment, board, ranks, scores)

@@ -6,10 +6,8 @@ from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
@@ -22,6 +20,7 @@ from oodscope.leaderboard.records.folder import check_score_file
 from oodscope.leaderboard.verify.examining import Examined, Placed, examine
 from oodscope.metrics.comparison.influence import SetUnits
 from oodscope.metrics.ranking.placements import Placements
+from oodscope.metrics.scores import FloatArray
 from oodscope.results.measurement import Measurements
 
 _STATIONS = ("base", "metrics", "protocols", "results")
@@ -59,8 +58,8 @@ _UNITS = ("values", "plain", "of_id", "of_ood")
 
 
 def _write(path: Path, found: Examined) -> None:
-    arrays: dict[str, NDArray[Any]] = {}
-    places: list[list[Any]] = []
+    arrays: dict[str, FloatArray] = {}
+    places = []
     for number, ((protocol, group), both) in enumerate(found.placed.items()):
         placed = both.images
         places.append([protocol, group, list(placed.of_ood), [[each.name, each.classes] for each in both.classes]])
@@ -83,9 +82,9 @@ def _read(path: Path) -> Examined:
                 ),
                 tuple(
                     SetUnits(
-                        name,
-                        **{each: file.get_tensor(f"{number} {place} {each}") for each in _UNITS},
+                        name=name,
                         classes=None if classes is None else tuple(classes),
+                        **{each: file.get_tensor(f"{number} {place} {each}") for each in _UNITS},
                     )
                     for place, (name, classes) in enumerate(units)
                 ),

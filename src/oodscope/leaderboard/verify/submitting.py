@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from oodscope.base.config import parse
-from oodscope.base.errors import DataError, UnknownNameError
+from oodscope.base.errors import DataError, UnknownNameError, UsageError
 from oodscope.leaderboard.records.entry import SCHEMA, Entry, Track
 from oodscope.leaderboard.records.folder import write_entry
 from oodscope.leaderboard.verify.about import About
@@ -55,7 +55,10 @@ def submit(
     detector : which column of the run; may be left out where there is one.
     group : shared by entries that differ only in the seed of the training.
     """
-    check_id(id)
+    try:
+        check_id(id)
+    except DataError as error:
+        raise UsageError(str(error)) from error  # of the submitter, where an entry with it would be bad data
     about = about or About()
     result, searches = _open(Path(run))
     chosen = _chosen(detector, result.scores.detectors)

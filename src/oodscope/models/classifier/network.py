@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from oodscope.base.errors import ModelError
+from oodscope.base.errors import ModelError, UsageError
 
 
 def choose_device(wanted: str | torch.device) -> torch.device:
@@ -22,7 +22,7 @@ def choose_device(wanted: str | torch.device) -> torch.device:
     try:
         device = torch.device(wanted)
     except RuntimeError as error:
-        raise ModelError(f"unknown device {wanted!r}: use 'auto', 'cpu', 'cuda', 'cuda:1' or 'mps'") from error
+        raise UsageError(f"unknown device {wanted!r}: use 'auto', 'cpu', 'cuda', 'cuda:1' or 'mps'") from error
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise ModelError(
             f"device {str(device)!r} is not there: torch sees {torch.cuda.device_count()} CUDA devices. "

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from torch import nn
 
-from oodscope.base.errors import ModelError, OodscopeError
+from oodscope.base.errors import ModelError, OodscopeError, UsageError
 from oodscope.base.own_code import PREFIX, find_own, raised
 from oodscope.models.classifier.classifier import Classifier
 
@@ -16,6 +16,8 @@ def find_python(spec: str) -> Callable[[], Any]:
     """The function that ``spec`` names, not called yet."""
     try:
         return cast(Callable[[], Any], find_own(spec))
+    except UsageError:
+        raise
     except OodscopeError as error:
         raise ModelError(str(error)) from error.__cause__
 

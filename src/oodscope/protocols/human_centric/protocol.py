@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from oodscope.base.config import StrictModel, parse
-from oodscope.base.errors import DataError, OodscopeError
+from oodscope.base.config import StrictModel, parse_declared
+from oodscope.base.errors import DataError, UsageError
 from oodscope.base.paper import Paper
 from oodscope.data.benchmark import ID_ROLES, Benchmark
 from oodscope.data.imageset import UNLABELLED
@@ -95,12 +95,12 @@ class HumanCentric(Protocol):
         costs: Prices | Mapping[str, float] | None = None,
     ) -> None:
         if train_rows < 1:
-            raise OodscopeError(f"human_centric: train_rows must be at least 1; it is {train_rows}")
+            raise UsageError(f"human_centric: train_rows must be at least 1; it is {train_rows}")
         self.threshold_split = threshold_split
         self.train_rows = train_rows
-        self.costs = (
-            costs if costs is None or isinstance(costs, Prices) else parse(Prices, costs, "human_centric: costs")
-        )
+        if not (costs is None or isinstance(costs, Prices)):
+            costs = parse_declared(Prices, costs, "human_centric: costs")
+        self.costs = costs
 
     def check(self, benchmark: Benchmark) -> None:
         filled = {role for role, _ in benchmark.members()}

@@ -44,6 +44,9 @@ from oodscope.runs.evaluation.run import Result
 from oodscope.runs.generated.run import PROTOCOL as GENERATED
 from oodscope.runs.generated.run import GeneratedStudy
 
+FPR95 = "fpr95_id_positive"
+"""What readers may switch the scorecard to."""
+
 
 @dataclass(frozen=True)
 class ResultChapter:
@@ -113,6 +116,7 @@ def render(runs: Run | Sequence[Run], title: str | None = None, links: Mapping[s
         warnings=chance_warnings(trials),
         roles=ROLE_WORDS,
         card=card,
+        other_card=scorecard(placed_trials(opened, FPR95)),
         sections=protocol_sections(opened),
         chapters=[_result_chapter(each, number, positions) for number, each in enumerate(of_kind(opened, Result), 1)],
         crossvals=list(_crossvals(of_kind(opened, CrossValidation), positions)),

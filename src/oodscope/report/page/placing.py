@@ -7,6 +7,8 @@ from oodscope.document.trial import Trial
 from oodscope.document.weakness import Subject, Weakness
 from oodscope.protocols.registry import in_order
 from oodscope.results.run import Run
+from oodscope.runs.evaluation.run import Result
+from oodscope.runs.evaluation.trials import trials_of
 
 TEMPLATES = ("evaluation", "attack", "crossval", "generated")
 """Kinds that have templates of their own, with a section for each of their anchors; all others are shown by the blocks
@@ -26,15 +28,24 @@ def place(run: Run, number: int, anchor: str) -> str:
     return f"{anchor}-{number}" if run.kind in TEMPLATES else f"run-{run.kind}-{number}"
 
 
-def placed_trials(runs: Sequence[Run]) -> list[Trial]:
-    """The trials of all runs, protocol by protocol."""
+def placed_trials(runs: Sequence[Run], metric: str = "") -> list[Trial]:
+    """The trials of all runs, protocol by protocol.
+
+    Parameters
+    ----------
+    metric : in place of the headlines; evaluations alone have others.
+    """
     trials = [
         replace(trial, anchor=place(run, number, trial.anchor))
         for run, number in ordered(runs)
-        for trial in run.trials()
+        for trial in (_other_trials(run, metric) if metric else run.trials())
     ]
     order = in_order(trial.protocol for trial in trials)
     return sorted(trials, key=lambda trial: order.index(trial.protocol))
+
+
+def _other_trials(run: Run, metric: str) -> list[Trial]:
+    return trials_of(run, metric) if isinstance(run, Result) else []
 
 
 def placed_weaknesses(runs: Sequence[Run], subject: Subject) -> list[Weakness]:

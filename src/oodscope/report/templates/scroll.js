@@ -20,7 +20,11 @@
   });
   addEventListener("beforeprint", () => {
     for (const box of document.querySelectorAll(".scroll")) {
-      const table = box.querySelector("table"), width = table?.scrollWidth ?? 0;
+      const table = box.querySelector("table");
+      if (!table) continue;
+      Object.assign(table.style, { width: "min-content", fontSize: "8.5pt" }); // how wide it must be, in the letters of paper
+      const width = table.offsetWidth;
+      Object.assign(table.style, { width: "", fontSize: "" });
       if (width > PAPER) table.style.zoom = PAPER / width;
     }
   });

@@ -14,12 +14,20 @@ from oodscope.results.measurement import Measurement
 from oodscope.runs.evaluation.run import Result
 
 
-def trials_of(result: Result) -> list[Trial]:
-    """One trial for each protocol: its headline metric, over the group that leads its table."""
+def trials_of(result: Result, other: str = "") -> list[Trial]:
+    """One trial for each protocol: its headline metric, over the group that leads its table.
+
+    Parameters
+    ----------
+    other : a metric in place of the headline; protocols that did not measure it are left out.
+    """
     where = f"{result.record.benchmark}, {result.record.model}"
     trials = []
-    for protocol, table in result.tables().items():
-        metric = headline_metrics(protocol, result.measurements)[0]
+    for protocol in result.tables():
+        metric = other or headline_metrics(protocol, result.measurements)[0]
+        if not result.measurements.filter(protocol=protocol, metric=metric):
+            continue
+        table = result.table(protocol, metric)
         entries = [
             Entry(row.name, cast(Tuning, row.section), value)
             for row in table.rows

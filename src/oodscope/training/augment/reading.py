@@ -6,8 +6,8 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, PlainSerializer
 from pydantic_core import PydanticCustomError
 
-from oodscope.base.config import parse
-from oodscope.base.errors import OodscopeError, UnknownNameError
+from oodscope.base.config import parse_declared
+from oodscope.base.errors import OodscopeError, UnknownNameError, UsageError
 from oodscope.training.augment.augmix import AugMix
 from oodscope.training.augment.base import Augmentation, Chain, Unchanged
 from oodscope.training.augment.crop import Augment
@@ -32,15 +32,15 @@ def read_augment(declared: Any) -> Augmentation:
         chain = Chain(steps=tuple(read_augment(each) for each in declared))
         late = [part.kind for part in chain.parts()[1:] if part.before_crop]
         if late:
-            raise OodscopeError(f"augmentation {late[0]!r} cuts whole pictures, so it comes first in a list")
+            raise UsageError(f"augmentation {late[0]!r} cuts whole pictures, so it comes first in a list")
         return chain
     if not isinstance(declared, str | Mapping):
-        raise OodscopeError("an augmentation is a name, a mapping such as {kind: cutout, size: 8}, or a list of these")
+        raise UsageError("an augmentation is a name, a mapping such as {kind: cutout, size: 8}, or a list of these")
     settings = {"kind": declared} if isinstance(declared, str) else dict(declared)
     kind = str(settings.pop("kind", Augment.kind))
     if kind not in KINDS:
         raise UnknownNameError("augmentation", kind, KINDS, f"Known: {', '.join(KINDS)}")
-    return parse(KINDS[kind], settings, f"augmentation {kind!r}")
+    return parse_declared(KINDS[kind], settings, f"augmentation {kind!r}")
 
 
 def _read(declared: Any) -> Augmentation:

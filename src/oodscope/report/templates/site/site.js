@@ -196,3 +196,19 @@
   showState(stateOfAddress());
   showRow();
 })();
+
+// The front page: one benchmark at a time, chosen by a tab or by the address.
+{
+  const tabs = [...document.querySelectorAll("nav.fronts a")];
+  const choose = () => {
+    const wanted = tabs.find((tab) => tab.hash === location.hash) ?? tabs[0];
+    for (const tab of tabs) {
+      if (tab === wanted) tab.setAttribute("aria-current", "true"); else tab.removeAttribute("aria-current");
+      document.getElementById(tab.hash.slice(1)).hidden = tab !== wanted;
+    }
+  };
+  if (tabs.length > 1) {
+    addEventListener("hashchange", choose);
+    choose();
+  }
+}

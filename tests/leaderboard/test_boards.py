@@ -1,0 +1,99 @@
+"""OpenOOD's public boards come with the package: every row once, as it was reported, and the front page shows it."""
+
+import re
+from importlib.resources import files
+
+import pytest
+
+from oodscope.document.number import Number
+from oodscope.leaderboard.published import boards
+from oodscope.leaderboard.published.boards import BOARDS, board_rows, board_standings, stated_in_paper
+from oodscope.leaderboard.published.table import published_standings, published_tables
+from oodscope.leaderboard.records.board import Board
+from oodscope.leaderboard.site.fronts import lead_sentence
+from oodscope.leaderboard.site.render import render_pages
+from oodscope.leaderboard.verify.naming import check_id
+from tests.report.reading import read
+
+ROWS = {"cifar10": 61, "cifar100": 57, "imagenet200_ood": 56, "imagenet1k_ood": 97, "imagenet200_fsood": 60}
+ROWS |= {"imagenet1k_fsood": 83}
+
+
+@pytest.fixture(scope="module")
+def front():
+    return read(dict(render_pages(Board(tuple(published_standings()))))["index.html"])
+
+
+def test_every_row_of_six_boards_is_there_once():
+    assert {name: sum(own == name for own, _ in board_rows()) for name in BOARDS} == ROWS
+    (table,) = published_tables()
+    twice = [row for name, row in board_rows() if stated_in_paper(table, name, row) is not None]
+    assert len(twice) + len(board_standings()) == sum(ROWS.values())
+    ids = [each.entry.id for each in published_standings()]
+    assert len(set(ids)) == len(ids)
+    assert "MIT" in (files(boards.__package__) / "openood_boards" / "LICENSE").read_text(encoding="utf-8")
+
+
+def test_rows_are_reported_with_their_digits_and_never_ranked():
+    assert {each.tier for each in board_standings()} == {"reported"}
+    (scale,) = [
+        each for each in board_standings() if (each.entry.method, each.entry.benchmark.name) == ("SCALE", "cifar10")
+    ]
+    (row,) = [row for name, row in board_rows() if name == "cifar10" and row["Postprocessor"] == "SCALE"]
+    near = next(each for each in scale.entry.reported if each.group == "near")
+    assert f"{near.printed} ± {near.spread}" == row["Near-OOD_AUROC"]
+    assert scale.entry.detector.name == "scale"
+    assert all(not each.flags for each in board_standings()), "paper and boards agree on every row that both have"
+
+
+def test_a_row_that_paper_and_board_state_differently_is_disputed(monkeypatch):
+    name, row = next((name, row) for name, row in board_rows() if row["Postprocessor"] == "KNN")
+    changed = {**row, "Near-OOD_AUROC": "99.99 ± 0.10"}
+    monkeypatch.setattr(boards, "board_rows", lambda: ((name, changed),))
+    (standing,) = board_standings.__wrapped__()
+    assert standing.flags[0].startswith("disputed: the paper prints 90.64")
+
+
+def test_nobody_takes_their_names():
+    with pytest.raises(Exception, match="published table"):
+        check_id(f"{boards.PREFIX}-mine")
+
+
+def test_the_front_page_has_a_table_of_every_benchmark_at_once(front):
+    tabs = [each.text for each in front.all("nav", **{"class": "fronts"})[0].all("a")]
+    assert tabs == ["CIFAR-10", "CIFAR-100", "ImageNet-1K", "ImageNet-200"]
+    tables = front.all("table", **{"class": "board top"})
+    assert len(tables) == len(tabs)
+    for table in tables:
+        lines = [row for row in table.all("tr") if row.all("td")]
+        near = [float(row.all("td")[1].attributes["data-value"]) for row in lines]
+        assert len(lines) == 15 and near == sorted(near, reverse=True)
+        assert [row.all("td")[0].text for row in lines] == [f"({number})" for number in range(1, 16)]
+    first = tables[0].all("tr")[1].all("th")[0].text
+    (lead, *_) = front.all("p", **{"class": "wide lead"})
+    assert first.strip() in lead.text and lead.text.endswith("nobody computed it again: not certain.")
+
+
+def test_methods_stand_beside_benchmarks(front):
+    (matrix,) = front.all("table", **{"class": "board matrix"})
+    (knn,) = [row for row in matrix.all("tr") if row.all("th")[0].text == "KNN"]
+    assert float(knn.all("td")[0].attributes["data-value"]) == 0.9064
+    assert re.fullmatch(r"\d\d\.\d\d.*", knn.all("td")[1].text)
+
+
+class Said:
+    def __init__(self, method, ranked=False, rank=None):
+        self.entry = type("Entry", (), {"method": method})
+        self.row = type("Row", (), {"ranked": ranked})
+        self.rank = rank
+
+
+def test_who_leads_is_said_with_its_certainty():
+    single = [(Said("A"), Number(0.9)), (Said("B"), Number(0.8))]
+    assert lead_sentence(single).endswith("a single run, so whether it leads cannot be said.")
+    spread = [(Said("A"), Number(0.9, sd=0.001)), (Said("B"), Number(0.8, sd=0.001))]
+    assert "no other lies within its spread" in lead_sentence(spread)
+    ranked = [(Said("A", True, (1, 2)), Number(0.9)), (Said("B", True, (1, 2)), Number(0.89))]
+    assert "A leads near-OOD with 90.00; not certain: 1 more may be first" in lead_sentence(ranked)
+    assert "may be first." in lead_sentence([(Said("A", True, (1, 1)), Number(0.9))])
+    assert lead_sentence([]) == ""
