@@ -83,7 +83,7 @@ def test_trains_scores_stops_and_goes_on(tmp_path, monkeypatch, capsys):
     ticks = iter(range(10**6))
     with monkeypatch.context() as patched:
         # the minutes are over before the epoch is
-        patched.setattr(training_table, "_clock", lambda: 0.0 if next(ticks) < 4 else 1e9)
+        patched.setattr(training_table, "_clock", lambda: 0.0 if next(ticks) < 5 else 1e9)
         missing = run(tmp_path / "parts", *methods, "--minutes", "1")
     assert missing == [f"cifar10 {name} 1" for name in ("CE", "ConfBranch", "MixOE")]
     under_way = {path.name for path in (tmp_path / "parts" / "trainings" / "cifar10" / "CE-1").iterdir()}
