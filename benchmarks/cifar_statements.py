@@ -14,7 +14,6 @@ from itertools import combinations
 from pathlib import Path
 
 from cifar_scores import described, score_tables
-from detectors_cifar import PUBLISHED
 from oodscope.base.files import write_text
 from oodscope.document.wording import label, places
 from oodscope.metrics.comparison.influence import Estimates
@@ -24,6 +23,7 @@ from oodscope.results.scoretable import ScoreTable
 from oodscope.runs.comparison.compare import source_of
 from oodscope.runs.comparison.recommendation import recommendations
 from oodscope.runs.comparison.sources import Scored, Source
+from published import published as published_values
 from verdict_page import table
 
 KNOWN = ("cifar10", "cifar100")
@@ -101,7 +101,8 @@ def section(known: str, tables: Sequence[ScoreTable]) -> list[str]:
         ]
         for row in order
     ]
-    published = sorted(PUBLISHED[known], key=lambda name: -PUBLISHED[known][name])
+    near_values = published_values(known)
+    published = sorted(near_values, key=lambda name: -near_values[name])
     leading = [name for name in published if name in detectors][:LEADERS]
     pairs = [(detectors.index(a), detectors.index(b)) for a, b in combinations(leading, 2)]
     counts = [[f"{group} {label(metric)}", *separated(own, pairs)] for (metric, group), own in made.items()]

@@ -11,7 +11,7 @@ the same for all detectors, so that their dependence is kept:
 The denominator is what the variance would be found to be after the signs have changed: without it the largest of many
 t-statistics of few classes is taken for far too small. Resamples of images are no units, so signs do not show how well
 their variance is known; its share of the denominator is multiplied by :math:`\chi^2_\nu / \nu`, drawn for each
-statistic by itself (:func:`~oodscope.metrics.comparison.influence.noise_freedom`). Below 10 units there are too few
+detector by itself (:func:`~oodscope.metrics.comparison.influence.noise_freedom`). Below 10 units there are too few
 patterns of signs (:math:`2^9 = 512` for 10) and Holm's or Bonferroni's correction of Student's t stands in.
 """
 
@@ -217,8 +217,12 @@ def _studentised(
         moved = drawn @ weights
         if part.resampled:
             total += moved
-            scale = rng.chisquare(part.freedom, size=moved.shape) / part.freedom
-            variance = variance + part.variances(weights) * (scale - 1.0)
+            # each detector's noise is off by itself, so that of the pairs of one detector is off together; two of half
+            # the degrees of freedom make a difference that has all of them
+            half, own = part.freedom / 2.0, np.diagonal(part.covariance)
+            scale = rng.chisquare(half, size=drawn.shape) / half
+            share = (scale * own) @ weights**2 / np.maximum(own @ weights**2, np.finfo(np.float64).tiny)
+            variance = variance + part.variances(weights) * (share - 1.0)
         elif np.isinf(part.freedom) or part.units > _FEW:
             total += moved
         else:
