@@ -127,7 +127,8 @@ def page(found: dict[str, Any], machine: str) -> str:
         f"**Date.** {datetime.now(UTC):%Y-%m-%d}\n",
         "Mean AUROC in percent over the near sets, and against SVHN. One forward pass per image for every row. "
         "`default`: parameters as published; `id_only`: searched on shuffled tiles of id_val; `ood_val`: searched on "
-        "Tiny ImageNet's validation part. The three tracks are never ranked together.\n",
+        "Tiny ImageNet's validation part. The three tracks are never ranked together. The two "
+        "compared were selected as the best of their groups on these images; p-values do not count that selection.\n",
     ]
     return "\n".join(parts) + "".join(section(name, found.get(name)) for name in BENCHMARKS)
 
