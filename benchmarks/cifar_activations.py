@@ -1,11 +1,10 @@
 """Logits and features of OpenOOD's CIFAR benchmarks, once, for every page that compares detectors on them.
 
     OODSCOPE_DATA=path/to/packs python benchmarks/cifar_activations.py FOLDER [--train 5000] [--test 2000]
-[--device cpu]
 
 Writes FOLDER/NAME/SET.npz with logits, features and labels, and ``about.json`` with the sizes of the sets, the
-accuracy and the device. Without ``--train`` and ``--test`` the sets are taken whole. An interrupted run goes
-on where it stopped: what was extracted lies in FOLDER/store.
+accuracy and the device. Without ``--train`` and ``--test`` the sets are taken whole. An interrupted run goes on where
+it stopped: what was extracted lies in FOLDER/store.
 """
 
 import argparse
@@ -16,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import oodscope as oods
+from oodscope.data.jigsaw import jigsaw
 from openood_cifar import open_classifier, open_part
 
 
@@ -27,7 +27,9 @@ def write(folder: Path, name: str, output: Path, train: int | None, test: int | 
     head = clf.head
     assert head is not None, "a ResNet-18 has a head"
     sizes, accuracy = {}, 0.0
-    for role, images in bench.members():
+    assert bench.id_val is not None, "OpenOOD has validation images"
+    shuffled = ("ood_val", jigsaw(bench.id_val).take(np.arange(len(bench.id_val)), "id_jigsaw"))
+    for role, images in (*bench.members(), shuffled):
         found = store.extract(clf, images, batch_size=100)
         label = {"tin_val": "ood_val"}.get(images.name, images.name)
         columns = {key: np.asarray(found[key]) for key in ("logits", "features")}

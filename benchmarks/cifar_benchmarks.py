@@ -21,7 +21,6 @@ import numpy as np
 from tests.realdata.packs import pack
 
 import oodscope as oods
-from detectors_cifar import PUBLISHED
 from oodscope.data.packaged import row_list
 from oodscope.detectors.registry import DETECTORS, create_detector
 from oodscope.metrics.ranking.ranking import Ranking
@@ -29,6 +28,7 @@ from oodscope.results.scoretable import ScoreTable
 from oodscope.runs.evaluation.extraction import FromNetwork
 from oodscope.runs.evaluation.scoring import applicable, score_benchmark
 from openood_cifar import open_benchmark, open_classifier
+from published import published
 
 TRACKS = ("default", "ood_val")
 FAR = {
@@ -39,20 +39,6 @@ FAR = {
 }
 SHARED = {"cifar100": {"places365"}}
 """Sets that share classes with the ID set, as docs/results/audit-cifar.md found; no part of the far mean."""
-
-PUBLISHED_FAR = {
-    "cifar10": {
-        "msp": 90.73, "temp_scaling": 90.97, "odin": 87.96, "mds": 89.72, "mds_ensemble": 73.90, "rmds": 92.20,
-        "ebo": 91.21, "gradnorm": 57.55, "react": 90.42, "mls": 91.10, "klm": 82.68, "vim": 93.48, "knn": 92.96,
-        "dice": 84.23, "rankfeat": 75.87, "ash": 78.49, "she": 85.32, "gen": 91.35, "relation": 92.21, "scale": 86.39,
-        "fdbd": 93.16, "openmax": 89.62, "nci": 91.27, "iodin": 90.99,
-    },
-    "cifar100": {
-        "msp": 77.76, "temp_scaling": 78.74, "odin": 79.28, "mds": 69.39, "rmds": 82.92, "ebo": 79.77,
-        "gradnorm": 69.14, "react": 80.39, "mls": 79.67, "klm": 76.24, "vim": 81.70, "knn": 82.40, "dice": 80.01,
-        "rankfeat": 67.10, "ash": 80.58, "she": 76.92, "gen": 79.68, "scale": 81.42, "fdbd": 79.85, "relation": 80.82,
-    },
-}  # fmt: skip
 
 
 def open_both_groups(folder: Path, name: str) -> oods.Benchmark:
@@ -146,13 +132,14 @@ def table(name: str, found: dict[str, Any]) -> str:
         "| " + " | ".join(head) + " |",
         "|" + "---|" * len(head),
     ]
+    near_values, far_values = published(name), published(name, "far")
     for detector in sorted(tuned, key=lambda each: -tuned[each]["near"]):
         row, plain = tuned[detector], default[detector]
-        near, far = PUBLISHED[name].get(detector), PUBLISHED_FAR[name].get(detector)
+        near, far = near_values.get(detector), far_values.get(detector)
         cells = [plain["near"], row["near"], near, plain["far"], row["far"], far, *(row[label] for label in sets)]
         lines.append(f"| {detector} | " + " | ".join("" if each is None else f"{each:.2f}" for each in cells) + " |")
-    shared = [each for each in tuned if each in PUBLISHED[name]]
-    off = [abs(tuned[each]["near"] - PUBLISHED[name][each]) for each in shared]
+    shared = [each for each in tuned if each in near_values]
+    off = [abs(tuned[each]["near"] - near_values[each]) for each in shared]
     if off:
         lines.append(
             f"\nNear, over {len(shared)} published methods: median difference {np.median(off):.2f} points, "

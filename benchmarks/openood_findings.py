@@ -225,8 +225,8 @@ def outliers_help_where_alike(table: pd.DataFrame) -> Verdict:
     found: dict[str, Difference | None] = {}
     for name in EXPOSED:
         if name in set(table["method"]):
-            pair = (name, OWN.get(name, "msp"))
-            found[f"{name} above CE, near"] = trainings(table, pair, ("CE", "msp"), "near")
+            own = (name, OWN.get(name, "msp"))
+            found[f"{name} above CE, near"] = trainings(table, own, ("CE", "msp"), "near")
     if not found:
         return Verdict(UNKNOWN, f"not yet run: {', '.join(EXPOSED)}, with outliers whose classes are no test's")
     near = most_of(found, 1)
@@ -287,10 +287,8 @@ def no_single_winner(tables: Tables) -> Verdict:
     """Whether the best pair on one ID set is beaten on another by the best pair there."""
     if len(tables) < 2:
         return Verdict(UNKNOWN, f"needs tables of two ID sets or more; there is {', '.join(tables) or 'none'}")
-    best = {}
-    for name, table in tables.items():
-        means = pairs_of(table, "near").groupby(level=["method", "detector"]).mean()
-        best[name] = means.idxmax()
+    pairs = {name: pairs_of(table, "near").groupby(level=["method", "detector"]) for name, table in tables.items()}
+    best = {name: each.mean().idxmax() for name, each in pairs.items()}
     words = "; ".join(f"{name}: {pair[0]} with {pair[1]}" for name, pair in best.items())
     if len(set(best.values())) == 1:
         return Verdict(FAILS, f"one pair is best on all: {words}")

@@ -1,30 +1,34 @@
-"""How long do readers of a live leaderboard wait while entries are handed in, and is anything lost or torn?
+"""How long do readers and submitters of a live leaderboard wait, and is anything refused, lost, torn or taken twice?
 
-    python -m benchmarks.serve_load [--readers 200] [--seconds 60] [--entries 40] [--postgres URL]
+    python -m benchmarks.serve_load [--readers 200] [--seconds 60] [--entries 40] [--postgres URL] [--write]
 
 A server is started as ``oodscope serve --submissions`` starts it, over a board of small entries and a store. Readers on
-loopback fetch random pages over connections that stay open, without a pause between two requests. One writer hands in
-entries, one after the other, and an evaluation tells the store about its progress. Every answer is checked: status, the
-SHA-256 in ``Content-Digest`` against the bytes, the closing tag of a page, the syntax of JSON. At the end all accepted
-entries must be on the board.
+loopback fetch random pages over connections that stay open, without a pause between two requests. Fifteen submitters
+hand in entries one after the other, four do so over slow lines, and a hostile one with a token of its own opens uploads
+that never end and sends garbage, taken and forged names, false lengths and tokens. An evaluation reports its progress.
+Every answer is checked: status, the SHA-256 in ``Content-Digest`` against the bytes, the closing tag of a page, the
+syntax of JSON. At the end every honest submission must have been accepted, be on the board, and be there once.
+``--write`` writes docs/results/serve-load.md.
 """
 
 import argparse
-import asyncio
-import json
+import datetime
 import os
 import tempfile
 import time
 from pathlib import Path
 
+from tests.serve.crowd import Crowd, Outcome
 from tests.serve.live import Live
-from tests.serve.load import load
-from tests.serve.world import make_entry, upload
+from tests.serve.load import Seen
+from tests.serve.world import make_entry
 
 from oodscope.execution.progress import SILENT
 from oodscope.results.store.reporting import reporting_to
 from oodscope.results.store.store import ResultStore
 
+PAGE = Path(__file__).parents[1] / "docs" / "results" / "serve-load.md"
+QUICK, SLOW, HOSTILE = 15, 4, 1
 PATHS = [
     "/",
     "/methods/index.html",
@@ -47,6 +51,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--entries", type=int, default=40, help="on the board before it starts")
     parser.add_argument("--postgres", default="", help="URL of an empty database, instead of an SQLite file")
+    parser.add_argument("--write", action="store_true", help="write the results page")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -56,41 +61,91 @@ def main() -> None:
         live = Live(folder, "--submissions", store=options.postgres)
         print(f"started in {time.monotonic() - started:.1f} s with {options.entries} entries")
         try:
-            measure(live, folder, options)
+            crowd = Crowd(live, folder / "made", QUICK, SLOW, HOSTILE, options.seconds)
+            store = ResultStore(live.store, wait_seconds=1)
+            with (
+                reporting_to(store, "a long evaluation", SILENT) as progress,
+                progress.stage("extract", 100) as advance,
+            ):
+                advance(30)
+                seen = crowd.run(PATHS, options.readers)
         finally:
             live.stop()
+    text = page(seen, crowd.outcome, options, os.getloadavg()[0])
+    print(text)
+    if options.write:
+        PAGE.write_text(text, encoding="utf-8")
 
 
-def measure(live: Live, folder: Path, options: argparse.Namespace) -> None:
-    """Run the load and print what was seen."""
-
-    def submit(number: int) -> tuple[int, dict, bytes]:
-        return live.submit(upload(folder / f"up-{number}", f"loaded-{number}", 1000 + number))
-
-    store = ResultStore(live.store, wait_seconds=1)
-    with reporting_to(store, "a long evaluation", SILENT) as progress, progress.stage("extract", 100) as advance:
-        advance(30)
-        seen, accepted, took = asyncio.run(
-            load(live.port, PATHS, readers=options.readers, seconds=options.seconds, submit=submit)
-        )
-    shown = {each["id"] for each in json.loads(live.ask("GET", "/api/entries")[2])}
-    lost = sorted(set(accepted) - shown)
-    print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores, readers and server together")
-    print("| readers | answers | per second | MiB | median ms | 95 % ms | 99 % ms | worst ms |")
-    print("|--:|--:|--:|--:|--:|--:|--:|--:|")
-    rate = len(seen.seconds) / options.seconds
-    quantiles = " | ".join(f"{seen.quantile(share):.0f}" for share in (0.5, 0.95, 0.99, 1.0))
-    print(f"| {options.readers} | {len(seen.seconds)} | {rate:.0f} | {seen.bytes / 2**20:.0f} | {quantiles} |")
-    print()
-    print("| submissions | accepted | lost | seconds each, median | worst | states seen | torn or wrong answers |")
-    print("|--:|--:|--:|--:|--:|--:|--:|")
-    middle = sorted(took)[len(took) // 2]
-    print(
-        f"| {len(took)} | {len(accepted)} | {len(lost)} | {middle:.1f} | {max(took):.1f} | {len(seen.states)} | "
-        f"{len(seen.wrong)} |"
+def verdict(seen: Seen, outcome: Outcome) -> str:
+    """What the counts say."""
+    wrong = {
+        "refused": len(outcome.refused),
+        "lost": len(outcome.lost),
+        "seen twice": len(outcome.twice),
+        "torn or wrong among the answers to readers": len(seen.wrong),
+        "of the hostile one accepted": outcome.hostile[201],
+    }
+    found = [f"{count} {what}" for what, count in wrong.items() if count]
+    if found:
+        return f"Of {outcome.count + len(outcome.refused)} honest submissions: {', '.join(found)}."
+    return (
+        f"All {outcome.count} honest submissions were accepted, none was lost and none is there twice; no answer to a "
+        f"reader was torn or wrong; of the hostile submitter's {outcome.hostile.total()} requests none was accepted."
     )
-    for fault in seen.wrong[:10]:
-        print(f"wrong: {fault}")
+
+
+def quantile(values: list[float], share: float) -> float:
+    """The value that a share of all does not exceed."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def page(seen: Seen, outcome: Outcome, options: argparse.Namespace, load: float) -> str:
+    """The results page."""
+    rate = len(seen.seconds) / options.seconds
+    readers = " | ".join(f"{1000 * quantile(seen.seconds, share):.0f}" for share in (0.5, 0.95, 0.99, 1.0))
+    waits = " | ".join(f"{quantile(outcome.seconds, share):.1f}" for share in (0.5, 0.99, 1.0))
+    statuses = ", ".join(f"{count} × {status or 'closed'}" for status, count in sorted(outcome.hostile.items()))
+    details = [f"- {each}" for each in [*outcome.refused, *outcome.lost, *outcome.twice, *seen.wrong][:20]]
+    busy = (
+        f", load average {load:.0f} at the end: other work ran beside it" if load > 30 else f", load average {load:.0f}"
+    )
+    return "\n".join(
+        [
+            "# A live leaderboard under load",
+            "",
+            "**Question.** While honest, slow and hostile submitters hand in entries, is an honest submission refused, "
+            "lost or there twice, do readers ever get half a page, and how long does each wait?",
+            "",
+            f"**Command.** `OMP_NUM_THREADS=1 python -m benchmarks.serve_load --seconds {options.seconds:.0f} --write`",
+            "",
+            f"**Machine.** {os.cpu_count()} cores, shared by server, builder, checker, readers and submitters{busy}. "
+            f"**Date.** {datetime.date.today().isoformat()}",
+            "",
+            f"{options.entries} entries of 90 images and the published tables; {options.readers} readers over "
+            "connections that stay open, no pause between two requests, every answer checked (status, SHA-256 in "
+            f"`Content-Digest`, closing tag or JSON syntax); {QUICK} quick submitters, {SLOW} slow (ten seconds an "
+            f"upload), {HOSTILE} hostile; "
+            f"{options.seconds:.0f} s, then what was begun is waited for.",
+            "",
+            verdict(seen, outcome),
+            "",
+            "| readers | answers | per second | MiB | median ms | 95 % ms | 99 % ms | worst ms | states seen |",
+            "|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
+            f"| {options.readers} | {len(seen.seconds)} | {rate:.0f} | {seen.bytes / 2**20:.0f} | {readers} | "
+            f"{len(seen.states)} |",
+            "",
+            "| honest submissions | refused | lost | twice | quick: median s | 99 % s | worst s |",
+            "|--:|--:|--:|--:|--:|--:|--:|",
+            f"| {outcome.count} | {len(outcome.refused)} | {len(outcome.lost)} | {len(outcome.twice)} | {waits} |",
+            "",
+            f"Answers to the hostile submitter: {statuses}. A submission is answered when the pages with it are there, "
+            "one after the other, so with many at once each waits for those before it.",
+            *(["", *details] if details else []),
+            "",
+        ]
+    )
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ that was stopped, or whose minutes are over, goes on with the next, and the page
 import argparse
 import json
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -207,7 +207,7 @@ def possible(truth: Array, own: float, ranks: tuple[int, int]) -> bool:
     return bool(ranks[0] <= 1 + np.sum(truth > own + 1e-12) and ranks[1] >= 6 - np.sum(truth < own - 1e-12))
 
 
-def pieces(tables: int) -> dict[str, Callable[[], dict[str, Any]]]:
+def pieces(tables: int) -> "Pieces":
     """Everything that the page is made of, by name."""
     some, fewer = max(tables // 8, 20), max(tables // 40, 10)
     return {
@@ -218,11 +218,14 @@ def pieces(tables: int) -> dict[str, Callable[[], dict[str, Any]]]:
     }
 
 
-def work(tables: int, minutes: float, place: Path) -> tuple[dict[str, dict[str, Any]], list[str]]:
+Pieces = Mapping[str, Callable[[], dict[str, Any]]]
+
+
+def work(wanted: Pieces, tables: int, minutes: float, place: Path) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """The pieces that are done, and the names of those that are not."""
     place.mkdir(parents=True, exist_ok=True)
     began, done, missing = process_time(), {}, []
-    for name, run in pieces(tables).items():
+    for name, run in wanted.items():
         path = place / f"{tables}-{name.encode().hex()[:80]}.json"
         if not path.exists():
             if process_time() - began > 60.0 * minutes:
@@ -255,7 +258,7 @@ def main() -> None:
     options = parser.parse_args()
     from verdict_page import page
 
-    done, missing = work(options.tables, options.minutes, options.place)
+    done, missing = work(pieces(options.tables), options.tables, options.minutes, options.place)
     about = {"tables": options.tables, "machine": f"{platform.machine()}, one core", "luck": LUCK}
     text = page(done, missing, {**about, "date": f"{datetime.now(UTC):%Y-%m-%d}"}, refused())
     if options.write:

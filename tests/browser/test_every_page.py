@@ -21,6 +21,8 @@ NAMED = {
     "image",
     "img",
 }
+A4 = 718
+"""CSS pixels between the margins of a page, about."""
 SIDEWAYS = "document.scrollingElement.scrollWidth - document.scrollingElement.clientWidth"
 BROKEN = """async () => {
   const address = (element) => getComputedStyle(element).backgroundImage.slice(5, -2);
@@ -73,6 +75,8 @@ def test_it_fits_a_telephone_and_paper(name, made, browser):
     pictures = page.evaluate(BROKEN)
     assert pictures["broken"] == []
     assert pictures["shown"] >= PICTURED.get(name, 0)
+    page.set_viewport_size({"width": A4, "height": 1000})
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")  # tables shrink to the paper
     page.emulate_media(media="print")
     assert page.evaluate(SIDEWAYS) <= 0, "on paper"
     assert page.locator("h1").is_visible()

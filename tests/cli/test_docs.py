@@ -4,6 +4,7 @@ import re
 import shlex
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -147,7 +148,7 @@ def test_python_runs(names, page, number, monkeypatch, tmp_path):
     # a file without a registered network wants the network again, as the guide says
     code = code.replace('oods.load("knn.oodscope")', 'oods.load("knn.oodscope", model=clf.model)')
     code = code.replace("budget=200, chains=200", "budget=2, chains=4")
-    monkeypatch.setitem(sys.modules, "shown", None)
+    monkeypatch.setitem(sys.modules, "shown", ModuleType("shown"))
     exec(compile(code, f"{page.name}, block {number}", "exec"), {"__name__": "shown", **names})
 
 

@@ -76,6 +76,7 @@ def test_enumerations_are_those_of_the_jobs():
     from oodscope.leaderboard.records.entry import Track
     from oodscope.metrics.metric import Tuning
     from oodscope.runs.attack.plan import EnergyName
+    from oodscope.runs.crossval.plan import PRESETS, CrossValidationPlan
 
     def of(model, field):
         return set(get_args(model.model_fields[field].annotation))
@@ -87,6 +88,8 @@ def test_enumerations_are_those_of_the_jobs():
     assert set(choices.NearMethod) == set(get_args(Method))
     assert set(choices.NearNetwork) == of(NearRecipe, "network")
     assert set(choices.Backbone) == of(CrossvalJob, "backbone")
+    assert set(choices.CellTest) == of(CrossValidationPlan, "test")
+    assert set(choices.CrossvalPreset) == set(PRESETS)
     assert set(choices.Guarantee) == of(FitSettings, "guarantee")
 
 

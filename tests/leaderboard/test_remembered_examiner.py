@@ -30,7 +30,12 @@ def asked(monkeypatch):
 def same(a, b):
     assert a.measurements == b.measurements and a.flags == b.flags
     assert list(a.placed) == list(b.placed) and a.placed
-    for here, there in zip(a.placed.values(), b.placed.values()):
+    for one, other in zip(a.placed.values(), b.placed.values()):
+        here, there = one.images, other.images
+        assert [each.classes for each in one.classes] == [each.classes for each in other.classes]
+        for mine, theirs in zip(one.classes, other.classes):
+            for what in ("values", "plain", "of_id", "of_ood"):
+                np.testing.assert_array_equal(getattr(mine, what), getattr(theirs, what))
         np.testing.assert_array_equal(here.of_id, there.of_id)
         assert list(here.of_ood) == list(there.of_ood)
         for name in here.of_ood:

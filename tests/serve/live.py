@@ -12,7 +12,7 @@ from threading import Thread
 from urllib.parse import urlsplit
 
 SECRET = "correct-horse-battery"
-START_SECONDS = 240
+START_SECONDS = 600
 
 
 class Live:

@@ -31,6 +31,9 @@ OWN = {
 PLAIN = {"vos", "cider", "npos", "mcd"}
 """Methods whose step depends on more than its tensors, so that no GPU records it."""
 
+LEARNS = {name: {"epochs": 10} for name in ("csi", "csi_heads")}
+"""Methods that take more steps to learn: the head that is judged has a small rate of its own."""
+
 VIEWS = {"augmix_jsd": 3, "cider": 2, "npos": 2, "palm": 2, "reweightood": 2, "csi": 8, "csi_heads": 4}
 """How many images a step shows of each."""
 

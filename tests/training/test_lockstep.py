@@ -77,7 +77,10 @@ def test_a_training_that_was_left_behind_catches_up(tmp_path, monkeypatch):
 
 def test_train_seeds_gives_what_train_gives(tmp_path):
     folders = [tmp_path / "a", tmp_path / "b"]
-    found = train_seeds([TinyNet] * 2, RECIPE, (0, 5), colours(), PREPROCESS, folders=folders, device="cpu")
+    shown = Listener()
+    options = {"folders": folders, "device": "cpu", "progress": shown}
+    found = train_seeds([TinyNet] * 2, RECIPE, (0, 5), colours(), PREPROCESS, **options)
+    assert shown.description == "train TinyNet, seed 5", "one after the other, as long as there is no GPU"
     for seed, folder, each in zip((0, 5), folders, found):
         recipe = RECIPE.model_copy(update={"seed": seed})
         assert each.recipe == recipe

@@ -28,7 +28,7 @@ from oodscope.training.methods.t2fnorm import T2FNorm, TrainedToFeatures
 from oodscope.training.recipe import Batch, TrainingFacts
 from oodscope.training.registry import create_recipe
 from oodscope.training.train import train
-from tests.training.every_method import FAST, MADE, PLAIN, fast, prepared, run
+from tests.training.every_method import FAST, LEARNS, MADE, PLAIN, fast, prepared, run
 from tests.training.training_toys import PREPROCESS, StoppedError, TinyNet, colours, same_weights, stop_at
 
 D = torch.float64
@@ -208,7 +208,7 @@ class TestEveryMethod:
 
     def test_it_learns(self, name):
         # the recipes that fine-tune start at a rate that is too low for a fresh network
-        trained = run(fast(name, epochs=10), 240, val=colours(90, seed=1))
+        trained = run(fast(name, **LEARNS.get(name, {"epochs": 8, "batch_size": 40})), 240, val=colours(90, seed=1))
         assert max(epoch.val_accuracy for epoch in trained.history) > 0.8
 
     def test_gradients_reach_every_parameter(self, name):

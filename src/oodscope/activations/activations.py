@@ -201,6 +201,11 @@ class Activations(Mapping[str, Tensor]):
             start += len(chunk)
         return answers
 
+    def embedded(self) -> "Activations":
+        """The same rows with the network's output as features: of a network that ends in an embedding."""
+        columns = {"features" if name == "logits" else name: values for name, values in self._columns.items()}
+        return self._with(columns)
+
     def take(self, rows: ArrayLike) -> "Activations":
         """These rows, in this order, in memory."""
         chosen = np.asarray(rows, dtype=np.int64)

@@ -1,7 +1,7 @@
 """``oodscope attack``: search the outliers that fool detectors most."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -115,7 +115,7 @@ def attack(
     it stopped.
     """
     refuse_untrained(model, weights)
-    history = {"trained_on": trained_on, "pretrained_on": pretrained_on}
+    history: dict[str, Any] = {"trained_on": trained_on, "pretrained_on": pretrained_on}
     single = {"id_test": id_test, "id_train": id_train, "id_val": id_val}
     declared = {
         "benchmark": declared_benchmark(benchmark, single, {"near": near, "far": far}, transform),

@@ -32,6 +32,7 @@ def evaluate(
         ),
     ] = False,
     probe: options.Probe = False,
+    embedding: options.Embedding = False,
     head: options.Head = None,
     negatives: options.Negatives = "",
     trained_on: options.TrainedOn = None,
@@ -107,7 +108,9 @@ def evaluate(
         "root": text_or_none(root),
         "classes": classes,
         "images_per_class": images_per_class,
-        "model": declared_model(model, weights, probe=probe, head=head, negatives=negatives, **history),
+        "model": declared_model(
+            model, weights, probe=probe, head=head, embedding=embedding, negatives=negatives, **history
+        ),
         "skip_unreadable": skip_unreadable,
         "batch_size": batch_size,
         "device": device,

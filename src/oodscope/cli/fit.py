@@ -88,7 +88,7 @@ def fit(
     if benchmark is not None and own:
         option = next(iter(own)).replace("_", "-")
         raise UsageError(f"fit: --benchmark brings its own; remove --{option}")
-    history = {"trained_on": trained_on, "pretrained_on": pretrained_on}
+    history: dict[str, Any] = {"trained_on": trained_on, "pretrained_on": pretrained_on}
     declared: dict[str, Any] = {
         "benchmark": benchmark or own,
         "root": text_or_none(root),

@@ -67,6 +67,14 @@ Probe = Annotated[
         help="Fit a linear head to the features of id_train, in place of the network's own head.",
     ),
 ]
+Embedding = Annotated[
+    bool,
+    typer.Option(
+        "--embedding",
+        rich_help_panel=MODEL,
+        help="The network ends in an embedding and has no classes: detectors that read features only.",
+    ),
+]
 Head = Annotated[
     str | None,
     typer.Option(rich_help_panel=MODEL, help="File with the linear head of a network that ends in features."),
@@ -250,6 +258,7 @@ def declared_model(
     *,
     probe: bool = False,
     head: str | None = None,
+    embedding: bool = False,
     negatives: str = "",
     trained_on: Sequence[str] | None = None,
     pretrained_on: Sequence[str] | None = None,
@@ -260,6 +269,7 @@ def declared_model(
         "weights": separated(weights) or None,
         "probe": {} if probe else None,
         "head": head,
+        "embedding": embedding,
         "text_head": {"negatives": negatives} if negatives else None,
         "trained_on": separated(trained_on),
         "pretrained_on": separated(pretrained_on),

@@ -11,6 +11,7 @@ from rich.console import Console
 from oodscope.document.wording import percent
 from oodscope.jobs.run import Finished
 from oodscope.protocols.registry import headline_metrics
+from oodscope.results.record import ALARM
 from oodscope.runs.comparison.recommendation import recommended
 from oodscope.runs.crossval.fidelity import claims
 from oodscope.runs.crossval.run import HEADLINE, CrossValidation
@@ -110,7 +111,8 @@ def show(
         for line in tuned(result):
             console.print(line, markup=False, highlight=False)
         for note in result.record.notes:
-            console.print(f"note: {note}", markup=False, highlight=False)
+            line = note if note.startswith(ALARM) else f"note: {note}"
+            console.print(line, markup=False, highlight=False)
         for detector, reason in result.record.skipped.items():
             console.print(f"skipped {detector}: {reason}", markup=False, highlight=False)
         console.print(f"result: {folder}", markup=False, highlight=False, soft_wrap=True)

@@ -14,7 +14,7 @@ from torch import Tensor
 from oodscope.activations.activations import Activations
 from oodscope.activations.extract import batch_columns
 from oodscope.activations.probes.probe import Tap
-from oodscope.base.errors import DetectorError
+from oodscope.base.errors import DetectorError, ModelError
 from oodscope.base.hashing import fingerprint
 from oodscope.data.images.given import Given, GivenImages
 from oodscope.detectors.base import Detector, Needs
@@ -81,6 +81,8 @@ class Scorer:
     ) -> None:
         if detector.learns and not detector.fitted:
             raise DetectorError(f"{detector.name}: not fitted. Call fit(train, val) first, or use fit_scorer")
+        if classifier.embedding:
+            raise ModelError(f"{classifier.name} ends in an embedding and predicts no class: give it a head (--probe)")
         check_applies(detector, classifier)
         if class_names and len(class_names) != classifier.num_classes:
             raise DetectorError(f"{len(class_names)} class names for {classifier.num_classes} classes")

@@ -21,13 +21,17 @@ def capabilities_of(
     train, held_out : whether there are training images, and others that the network was not trained on.
     """
     capabilities = Capabilities(
-        head=classifier.head is not None, features=classifier.has_features, train=train, held_out=held_out
+        head=classifier.head is not None,
+        train=train,
+        held_out=held_out,
+        logits=not classifier.embedding,
+        features=classifier.has_features or classifier.embedding,
     )
     if any(each.needs & _INSIDE or not each.signed_features_ok for each in detectors):
         anatomy = classifier.anatomy
         capabilities = replace(
             capabilities,
-            signed=anatomy.signed_features,
+            signed=classifier.embedding or anatomy.signed_features,
             stages=len(anatomy.stages),
             members=anatomy.members,
             negatives=anatomy.negatives,

@@ -22,6 +22,7 @@ _UNITS = (
     (r"compare sets", "pairs of sets"),
     (r"transfer", "variations"),
     (r"cross-validate", "draws"),
+    (r"estimate", "networks"),
     (r"index", "files"),
     (r"unpack", "bytes"),
 )

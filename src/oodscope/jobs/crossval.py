@@ -25,8 +25,9 @@ from oodscope.jobs.sets import Places, check_places, moved
 from oodscope.jobs.storing import reporting_to_store
 from oodscope.models.classifier.network import choose_device
 from oodscope.report.page.crossval import write_crossval
-from oodscope.runs.crossval.draws import Pair
+from oodscope.runs.crossval.draws import Divisions, Pair, compact_pairs
 from oodscope.runs.crossval.engine import NO_PRE_ACTIVATION, cross_validate
+from oodscope.runs.crossval.estimate import estimate
 from oodscope.runs.crossval.frozen import FrozenEmbeddings
 from oodscope.runs.crossval.networks import FineTuning, FullTraining
 from oodscope.runs.crossval.plan import CrossValidationPlan
@@ -135,15 +136,26 @@ def execute_crossval(job: CrossvalJob, progress: Progress) -> tuple[CrossValidat
     job.check()
     with reporting_to_store(job.output, f"crossval {job.model.architecture}", progress) as sink:
         pairs, transform = _pairs(job, sink)
+        trainer = _trainer(job, transform, sink)
+        if not (Path(job.output) / "plan.json").exists():
+            _announce(job.plan, compact_pairs(pairs), trainer, sink)
         outcome = cross_validate(
             job.plan,
             pairs,
-            _trainer(job, transform, sink),
+            trainer,
             folder=job.output,
             allow_leak=job.allow_leak,
             progress=sink,
         )
     return outcome, write_crossval(outcome.draws, job.output)
+
+
+def _announce(plan: CrossValidationPlan, pairs: list[Pair], trainer: Trainer, progress: Progress) -> None:
+    """Say how long a new study will take, before it starts."""
+    Divisions(plan, pairs)  # what cannot be folded is refused before anything is measured
+    expected = estimate(plan, pairs, trainer)
+    with progress.stage(f"estimate {expected}", expected.networks) as advance:
+        advance(expected.networks)
 
 
 def _pairs(job: CrossvalJob, progress: Progress) -> tuple[list[Pair], Preprocess | None]:

@@ -23,7 +23,7 @@ from oodscope.execution.progress import SILENT, Progress
 from oodscope.jobs.stages import addresses, check_training, train_stages
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.classifier.head import Head
-from oodscope.models.zoo.backbones import check_backbone, read_head
+from oodscope.models.zoo.backbones import LIBRARIES, check_backbone, read_head
 from oodscope.models.zoo.origin import ModelOrigin, vote
 from oodscope.models.zoo.published import published_classes
 from oodscope.models.zoo.python_object import PREFIX, call_python, find_python
@@ -55,6 +55,8 @@ class ModelSpec(StrictModel):
     head : a file with the linear head of a network that ends in features (``dinov2``, a function of your own; ``timm``
         and ``open_clip`` do when asked for a head).
     probe : fit such a head to the features of ``id_train`` here.
+    embedding : the network ends in an embedding (CIDER, NPOS) and has no classes: only detectors that read features
+        apply; networks of libraries are then taken without their heads.
     text_head : sentences and negative labels for networks that classify by words (``open_clip``).
     trained_on : sets or roles of the benchmark that the weights were trained on; ``id_train`` for a training here.
     pretrained_on : what the weights saw before, such as ``imagenet21k``.
@@ -66,6 +68,7 @@ class ModelSpec(StrictModel):
     members: int = Field(default=1, gt=0)
     head: str | None = None
     probe: LinearProbe | None = None
+    embedding: bool = False
     text_head: TextHead | None = None
     trained_on: list[str] = []
     pretrained_on: list[str] = []
@@ -175,6 +178,8 @@ class ModelSpec(StrictModel):
             raise UsageError(f"{self.architecture}: text_head is for networks that classify by words (open_clip)")
 
     def _check_head(self) -> None:
+        if self.embedding:
+            self._check_absent("embedding says that it has no head", "head", "probe", "text_head", "train")
         if self.train is None and self.members > 1:
             raise UsageError("members belongs to a train section; name several weights files to judge an ensemble")
         if self.head is not None and self.probe is not None:
@@ -248,6 +253,8 @@ def build_classifier(
     spec.check()
     head = None if spec.head is None else read_head(spec.head)
     headless = spec.head is not None or spec.probe is not None
+    if spec.embedding and spec.architecture.partition(":")[0] in LIBRARIES:
+        headless = True
     if features_only and spec.architecture.startswith(FEATURES_ONLY):
         headless = True
     origin = None if spec.own_code else _origin(spec, headless, head)
@@ -257,17 +264,17 @@ def build_classifier(
         network, transform = _train_members(spec, data, device, progress), data.transform
         recipe = " + ".join(str(stage.describe()["method"]) for stage in spec.train)
     elif origin is not None:
-        classes = len(data.class_names) or None
+        classes = None if spec.embedding else len(data.class_names) or None
         network, transform = origin.build(classes, spec.files, class_names=data.class_names, device=device)
         recipe = origin.network.method if isinstance(origin, TrainedOrigin) else ""
     else:
         made = call_python(spec.architecture)
-        if isinstance(made, Classifier) and not headless:
+        if isinstance(made, Classifier) and not headless and not spec.embedding:
             return BuiltModel(made.with_history(**spec.history), recipe, None)
         network, transform = (made.model, made.transform) if isinstance(made, Classifier) else (made, None)
-    if headless and not features_only:
+    if (headless or spec.embedding) and not features_only:
         transform = transform or data.transform
-    options: dict[str, Any] = {"device": device, "name": spec.name, **spec.history}
+    options: dict[str, Any] = {"device": device, "name": spec.name, "embedding": spec.embedding, **spec.history}
     if spec.probe is not None:
         ending_in_features = Classifier(network, transform, device=device, name=spec.name)
         head, penalty = _fit_probe(spec.probe, ending_in_features, data, progress)

@@ -29,6 +29,10 @@ def environment() -> dict[str, str | int]:
     }
 
 
+ALARM = "alarm: "
+"""How a note begins that makes the numbers of a run doubtful."""
+
+
 def command_line() -> str:
     """The command that this process was started with, for a reader who wants to repeat it; empty in other programs."""
     program = Path(sys.argv[0]) if sys.argv else Path()

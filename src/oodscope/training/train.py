@@ -115,7 +115,8 @@ def train_seeds(
     folders : one for each seed.
     """
     sets = check_sets(recipe, train, val, ood_train, pictures)
-    work = _Work(recipe, sets, preprocess, resolve_device(device, recipe.precision), compiled, progress)
+    place = resolve_device(device, recipe.precision)
+    work = _Work(recipe, sets, preprocess, place, compiled, progress, several=len(seeds) > 1)
     places: Sequence[Path | None] = folders or [None] * len(seeds)
     return work.run([_Job(*each) for each in zip(models, seeds, places, strict=True)])
 
@@ -155,6 +156,7 @@ class _Work:
     device: torch.device
     compiled: bool | None
     progress: Progress
+    several: bool = False
 
     def run(self, jobs: Sequence[_Job]) -> list[Trained]:
         with torch.random.fork_rng(devices=[self.device.index] if self.device.type == "cuda" else []):
@@ -196,8 +198,9 @@ class _Work:
             own = streams.of(each.recipe)
             loops.append(Loop(each.network, each.recipe, own, kept[-1], compiled=self.compiled))
         names = f"train {_name(todo[0].job.model, todo[0].network)}"
-        if len(todo) > 1:
-            names += f", seeds {', '.join(str(each.job.seed) for each in todo)}"
+        if self.several:
+            seeds = [str(each.job.seed) for each in todo]
+            names += f", seed{'s' if len(seeds) > 1 else ''} {', '.join(seeds)}"
         with self.progress.stage(names, sum(loop.total for loop in loops)) as advance:
             run_loops(loops, advance)
         for each, loop, checkpoints in zip(todo, loops, kept):

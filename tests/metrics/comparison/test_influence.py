@@ -146,6 +146,22 @@ def test_the_fast_walk_is_the_weighted_functional():
         assert evaluate(METRICS[name], own, weights) == pytest.approx(slow, abs=1e-9), name
 
 
+@pytest.mark.parametrize("name", ["aupr_out", "aupr_in", "fpr95_id_positive", "auroc"])
+def test_a_class_that_holds_the_top_scores_can_be_left_out(name):
+    """What rounding left of its weight was divided by itself: AUPR of CIFAR-10 came out beyond all numbers."""
+    rng = np.random.default_rng(1)
+    known, ood = rng.normal(size=300), np.r_[rng.normal(size=210), rng.normal(size=30) + 50.0]
+    classes = np.r_[np.arange(210) % 7, np.full(30, 7)]
+    columns = columns_of(known, ood, id_correct=np.ones(300, bool), ood_class=classes)
+    units = weigh_sets(METRICS[name], {"o": [columns]}, {"o": "sampled"})["o"]
+    assert np.abs(units.of_ood).max() < 20.0 and np.isfinite(units.of_id).all()
+    # the rest weighs as much as the whole did, so that the prevalence stays
+    weights = np.r_[np.ones(300), np.where(classes < 7, 240 / 210, 0.0)]
+    left = METRICS[name].value(columns, weights)
+    pseudo = 8 * units.values[0] - 7 * left
+    assert units.of_ood[7, 0] == pytest.approx(pseudo, abs=1e-6)
+
+
 def test_replicates_become_estimates():
     rng = np.random.default_rng(0)
     replicates = rng.normal(size=(800, 3)) @ np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 2.0]])

@@ -80,8 +80,10 @@ def test_everything_planted_is_found_and_nothing_else(audited):
     assert found.pairs[0].verdict == "fatal"
     assert found.shared()["exact", "id_train", "id_test"] == 2
     size, far = found.sets["id_test"], found.sets["far"]
-    assert f"exact: 2 of {size} images ({200 / size:.3g} %) of id_test occur in id_train too" in found.summary()
-    assert f"exact: 1 of {far} images ({100 / far:.3g} %) of far occurs more than once" in found.summary()
+    assert (
+        f"exact: 2 of {size} images ({200 / size:.3g} %) of id_test are the same as one of id_train" in found.summary()
+    )
+    assert f"exact: 1 of {far} images ({100 / far:.3g} %) of far is the same as another of that set" in found.summary()
     assert any("no classifier" in note for note in found.notes)
 
 
@@ -260,7 +262,7 @@ def test_on_the_command_line(tmp_path, monkeypatch, capsys):
 
     status, shown = run(tmp_path / "bench.yaml", "--output", tmp_path / "out")
     assert status == 1
-    assert re.search(r"exact: 1 of \d+ images \([\d.]+ %\) of id_test\s+occurs in id_val too", shown.out)
+    assert re.search(r"exact: 1 of \d+ images \([\d.]+ %\) of id_test\s+is the same as one of id_val", shown.out)
     assert "1 fatal" in shown.out and (tmp_path / "out" / "audit.html").is_file()
     status, shown = run(tmp_path / "bench.yaml", "--output", tmp_path / "out", "--json")
     assert json.loads(shown.out)["verdicts"]["fatal"] == 1

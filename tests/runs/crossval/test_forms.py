@@ -183,3 +183,35 @@ def test_another_test_trains_nothing(tmp_path):
     assert trainer.log == []
     study = study_metric(done.draws, "auroc")
     assert (study.test, study.auto_parametric) == ("mannwhitney", True)
+
+
+def test_the_estimate_counts_networks_and_images():
+    """Of 2 x 3 folds and 4 hold-outs: a plain network per ID set, an exposed one per pair."""
+    from oodscope.runs.crossval.estimate import estimate
+    from oodscope.runs.crossval.trainer import Price
+
+    class Priced(RecordingTrainer):
+        embeds_once = True
+
+        def price(self, images):
+            return Price(1.0, 0.01, 30, 5, self.embeds_once)
+
+    first, second = known(count=80), known("other", 60, 11)
+    given = [Pair(first, strange(count=60)), Pair(second, strange(count=60))]
+    plan = CrossValidationPlan(**SMALL, val_share=0.25)
+    found = estimate(plan, given, Priced())
+    assert found.networks == 10 * (2 + 2)
+    # each set passes once; 140 ID images, of which half are trained on, 30 + 5 epochs each
+    assert found.pass_seconds == pytest.approx(80 + 60 + 60)
+    assert found.train_seconds == pytest.approx(10 * 0.5 * 140 * 35 * 0.01)
+    assert "at most" in str(found) and "min" in str(found)
+    whole = Priced()
+    whole.embeds_once = False
+    assert estimate(plan, given, whole).pass_seconds == pytest.approx(10 * (2 * 140 + 2 * 120 / 3))
+
+
+def test_prices_are_measured(tmp_path):
+    trainer = FrozenEmbeddings(classifier(), HeadRecipe(hidden=8), store=oods.ActivationStore(tmp_path), at_once=2)
+    price = trainer.price(known())
+    assert 0 < price.per_pass < 1 and 0 < price.per_epoch < 1
+    assert (price.epochs, price.exposed_epochs, price.embeds_once) == (30, 5, True)

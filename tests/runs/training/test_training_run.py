@@ -10,6 +10,7 @@ from safetensors.torch import load_file
 
 import oodscope as oods
 from oodscope.base.errors import DataError, ModelError, OodscopeError
+from oodscope.document.figure import Figure
 from oodscope.jobs.model import ModelData, ModelSpec, build_classifier
 from oodscope.training.loop.history import Epoch
 from oodscope.training.registry import RECIPES
@@ -59,10 +60,13 @@ def test_seeds_and_stages_make_one_run_that_comes_back(project, oodscope):  # no
     assert run.record.sets.keys() == {"id_train", "id_val", "id_test"}
     table = run.table()
     assert [row.name for row in table.rows] == ["0", "4", "mean ± sd"]
-    assert len(run.table("epochs").rows) == 8 and run.table("settings").rows
+    assert len(run.table("epochs").rows) == 8
+    assert "seed" not in {row.labels[1].text for row in run.table("settings").rows}, "each network has its own"
     place = project / "out" / run.record.id
     chapter = run.chapter()
     assert "over 2 seeds" in chapter.verdict
+    curves = [block for block in chapter.blocks if isinstance(block, Figure)]
+    assert [text for _, text in curves[0].x.ticks] == ["1", "2", "3", "4"], "an epoch has one tick"
     page = done(oodscope("report", place, "--output", "page.html")) and (project / "page.html").read_text("utf-8")
     assert "Training loss" in page and "Accuracy while training" in page and "cross_entropy + t2fnorm" in page
     for name in run.tables():

@@ -60,7 +60,7 @@ _STRENGTH: tuple[Relation, ...] = ("same name", "same meaning", "kind of", "broa
 def _by_words(ood_class: str, id_class: str) -> Iterator[Overlap]:
     for mine in _synonyms(ood_class):
         for theirs in _synonyms(id_class):
-            one, two = _tokens(mine), _tokens(theirs)
+            one, two = words_of(mine), words_of(theirs)
             if not one or not two:
                 continue
             if _same(one, two):
@@ -101,7 +101,7 @@ def _synonyms(name: str) -> list[str]:
     return [part.strip() for part in name.split(",") if part.strip()]
 
 
-def _tokens(name: str) -> tuple[str, ...]:
+def words_of(name: str) -> tuple[str, ...]:
     """The words of a name in lower case: ``SeaLion_2`` as (sea, lion, 2). A single character stays as it is."""
     if len(name) == 1:
         return (name,)

@@ -26,7 +26,11 @@ class CORE(Detector):
     """
 
     name = "core"
-    paper = Paper("CORE: confidence and residual", "authors of arXiv 2603.18290", "arXiv 2603.18290")
+    paper = Paper(
+        "CORE: Robust Out-of-Distribution Detection via Confidence and Orthogonal Residual Scoring",
+        "Yang, Kim & Bahk",
+        "arXiv 2603.18290",
+    )
     needs = Needs.LOGITS | Needs.FEATURES | Needs.HEAD | Needs.TRAIN | Needs.LABELS
     cost = Cost.MOMENTS
     unverified_form = True

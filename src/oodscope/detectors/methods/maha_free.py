@@ -33,7 +33,11 @@ class MahaFree(Detector):
     """
 
     name = "maha_free"
-    paper = Paper("Label-free Mahalanobis distance", "authors of arXiv 2605.05638", "arXiv 2605.05638")
+    paper = Paper(
+        "Scaling Pretrained Representations Enables Label-Free Out-of-Distribution Detection Without Fine-Tuning",
+        "Barkley, Culbertson & Fridovich-Keil",
+        "arXiv 2605.05638",
+    )
     needs = Needs.FEATURES | Needs.TRAIN
     cost = Cost.MOMENTS
     unverified_form = True

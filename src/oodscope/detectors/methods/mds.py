@@ -87,7 +87,9 @@ class MahalanobisPP(MDS):
 
 
 class Mahalanobis(MDS):
-    r"""MDS of features whose lengths are drawn towards one as far as :math:`\beta` says.
+    r"""Radially scaled MDS, an unverified form; the classical Mahalanobis detector is ``mds``.
+
+    The lengths of features are drawn towards one as far as :math:`\beta` says:
 
     .. math:: s(x) = \min_c\,(\varphi-\mu_c)^\top\Sigma^{+}(\varphi-\mu_c), \qquad \varphi = h/\lVert h\rVert^\beta
 

@@ -32,7 +32,9 @@ class RAS(Rectifier):
     """
 
     name = "ras"
-    paper = Paper("Ranked Activation Shift", "authors of arXiv 2604.08572", "ECCV 2026")
+    paper = Paper(
+        "Ranked Activation Shift for Post-Hoc Out-of-Distribution Detection", "Guglielmo & Masana", "ECCV 2026"
+    )
     needs = Rectifier.needs | Needs.TRAIN
     grid = {"by": ORDERS}
 

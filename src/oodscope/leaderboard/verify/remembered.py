@@ -83,9 +83,9 @@ def _read(path: Path) -> Examined:
                 ),
                 tuple(
                     SetUnits(
-                        name,
-                        **{each: file.get_tensor(f"{number} {place} {each}") for each in _UNITS},
+                        name=name,
                         classes=None if classes is None else tuple(classes),
+                        **{each: file.get_tensor(f"{number} {place} {each}") for each in _UNITS},
                     )
                     for place, (name, classes) in enumerate(units)
                 ),

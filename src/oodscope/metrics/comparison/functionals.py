@@ -118,7 +118,13 @@ def _walked(metric: Metric, columns: Columns, weights: FloatArray) -> FloatArray
     if metric.positive == "id":
         walk = Walk(sums["id"], sums["ood"], below["ood"], round(n_id, 6), round(n_ood, 6))
     else:
-        turned = [(n - part)[:, ::-1] for n, part in ((n_ood, below["ood"]), (n_id, below["id"]), (n_id, sums["id"]))]
+        turned = [_left(n, part) for n, part in ((n_ood, below["ood"]), (n_id, below["id"]), (n_id, sums["id"]))]
         walk = Walk(turned[0], turned[1], turned[2], round(n_ood, 6), round(n_id, 6))
     assert metric.of is not None
     return np.asarray(metric.of(walk), dtype=np.float64)
+
+
+def _left(total: float, below: FloatArray) -> FloatArray:
+    """What lies above, from the top; where no weight is left, rounding must not look like an image."""
+    above = (total - below)[:, ::-1]
+    return np.where(above > 1e-9 * total, above, 0.0)

@@ -43,7 +43,7 @@ def describe(classifier: "Classifier") -> str:
     if classifier.transform is None:
         lines += ["head: not sought, because there is no transform", "transform: none; a benchmark brings its own"]
     else:
-        lines[0] += f", {classifier.num_classes} classes"
+        lines[0] += f", {classifier.num_classes} {'features' if classifier.embedding else 'classes'}"
         lines += [f"head: {_head(classifier)}", f"transform: {_transform(classifier)}"]
     if isinstance(classifier.model, ZeroShot):
         lines.append(f"words: {classifier.model.describe()}")
@@ -52,6 +52,8 @@ def describe(classifier: "Classifier") -> str:
 
 def _head(classifier: "Classifier") -> str:
     head = classifier.head
+    if classifier.embedding:
+        return f"none: {classifier.head_reason}. Only detectors that read features apply"
     if head is None and classifier.has_features:
         return (
             f"none: {classifier.head_reason}. Features are what the last layer reads; detectors that need head weights "
@@ -95,6 +97,8 @@ class Classifier:
         ``Head``: then the network's output counts as features and the logits are ``head.logits(features)``.
     device : ``"auto"`` is CUDA if there is one, else MPS, else the CPU.
     name : how tables call it; by default the network's class.
+    embedding : whether the network ends in an embedding (CIDER, NPOS, DINOv2): its output counts as features, there
+        are no classes, and only detectors that read features apply.
     precision : of its products: ``"float32"`` on every device, ``"tf32"`` (CUDA only, eleven bits), or ``"bf16"``. Part
         of the address of stored activations and of the record of a run.
     trained_on : what its weights were trained on: image sets, or names of sets or roles of the benchmark it will be
@@ -116,6 +120,7 @@ class Classifier:
         head: str | Head | None = None,
         device: str | torch.device = "auto",
         name: str | None = None,
+        embedding: bool = False,
         precision: Precision = "float32",
         trained_on: Iterable[ImageSet | str] = (),
         pretrained_on: Iterable[str] = (),
@@ -127,6 +132,9 @@ class Classifier:
         self.name = name or type(self.model).__name__
         if precision not in get_args(Precision):
             raise UnknownNameError("precision", str(precision), get_args(Precision), "Known: float32, tf32, bf16")
+        if embedding and head is not None:
+            raise ModelError(f"{self.name}: a network that ends in an embedding has no head; give one of the two")
+        self.embedding = embedding
         self.precision: Precision = precision
         self.trained_on = tuple(trained_on)
         self.pretrained_on = tuple(get_corpus(each).name for each in pretrained_on)
@@ -201,6 +209,8 @@ class Classifier:
             output = run_network(self.model, batch.to(self.device)).float()
         if isinstance(self._wanted, Head):
             return Outputs(self._wanted.logits(output), output)
+        if self.embedding:
+            return Outputs(output, None)
         return Outputs(output, None if path is None else self._features(seen, path, batch.shape[0]))
 
     @property
@@ -272,11 +282,15 @@ class Classifier:
             wanted = self._wanted if isinstance(self._wanted, str) else None
             noise = (images.to(self.device) for images in self._noise(batch))
             self._found = locate_head(self.model, noise, wanted)
+            if self.embedding:
+                self._found = DiscoveredHead(None, self._found.num_classes, reason="the network ends in an embedding")
         return self._found
 
     def _reads_features(self, batch: Tensor | None = None) -> str | None:
         """The layer whose input are the features."""
         path = self._search(batch).path
+        if self.embedding:
+            return None
         return find_last_layer(self.model) if path is None and not isinstance(self._wanted, Head) else path
 
     def _noise(self, batch: Tensor | None) -> Iterator[Tensor]:

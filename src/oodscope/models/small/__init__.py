@@ -9,29 +9,39 @@ from collections.abc import Callable
 from torch import nn
 
 from oodscope.models.small.cnn import small_cnn
-from oodscope.models.small.densenet import densenet_40_24
-from oodscope.models.small.resnet import resnet18_32
-from oodscope.models.small.vgg import vgg11_32
-from oodscope.models.small.vit import vit_tiny_32
-from oodscope.models.small.wrn import wrn_16_4, wrn_28_10
+from oodscope.models.small.densenet import densenet_40_24, densenet_100_12
+from oodscope.models.small.resnet import resnet18_32, resnet34_32
+from oodscope.models.small.vgg import vgg11_32, vgg16_32
+from oodscope.models.small.vit import vit_small_32, vit_tiny_32
+from oodscope.models.small.wrn import wrn_16_4, wrn_28_10, wrn_40_2
 
 SMALL_NETS: dict[str, Callable[..., nn.Module]] = {
     "small_cnn": small_cnn,
     "resnet18_32": resnet18_32,
+    "resnet34_32": resnet34_32,
     "vgg11_32": vgg11_32,
+    "vgg16_32": vgg16_32,
     "densenet_40_24": densenet_40_24,
+    "densenet_100_12": densenet_100_12,
     "wrn_16_4": wrn_16_4,
     "wrn_28_10": wrn_28_10,
+    "wrn_40_2": wrn_40_2,
     "vit_tiny_32": vit_tiny_32,
+    "vit_small_32": vit_small_32,
 }
 
 __all__ = [
     "SMALL_NETS",
     "densenet_40_24",
+    "densenet_100_12",
     "resnet18_32",
+    "resnet34_32",
     "small_cnn",
     "vgg11_32",
+    "vgg16_32",
+    "vit_small_32",
     "vit_tiny_32",
     "wrn_16_4",
     "wrn_28_10",
+    "wrn_40_2",
 ]

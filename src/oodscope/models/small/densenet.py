@@ -54,3 +54,8 @@ class DenseNet(nn.Module):
 def densenet_40_24(num_classes: int = 10, channels: int = 3) -> nn.Module:
     """DenseNet-BC-40 of growth 24 for 28 or 32 px images; 0.7 million parameters, 264 non-negative features."""
     return DenseNet(40, 24, num_classes, channels)
+
+
+def densenet_100_12(num_classes: int = 10, channels: int = 3) -> nn.Module:
+    """DenseNet-BC-100 with growth 12; 0.77 million parameters, 342 non-negative features."""
+    return DenseNet(100, 12, num_classes, channels)

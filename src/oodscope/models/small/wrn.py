@@ -61,3 +61,8 @@ def wrn_16_4(num_classes: int = 10, channels: int = 3) -> nn.Module:
 def wrn_28_10(num_classes: int = 10, channels: int = 3) -> nn.Module:
     """WRN-28-10 for 28 or 32 px images; 36.5 million parameters, 640 non-negative features."""
     return WideResNet(28, 10, num_classes, channels)
+
+
+def wrn_40_2(num_classes: int = 10, channels: int = 3) -> nn.Module:
+    """WRN-40-2, the network of Outlier Exposure; 2.2 million parameters, 128 non-negative features."""
+    return WideResNet(40, 2, num_classes, channels)

@@ -33,11 +33,16 @@ MODELS: dict[str, ModelInfo] = dict(
     [
         _small("small_cnn", "four convolutions and a linear head; trains in seconds on a laptop"),
         _small("resnet18_32", "ResNet-18 with a 3x3 stem, the usual network of the CIFAR benchmarks"),
+        _small("resnet34_32", "ResNet-34 with the small stem"),
         _small("vgg11_32", "VGG-11 with batch norm: plain convolutions, nothing skipped"),
+        _small("vgg16_32", "VGG-16 with batch norm"),
         _small("densenet_40_24", "DenseNet-BC 40 of growth 24: every layer reads all before it"),
+        _small("densenet_100_12", "DenseNet-BC-100 with growth 12"),
         _small("wrn_16_4", "Wide ResNet 16-4: small and strong"),
         _small("wrn_28_10", "Wide ResNet 28-10, the large network of the CIFAR literature"),
+        _small("wrn_40_2", "WRN-40-2, the network of Outlier Exposure"),
         _small("vit_tiny_32", "a small vision transformer; its features are signed"),
+        _small("vit_small_32", "ViT-Small with patches of 4 px"),
     ]
 )
 

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -10,7 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from oodscope.data.images.decoding import as_rgb
 from oodscope.data.imageset import ImageSet
+from oodscope.data.similarity.background import Background, background_of, is_native, shifted_distances
 from oodscope.data.similarity.perceptual import Resemblance, close_pairs, resemblance, thumbnails
 from oodscope.data.similarity.signatures import Signatures
 from oodscope.runs.audit.classes import verdict_of
@@ -26,6 +29,9 @@ NEIGHBOURS = 3
 QUANTILE = 0.9
 """Features count as near if they are nearer than those of this share of ID test images to their nearest neighbour."""
 
+_NARROWER = (9, 6, 4)
+"""Bits that are tried in turn where pictures look much alike."""
+
 _CROWDED = 10
 """With more candidates than this per image, pictures look too much alike for a hash to single out copies."""
 
@@ -35,15 +41,23 @@ Rows = NDArray[np.int64]
 def by_hash(first: Signatures, second: Signatures) -> list[tuple[int, int]] | None:
     """Rows whose whole picture is close to a view of the other; ``None`` if too many are.
 
-    Inside one set (``first is second``) only pairs ``i < j``. Pictures that are equal, or too plain, are left out.
+    Where too many are within ``RADIUS`` bits, fewer bits are allowed. Inside one set (``first is second``) only pairs
+    ``i < j``. Pictures that are equal, or too plain, are left out.
     """
+    for radius in (RADIUS, *_NARROWER):
+        if (found := _within(first, second, radius)) is not None:
+            return found
+    return None
+
+
+def _within(first: Signatures, second: Signatures, radius: int) -> list[tuple[int, int]] | None:
     found: set[tuple[int, int]] = set()
     limit = _CROWDED * (len(first) + len(second))
     for turned, (whole, views) in enumerate(((first, second), (second, first))):
         if turned and first is second:
             break
         count = views.hashes.shape[1]
-        for rows, columns in close_pairs(whole.hashes[:, 0], views.hashes.reshape(-1, views.hashes.shape[2]), RADIUS):
+        for rows, columns in close_pairs(whole.hashes[:, 0], views.hashes.reshape(-1, views.hashes.shape[2]), radius):
             pairs = zip(rows.tolist(), (columns // count).tolist())
             found.update((j, i) if turned else (i, j) for i, j in pairs)
             if len(found) > limit + len(first):
@@ -89,6 +103,12 @@ def nearest(queries: Tensor, bank: Tensor, k: int, inside: bool, block: int = 20
     return torch.cat(cosines), torch.cat(rows)
 
 
+SHIFTED = 0.97
+"""What two pictures must correlate by at the best shift, where they do not in place."""
+
+SURE = 1e-3
+"""A distance below which pictures are the same whatever their sets look like."""
+
 ALIKE = Resemblance(whole=0.9, detail=0.6)
 """Pictures that resemble each other at least so much are taken for one. Copies of photographs compressed at quality
 50, resized, brightened by a fifth or cropped by a twentieth do in 97 of 100 cases; different ones with close hashes
@@ -132,20 +152,28 @@ def exact_pairs(members: Sequence[Member]) -> Iterator[ImagePair]:
 def near_pairs(
     first: Member, second: Member, candidates: Mapping[FoundBy, Iterable[tuple[int, int]]]
 ) -> Iterator[ImagePair]:
-    """The candidates that are alike when looked at; of each image of ``second``, the best of each way to find it."""
+    """The candidates that are alike when looked at; of each image of ``second``, the best of each way to find it.
+
+    They are ``near`` (the same picture) if they are far closer than the pictures of their own sets are to each other,
+    and ``alike`` otherwise.
+    """
     small = _Thumbnails()
     taken: set[int] = set()
-    verdict = verdict_of(first.role, second.role, exact=False)
+    judge = _Judge(first, second, small)
     for found_by, pairs in candidates.items():
         best: dict[int, tuple[float, int]] = {}
         for i, j in pairs:
             if j not in taken and first.signatures.digests[i] != second.signatures.digests[j]:
                 alike = resemblance(small.of(first.images, i), small.of(second.images, j))
-                if is_alike(alike):
-                    best[j] = max(best.get(j, (0.0, -1)), (alike.whole, i))
+                whole = alike.whole if is_alike(alike) else judge.aligned(i, j)
+                if whole >= (ALIKE.whole if is_alike(alike) else SHIFTED):
+                    best[j] = max(best.get(j, (0.0, -1)), (whole, i))
         taken |= best.keys()
-        for j, (whole, i) in sorted(best.items()):
-            yield ImagePair(verdict, "near", found_by, first.ref(i), second.ref(j), whole)
+        ordered = [(i, j, whole) for j, (whole, i) in sorted(best.items())]
+        same = judge.same([(i, j) for i, j, _ in ordered], [whole for *_, whole in ordered]) if ordered else []
+        for (i, j, whole), is_same in zip(ordered, same):
+            verdict = verdict_of(first.role, second.role, exact=False) if is_same else "note"
+            yield ImagePair(verdict, "near" if is_same else "alike", found_by, first.ref(i), second.ref(j), whole)
 
 
 def is_alike(found: Resemblance) -> bool:
@@ -153,11 +181,54 @@ def is_alike(found: Resemblance) -> bool:
     return found.whole >= ALIKE.whole and found.detail >= ALIKE.detail
 
 
+class _Judge:
+    """Decides whether two pictures that are alike are the same, by the background of their sets."""
+
+    def __init__(self, first: Member, second: Member, small: "_Thumbnails") -> None:
+        self._first, self._second, self._small = first, second, small
+
+    @cached_property
+    def _sides(self) -> tuple[tuple[Member, Background], ...]:
+        sets = self._first.images, self._second.images
+        one, two = (background_of(images, self._native) for images in sets)
+        return (self._first, one), (self._second, two)
+
+    @cached_property
+    def _native(self) -> bool:
+        return is_native(self._first.images, self._second.images)
+
+    def _picture(self, images: ImageSet, row: int) -> NDArray[np.uint8]:
+        return self._small.native(images, row) if self._native else self._small.of(images, row)[0]
+
+    def aligned(self, i: int, j: int) -> float:
+        """The correlation of two pictures at the best shift."""
+        pair = self._picture(self._first.images, i), self._picture(self._second.images, j)
+        return 1 - float(shifted_distances(pair[0][None], pair[1][None])[0, 0])
+
+    def same(self, pairs: Sequence[tuple[int, int]], whole: Sequence[float]) -> list[bool]:
+        """Which pairs are closer than chance makes any pair of pictures of these sets."""
+        rows = list(zip(*pairs))
+        small = [
+            np.stack([self._picture(member.images, row) for row in own]) for (member, _), own in zip(self._sides, rows)
+        ]
+        aligned = [float(shifted_distances(*(side[None] for side in pair))[0, 0]) for pair in zip(*small)]
+        distances = np.minimum(1 - np.asarray(whole), aligned)
+        others = rows[::-1] if self._first is self._second else rows
+        nearest = [
+            background.nearest(own, pictures, other)
+            for (_, background), own, pictures, other in zip(self._sides, rows, small, others)
+        ]
+        threshold = min(background.threshold(len(self._second.images)) for _, background in self._sides)
+        close: list[bool] = (distances <= np.maximum(threshold * np.minimum(*nearest), SURE)).tolist()
+        return close
+
+
 class _Thumbnails:
     """Reads each picture once."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, int], NDArray[np.uint8]] = {}
+        self._native: dict[tuple[str, int], NDArray[np.uint8]] = {}
 
     def of(self, images: ImageSet, row: int) -> NDArray[np.uint8]:
         key = (images.name, row)
@@ -165,3 +236,11 @@ class _Thumbnails:
             (image,) = images.images([row])
             self._known[key] = thumbnails(image)
         return self._known[key]
+
+    def native(self, images: ImageSet, row: int) -> NDArray[np.uint8]:
+        """The picture itself in RGB; small ones only."""
+        key = (images.name, row)
+        if key not in self._native:
+            (image,) = images.images([row])
+            self._native[key] = as_rgb(image)
+        return self._native[key]

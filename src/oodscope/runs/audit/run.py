@@ -44,17 +44,18 @@ class ImageRef:
 
 @dataclass(frozen=True)
 class ImagePair:
-    """Two images that are the same picture.
+    """Two images that are the same picture, or look alike.
 
     Parameters
     ----------
-    kind : ``exact`` if every pixel agrees, ``near`` if the pictures do: compressed, resized, brightened, cropped.
+    kind : ``exact`` if every pixel agrees; ``near`` if the pictures are the same: compressed, resized, brightened,
+        cropped, shifted; ``alike`` if they look alike, no closer than pictures of their own sets do by chance.
     found_by : ``pixels``, ``hash`` (perceptual) or ``embedding`` (features of a classifier).
     similarity : correlation of the pictures in small, 1 for exact pairs.
     """
 
     verdict: Verdict
-    kind: Literal["exact", "near"]
+    kind: Literal["exact", "near", "alike"]
     found_by: Literal["pixels", "hash", "embedding"]
     first: ImageRef
     second: ImageRef
@@ -162,10 +163,9 @@ class Audit(Run):
         """One line per pair of sets and per outlier set with overlapping classes."""
         lines = []
         for (kind, first, second), count in self.shared().items():
-            where = "more than once" if first == second else f"in {first} too"
             size = self.sets.get(second, 0)
             share = f" of {size} images ({100 * count / size:.3g} %)" if size else f" image{'s' * (count > 1)}"
-            lines.append(f"{kind}: {count}{share} of {second} occur{'s' * (count == 1)} {where}")
+            lines.append(f"{kind}: {count}{share} of {second} {_RELATION[kind](count, first, second)}")
         for name in dict.fromkeys(pair.set for pair in self.classes):
             own = [pair for pair in self.classes if pair.set == name]
             lines.append(f"classes: {len({pair.ood_class for pair in own})} of {name} meet ID classes")
@@ -201,6 +201,19 @@ class Audit(Run):
             return cls(pairs=pairs, classes=classes, created=file.record.created, **rest)
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise DataError(f"{folder / _FILE}: not the findings of an audit: {error}") from error
+
+
+def _same(count: int, first: str, second: str) -> str:
+    verb = "is" if count == 1 else "are"
+    return f"{verb} the same as another of that set" if first == second else f"{verb} the same as one of {first}"
+
+
+def _alike(count: int, first: str, second: str) -> str:
+    other = "others of that set" if first == second else f"images of {first}"
+    return f"look{'s' * (count == 1)} alike {other}, as independent images of these sets do"
+
+
+_RELATION = {"exact": _same, "near": _same, "alike": _alike}
 
 
 def _flat(pair: ImagePair) -> dict[str, Any]:

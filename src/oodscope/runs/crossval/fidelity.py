@@ -191,9 +191,9 @@ def _found(study: MetricStudy) -> Iterator[str]:
         for each in selections(study):
             both, way = each.study.rates(ALPHA), each.study.directions(ALPHA)
             yield (
-                f"differences of the truth found by a cross-validation (features {FORMS[each.form]}, {each.detectors}; "
-                f"p <= {ALPHA}): hit rate {both.hits}, with the same winner {Rate(way.same, both.hits.pairs)}, error "
-                f"rate {both.errors}, all out of {len(study.folds)}"
+                f"differences of the truth that {len(study.folds)} cross-validations find (features "
+                f"{FORMS[each.form]}, {each.detectors}, p <= {ALPHA}): hit rate {both.hits}, with the same winner "
+                f"{Rate(way.same, both.hits.pairs)}, error rate {both.errors}"
             )
     elif study.has_folds and len(study.detectors) > 1:
         sheet = separations(study)

@@ -2,18 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from oodscope.activations.activations import Activations
+from oodscope.activations.extract import Ask, run_network
 from oodscope.activations.store.store import ActivationStore
 from oodscope.data.imageset import ImageSet
 from oodscope.execution.progress import SILENT, Progress
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.runs.crossval.draws import Rows, TrainingRows
-from oodscope.runs.crossval.trainer import FoldModel
+from oodscope.runs.crossval.trainer import FoldModel, Price, few_rows, seconds_of
 from oodscope.training.heads.recipe import HeadRecipe
 from oodscope.training.heads.task import HeadTask
 from oodscope.training.heads.trained import TrainedHead
@@ -99,6 +102,23 @@ class FrozenEmbeddings:
             embeddings = torch.empty(features.shape, device=self.device).copy_(features)
             labels = torch.from_numpy(images.labels).to(self.device)
             self._embedded[images.name] = Embedded(embeddings, labels)
+
+    def price(self, images: ImageSet) -> Price:
+        rows = few_rows(images)
+        run = partial(run_network, self.classifier, images, [Ask(rows, True, ())], self._batch_size)
+        (found,) = run()
+        width = found.get("features", found["logits"]).shape[1]
+        count = 4 * max(len(images.class_names), 16)
+        embeddings = torch.randn(count, width, generator=torch.Generator().manual_seed(0)).to(self.device)
+        labels = torch.arange(count, device=self.device) % len(images.class_names)
+        learnt, judged = np.split(np.arange(count), [3 * count // 4])
+        tasks = [HeadTask(learnt, judged, seed) for seed in range(self.at_once)]
+        recipe = self.recipe.model_copy(update={"epochs": 1})
+        train = partial(
+            train_heads, recipe, embeddings, labels, tasks, len(images.class_names), device=self.device, progress=SILENT
+        )
+        per_epoch = seconds_of(train) / (len(learnt) * self.at_once)
+        return Price(seconds_of(run) / len(rows), per_epoch, self.recipe.epochs, self.recipe.oe_epochs, True)
 
     def train(
         self, images: ImageSet, folds: Sequence[TrainingRows], progress: Progress = SILENT

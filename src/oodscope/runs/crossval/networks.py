@@ -18,7 +18,7 @@ from oodscope.execution.progress import SILENT, Progress
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.classifier.network import choose_device
 from oodscope.runs.crossval.draws import Rows, TrainingRows
-from oodscope.runs.crossval.trainer import FoldModel
+from oodscope.runs.crossval.trainer import FoldModel, Price, few_rows, seconds_of
 from oodscope.training.methods.fine_tune import FineTune
 from oodscope.training.methods.outlier_exposure import OutlierExposure
 from oodscope.training.recipe import Recipe
@@ -89,6 +89,17 @@ class NetworkTrainer(ABC):
 
     def open(self, sets: Sequence[ImageSet], progress: Progress) -> None:  # noqa: B027  nothing serves all folds
         """Nothing is done for all folds."""
+
+    def price(self, images: ImageSet) -> Price:
+        rows = few_rows(images)
+        few, start = images.take(rows), self._start(len(images.class_names))
+        recipe = self.recipe.model_copy(update={"epochs": 1})
+        device = str(self.device)
+        per_epoch = seconds_of(partial(train, start, recipe, few, self.preprocess, val=few, device=device)) / len(rows)
+        network = start() if not isinstance(start, nn.Module) else start
+        classifier = Classifier(network, self.preprocess, device=self.device, name=self.name)
+        run = partial(run_network, classifier, images, [Ask(rows, True, ())], self._batch_size)
+        return Price(seconds_of(run) / len(rows), per_epoch, self.recipe.epochs, self.exposure.epochs, False)
 
     def train(
         self, images: ImageSet, folds: Sequence[TrainingRows], progress: Progress = SILENT

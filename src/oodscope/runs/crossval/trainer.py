@@ -1,8 +1,10 @@
 """Trainer: how a fold gets its network, and what the network says of images."""
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from time import perf_counter
+from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import torch
 
 from oodscope.activations.activations import Activations
@@ -11,6 +13,22 @@ from oodscope.execution.progress import Progress
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.runs.crossval.draws import Rows, TrainingRows
 
+FEW = 32
+"""Images that a price is measured on."""
+
+
+def few_rows(images: ImageSet) -> Rows:
+    """Some rows from the whole of a set."""
+    return np.unique(np.linspace(0, len(images) - 1, FEW).astype(np.int64))
+
+
+def seconds_of(work: Callable[[], object]) -> float:
+    """Of the second call; the first may have to compile, to cache or to start threads."""
+    work()
+    begun = perf_counter()
+    work()
+    return perf_counter() - begun
+
 
 class FoldModel(Protocol):
     """A network trained on one fold."""
@@ -18,6 +36,24 @@ class FoldModel(Protocol):
     def activations(self, images: ImageSet, rows: Rows) -> Activations:
         """What it says of some rows of a set."""
         ...
+
+
+class Price(NamedTuple):
+    """What work costs in seconds, as a few images show it.
+
+    Parameters
+    ----------
+    per_pass : of one image through the network.
+    per_epoch : of one image in one epoch of the training of one network.
+    epochs, exposed_epochs : of a plain training, and of its exposure to outliers, at most.
+    embeds_once : whether images pass a network once for all folds.
+    """
+
+    per_pass: float
+    per_epoch: float
+    epochs: int
+    exposed_epochs: int
+    embeds_once: bool
 
 
 class Trainer(Protocol):
@@ -47,6 +83,10 @@ class Trainer(Protocol):
 
     def open(self, sets: Sequence[ImageSet], progress: Progress) -> None:
         """Whatever is done once for all folds of these sets."""
+        ...
+
+    def price(self, images: ImageSet) -> Price:
+        """What its work costs here, measured on a few images of a set."""
         ...
 
     def train(self, images: ImageSet, folds: Sequence[TrainingRows], progress: Progress) -> Sequence[FoldModel]:

@@ -83,9 +83,10 @@ def evaluate(
 
 
 def _check_classes(classifier: Classifier, benchmark: Benchmark) -> None:
-    if classifier.num_classes != len(benchmark.class_names):
+    if not classifier.embedding and classifier.num_classes != len(benchmark.class_names):
         raise OodscopeError(
             f"the classifier knows {classifier.num_classes} classes, benchmark {benchmark.name!r} has "
             f"{len(benchmark.class_names)}; they do not belong together. If it holds some of the classes only, "
-            "name those of the classifier (--classes FILE, or benchmark.in_classes)"
+            "name those of the classifier (--classes FILE, or benchmark.in_classes); if its output is an embedding, "
+            "say so (--embedding, or Classifier(..., embedding=True))"
         )

@@ -19,6 +19,7 @@ from oodscope.execution.progress import SILENT, Progress
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.results.gallery import Gallery
 from oodscope.results.scoretable import ScoreTable
+from oodscope.runs.evaluation.alarms import accuracy_alarms, answers_of, better_normalisation
 from oodscope.runs.evaluation.exposure import find_exposure
 from oodscope.runs.evaluation.picturing import picture_hardest
 
@@ -60,6 +61,10 @@ class Extraction(ABC):
         """What a reader of the record should know of the data."""
         return []
 
+    def alarms(self, benchmark: Benchmark, scores: ScoreTable) -> list[str]:
+        """What makes the numbers doubtful before anybody reads them."""
+        return accuracy_alarms(answers_of(scores, benchmark))
+
     def notes_afterwards(self) -> list[str]:
         """What a reader should know of the activations, once all of them are there."""
         return []
@@ -98,6 +103,7 @@ class FromNetwork(Extraction):
         self.classifier, self.store = classifier, store or ActivationStore()
         self.name, self.device = classifier.name, classifier.device
         self._batch_size, self._progress, self._before = batch_size, progress, self.store.forwarded
+        self._tried = 0  # images that alarms sent through the network once more
         self._devices: set[str] = set()
 
     @property
@@ -110,7 +116,7 @@ class FromNetwork(Extraction):
             self.classifier, images, probes=unique, batch_size=self._batch_size, progress=self._progress
         )
         self._devices |= found.made_on
-        return found
+        return found.embedded() if self.classifier.embedding else found
 
     def capabilities(self, detectors: Sequence[Detector], benchmark: Benchmark) -> Capabilities:
         held_out = benchmark.id_val is not None
@@ -137,6 +143,14 @@ class FromNetwork(Extraction):
         ]
         return [*unreadable, *find_duplicates(benchmark).notes()]
 
+    def alarms(self, benchmark: Benchmark, scores: ScoreTable) -> list[str]:
+        answers = answers_of(scores, benchmark)
+        if answers is None:
+            return []
+        better, passes = better_normalisation(self.classifier, benchmark.id_test, answers)
+        self._tried += passes
+        return accuracy_alarms(answers) if better is None else [better]
+
     def notes_afterwards(self) -> list[str]:
         if len(self._devices) < 2:
             return []
@@ -154,7 +168,7 @@ class FromNetwork(Extraction):
 
     @property
     def forwarded(self) -> int:
-        return self.store.forwarded - self._before
+        return self.store.forwarded - self._before + self._tried
 
 
 def network_record(classifier: Classifier) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from oodscope.protocols.base import Protocol
 from oodscope.results.measurement import Measurements
 from oodscope.results.record import RunRecord, SetRecord, command_line, environment
 from oodscope.results.scoretable import ScoreTable
+from oodscope.runs.evaluation.alarms import name_clashes
 from oodscope.runs.evaluation.extraction import Extraction
 from oodscope.runs.evaluation.run import Result
 from oodscope.runs.evaluation.scoring import applicable, refuse_inapplicable, score_benchmark
@@ -60,6 +61,7 @@ def evaluate_extraction(
     chosen, skipped = _choose(detectors, extraction, benchmark)
     exposure = extraction.exposure(benchmark)
     notes = [*benchmark.notes, *extraction.notes(benchmark), *_held_out_notes(benchmark, chosen)]
+    clashes = name_clashes(benchmark)
     scores = score_benchmark(
         extraction,
         prepared,
@@ -75,6 +77,7 @@ def evaluate_extraction(
         progress=progress,
     )
     notes += [*extraction.notes_afterwards(), *(note for protocol in protocols for note in protocol.notes(scores))]
+    notes = [*extraction.alarms(benchmark, scores), *clashes, *notes]
     measurements = measure_all(protocols, scores, progress)
     gallery = extraction.gallery(benchmark, scores)
     record = record_of(

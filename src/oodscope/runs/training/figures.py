@@ -6,6 +6,9 @@ from oodscope.document.figure import Axis, Figure, Line, figure_name, guide, num
 from oodscope.runs.training.run import TrainedNetwork, Training
 from oodscope.training.loop.history import Epoch
 
+NAMED = 10
+"""Epochs that have a tick each."""
+
 _STAGES = " A dotted line stands where the next stage of the chain begins."
 
 
@@ -19,7 +22,7 @@ def learning_curves(training: Training) -> Iterator[Figure]:
         "Training loss",
         f"The mean loss of each epoch; lower is a closer fit.{chained}",
         (*losses, *_borders(training.networks, [value for line in losses for value in line.y])),
-        Axis("epoch", whole=True),
+        _epochs(training),
         Axis("loss"),
     )
     kinds: tuple[tuple[str, Callable[[Epoch], float | None]], ...] = (
@@ -37,9 +40,16 @@ def learning_curves(training: Training) -> Iterator[Figure]:
             "Accuracy while training",
             f"Share of images classified correctly, dotted on training images; higher is better.{chained}",
             (*measured, *_borders(training.networks, [value for line in measured for value in line.y])),
-            Axis("epoch", whole=True),
+            _epochs(training),
             Axis("accuracy", percent=True),
         )
+
+
+def _epochs(training: Training) -> Axis:
+    """An axis that names every epoch of a short training: a page would put ticks between them and round."""
+    longest = max(len(each.epochs) for each in training.networks)
+    ticks = tuple((float(number), str(number)) for number in range(1, longest + 1)) if longest <= NAMED else ()
+    return Axis("epoch", whole=True, ticks=ticks)
 
 
 def _line(

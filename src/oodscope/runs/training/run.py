@@ -151,6 +151,7 @@ class Training(Run):
             Row((_count(stage), Entry(key)), (Entry(str(value)),))
             for stage, recipe in enumerate(self.recipes, 1)
             for key, value in recipe.items()
+            if key != "seed"  # each network has its own
         )
         return Table("settings", f"{self.recipe}: settings", columns("stage", "setting"), columns("value"), rows)
 
