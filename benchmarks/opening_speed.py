@@ -166,6 +166,7 @@ def page(rows: list[Row], refused: bool, reads: float | None, load: float) -> st
             *(f"- {sentence}." for sentence in said),
             f"- A row that is not what its head says was {'refused' if refused else 'SERVED'}.",
             f"- {disk}",
+            *(["- Not yet run: 1,280,000 known files."] if not any("1,280,000" in row.what for row in rows) else []),
             "",
         ]
     )

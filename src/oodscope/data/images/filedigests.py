@@ -134,6 +134,10 @@ def _known(kept: Path, statuses: Statuses) -> NDArray[np.uint8]:
 
 def write_manifest(root: Path, paths: Sequence[str], statuses: Statuses, digests: NDArray[np.uint8]) -> None:
     """Keep what is known of the files of a set, for the next who opens it."""
+    _keep(_manifest(root, paths), paths, statuses, digests)
+
+
+def _keep(kept: Path, paths: Sequence[str], statuses: Statuses, digests: NDArray[np.uint8]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -146,7 +150,7 @@ def write_manifest(root: Path, paths: Sequence[str], statuses: Statuses, digests
         ),
     }
     try:
-        with atomic_path(_manifest(root, paths)) as temporary:
+        with atomic_path(kept) as temporary:
             pq.write_table(pa.table(columns), temporary, write_page_checksum=True, compression="zstd")
     except (StorageError, OSError):
         # a cache that cannot be written costs the next run some hashing, and this one nothing
