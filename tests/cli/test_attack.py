@@ -135,7 +135,7 @@ def test_the_demo_ends_with_a_report_that_holds_its_attack(oodscope, tmp_path, m
     report = Path(told["report"])
     assert report == tmp_path / "out" / "report.html"
     page = report.read_text()
-    assert '<section id="attack-1">' in page and '<article class="card" data-protocol="attack">' in page
+    assert '<section id="attack-1">' in page and 'data-protocol="attack">' in page
     link = re.search(r'<a href="([^"]+)">All worst outliers', page)[1]
     assert (report.parent / link).resolve() == folder / "report.html"
     assert Attack.load(folder).detectors == ["msp", "knn", "vim"]

@@ -21,7 +21,7 @@ NET = ("--model", "small_cnn", "--weights", "w.safetensors", "--benchmark", "gly
         (("evaluate", *NET, "--detectors", "energy"), 2, "Did you mean 'ebo' (Liu et al., NeurIPS 2020)?"),
         (("evaluate", *NET, "--detectors", "MaxLogit"), 2, "Did you mean 'mls'"),
         (("evaluate", *NET, "--detectors", "softmax"), 2, "Did you mean 'msp'"),
-        (("evaluate", *NET, "--detectors", "python:nowhere:Mine"), 1, "python:nowhere:Mine: cannot import 'nowhere'"),
+        (("evaluate", *NET, "--detectors", "python:nowhere:Mine"), 2, "python:nowhere:Mine: cannot import 'nowhere'"),
         (("table", "--metric", "fpr95"), 2, "Did you mean 'fpr95_id_positive' or 'fpr95_ood_positive'?"),
         (("evaluate", "--model", "small_cnn", "--benchmark", "glyphs"), 2, "--model small_cnn needs weights: pass"),
         (("evaluate", "--benchmark", "glyphs"), 2, "no network: pass --model NAME, or --activations ROLE=FILE"),

@@ -398,9 +398,7 @@ class TestFile:
         assert np.array_equal(loaded.score(images(3, 0)[0]), scorer.score(images(3, 0)[0]))
         with pytest.raises(DetectorError, match="not those it was fitted with"):
             oods.load(tmp_path / "a.oodscope", weights=tmp_path / "other.safetensors", device="cpu")
-        with pytest.raises(
-            DetectorError, match="needs the weights of small_cnn that it was fitted with: give --weights"
-        ):
+        with pytest.raises(UsageError, match="needs the weights of small_cnn that it was fitted with: give --weights"):
             oods.load(tmp_path / "a.oodscope")
 
     def test_published_weights_that_are_embedded_are_not_fetched_again(self, scorers, tmp_path):

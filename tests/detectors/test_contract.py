@@ -205,9 +205,9 @@ def test_unknown_parameter_suggests_the_nearest():
 
 
 def test_only_rectifiers_combine():
-    with pytest.raises(DetectorError, match="before '\\+' must be a rectifier"):
+    with pytest.raises(UsageError, match="before '\\+' must be a rectifier"):
         create_detector("knn+msp")
-    with pytest.raises(DetectorError, match="before '\\+' must be a rectifier"):
+    with pytest.raises(UsageError, match="before '\\+' must be a rectifier"):
         create_detector("react+knn")
 
 

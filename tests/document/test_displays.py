@@ -84,7 +84,7 @@ def test_a_cross_validation_shows_means_over_pairs_best_first():
     assert {row.name: row.cells[0].value for row in sheet.rows} == pytest.approx(means)
     assert [row.name for row in sheet.rows] == sorted(means, key=lambda name: -means[name])
     assert [column.name for column in sheet.columns] == ["plain", "outlier exposure"]
-    assert [row.cells[0].strong for row in sheet.rows] == [True] + [False] * 7
+    assert [row.cells[0].best for row in sheet.rows] == [True] + [False] * 7
     assert "mean over 5 pairs" in table._repr_html_() and "12 hold-outs" in table._repr_html_()
 
 

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from oodscope.base.errors import DataError, UnknownNameError
+from oodscope.base.errors import DataError, UnknownNameError, UsageError
 from oodscope.document.wording import span
 from oodscope.protocols.arrange import pivot
 from oodscope.results.measurement import Measurement, Measurements
@@ -237,7 +237,7 @@ def test_the_note_names_the_metric_the_direction_and_the_interval():
 def test_what_cannot_be_shown_is_an_error():
     with pytest.raises(DataError, match="two values of auroc for a on near mean"):
         grid(row("a"), row("a"))
-    with pytest.raises(DataError, match="'human'; protocols with it: standard, full_spectrum"):
+    with pytest.raises(UsageError, match="'human'; protocols with it: standard, full_spectrum"):
         make_result().table("human")
     with pytest.raises(
         UnknownNameError, match="unknown metric 'fpr95'. Did you mean 'fpr95_id_positive' or 'fpr95_ood_positive'"

@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 import oodscope as oods
 from oodscope.activations.activations import Activations
 from oodscope.activations.store.published import PublishedActivations
-from oodscope.base.errors import ActivationError, DataError, DetectorError, OodscopeError, StorageError
+from oodscope.base.errors import ActivationError, DataError, DetectorError, OodscopeError, StorageError, UsageError
 from oodscope.base.paper import Paper
 from oodscope.detectors.base import Cost, Detector, Needs
 from oodscope.generation.variations.registry import create_variation
@@ -122,7 +122,7 @@ class TestSubmit:
             submit(run(), board, id="x", method="M", detector="knm")
         with pytest.raises(OodscopeError, match="id"):
             submit(run(), board, id="../x", method="M", detector="knn")
-        with pytest.raises(DataError, match="keeps its own files"):
+        with pytest.raises(UsageError, match="keeps its own files"):
             submit(run(), board, id="receipts", method="M", detector="knn")
         assert not (board / "x").exists()
 

@@ -141,7 +141,7 @@ def test_the_page_shows_the_tables_and_asks_for_nothing(written, page, study):
     for element in page.every():
         assert element.tag not in {"link", "img", "iframe"} and "src" not in element.attributes
     run = [script.text for script in page.all("script") if "type" not in script.attributes]
-    assert run == [*own_scripts("theme.js", "unpack.js", "plots.js").values()]
+    assert run == [*own_scripts("theme.js", "scroll.js", "unpack.js", "plots.js").values()]
     ids = {element.attributes.get("id") for element in page.every()}
     assert all(link.attributes["href"].removeprefix("#") in ids for link in page.all("a"))
     shown = [float(cell.attributes["data-value"]) for cell in page.all("td") if "data-value" in cell.attributes]
@@ -175,6 +175,6 @@ def test_no_name_acts_as_markup(tmp_path):
     text = write_crossval(evil, tmp_path)[0].read_text(encoding="utf-8")
     page = read(text)
     run = [script for script in page.all("script") if "type" not in script.attributes]
-    assert len(run) == 3 and not page.all("img") and EVIL in page.text
+    assert len(run) == 4 and not page.all("img") and EVIL in page.text
     for path in Path(tmp_path).rglob("*.svg"):
         assert "<script>alert" not in path.read_text(encoding="utf-8")

@@ -1,9 +1,9 @@
 """An evaluation tells the store how far it is, now and then; a store in trouble is never its own trouble."""
 
 import os
+import subprocess
+import sys
 from contextlib import contextmanager
-from multiprocessing import get_context
-from pathlib import Path
 from time import monotonic, sleep, time
 
 import pytest
@@ -145,17 +145,26 @@ def test_a_locked_store_delays_nothing(quick, monkeypatch, tmp_path):
         assert monotonic() - started < 3
 
 
-def tell_for_ever(path: Path) -> None:
-    with reporting_to(ResultStore(path), "victim", SILENT) as progress, progress.stage("s", 100) as advance:
-        advance(40)
-        while True:  # only a kill ends it, however slow the machine is
-            sleep(60)
+TELLS_FOR_EVER = """
+import sys
+from time import sleep
+from oodscope.execution.progress import SILENT
+from oodscope.results.store import reporting
+from oodscope.results.store.store import ResultStore
+
+reporting._SECONDS = 0.05
+told = reporting.reporting_to(ResultStore(sys.argv[1]), "victim", SILENT)
+with told as progress, progress.stage("s", 100) as advance:
+    advance(40)
+    while True:  # only a kill ends it, however slow the machine is
+        sleep(60)
+"""
+"""A process of its own, not a fork: a lock that a thread of this one holds would never be free there."""
 
 
-def test_the_line_of_a_killed_process_stays_and_is_stale_in_time(quick, tmp_path):
+def test_the_line_of_a_killed_process_stays_and_is_stale_in_time(tmp_path):
     path = tmp_path / "results.db"
-    process = get_context("fork").Process(target=tell_for_ever, args=(path,))
-    process.start()
+    process = subprocess.Popen([sys.executable, "-c", TELLS_FOR_EVER, str(path)])
     try:
         store = ResultStore(path)
         # the first line may be of the moment before the stage began
@@ -164,7 +173,7 @@ def test_the_line_of_a_killed_process_stays_and_is_stale_in_time(quick, tmp_path
         assert (line.process, line.done, line.total) == (process.pid, 40, 100) and not line.stale(time())
     finally:
         process.kill()
-        process.join(30)
+        process.wait(30)
     (line,) = store.running()
     assert line.stale(time() + reporting.STALE_SECONDS + 1)
 

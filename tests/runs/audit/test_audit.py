@@ -267,4 +267,4 @@ def test_on_the_command_line(tmp_path, monkeypatch, capsys):
     status, shown = run(tmp_path / "bench.yaml", "--output", tmp_path / "out", "--json")
     assert json.loads(shown.out)["verdicts"]["fatal"] == 1
     status, shown = run(tmp_path / "bench.yaml", "--model", "small_cnn")
-    assert status == 1 and "a model needs weights" in shown.err
+    assert status == 2 and "a model needs weights" in shown.err

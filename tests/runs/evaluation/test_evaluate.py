@@ -301,4 +301,4 @@ class TestRefused:
     def test_duplicates_are_noted(self, store):
         bench = benchmark(near=(noise("static", 50, 4), noise("snow", 40, 4)))
         notes = oods.evaluate(classifier(), bench, "msp", store=store).record.notes
-        assert notes == ["40 images of static occur in snow too"]
+        assert [note for note in notes if not note.startswith("alarm: ")] == ["40 images of static occur in snow too"]

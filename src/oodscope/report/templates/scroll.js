@@ -1,6 +1,6 @@
 // Tables that are wider than their card: reached by keyboard, with a word that there is more, and shrunk to fit on paper.
 {
-  const PAPER = 700; // CSS pixels between the margins of an A4 page
+  const PAPER = 660; // CSS pixels between the margins of an A4 page, less the edge of a card and the marks that hang out
   const check = (box) => {
     const wider = box.scrollWidth > box.clientWidth + 1;
     const hint = box.nextElementSibling?.classList.contains("sideways") ? box.nextElementSibling : null;

@@ -113,10 +113,14 @@ def advise(result: Result, against: Callable[[Subject], Sequence[Weakness]] = no
 def _candidate(result: Result) -> tuple[str, str, ScoreTable, Recommendation] | None:
     """Protocol, group, the scores compared, and what is recommended from them; None where nothing is ranked."""
     for protocol in sorted(result.record.protocols, key=lambda name: name != "standard"):
-        if not known_protocol(protocol) or not stored_protocol(result.scores, protocol).negatives:
+        if not known_protocol(protocol) or not (stored := stored_protocol(result.scores, protocol)).negatives:
             continue
         for group in ("near", "far"):
-            if result.scores.sets(group) and (scores := _one_track(result, protocol)) is not None:
+            if (
+                group in stored.groups
+                and result.scores.sets(group)
+                and (scores := _one_track(result, protocol)) is not None
+            ):
                 return protocol, group, scores, recommendation(scores, weights=group, protocol=protocol)
     return None
 
