@@ -137,7 +137,7 @@ def page(rows: list[Row], refused: bool, reads: float | None, load: float) -> st
     """The results page, every sentence from the numbers."""
     said = [
         f"{row.what}: {row.processor:.2f} s of processor time, "
-        f"{'within' if min(row.wall, row.processor) <= row.bar else 'above'} the {row.bar:g} s asked for"
+        f"{'within' if row.processor <= row.bar else 'above'} the {row.bar:g} s asked for"
         + ("" if row.wall <= row.bar else f" (wall time {row.wall:.1f} s at a load of {load:.1f} on this machine)")
         for row in rows
         if row.bar is not None
