@@ -2,7 +2,7 @@
 
 from hypothesis import settings
 
-COUNTS = {"check": 25, "test": 60, "soak": 2000}
+COUNTS = {"check": 20, "test": 40, "soak": 2000}
 """Of a property test that asks for no other number; one that does keeps its share of it in every tier."""
 TIER = "OODSCOPE_TEST_TIER"
 """The environment variable by which the Makefile names the tier; without it, as in continuous integration."""
@@ -18,5 +18,5 @@ def load_tier(name: str) -> None:
 
 
 def examples(count: int) -> settings:
-    """So many examples in ``make test``, two fifths of them in ``make check``, 33 times as many in ``make soak``."""
+    """So many examples in ``make test``, half of them in ``make check``, fifty times as many in ``make soak``."""
     return settings(max_examples=max(1, count * settings.default.max_examples // COUNTS["test"]))

@@ -43,7 +43,7 @@ def tier_of_this_run():
     load_tier(os.environ.get(TIER, "test"))
 
 
-@pytest.mark.parametrize(("tier", "tried"), [("check", 25), ("test", 60), ("soak", 2000)])
+@pytest.mark.parametrize(("tier", "tried"), [("check", 30), ("test", 60), ("soak", 3000)])
 def test_the_tier_decides_how_many_examples_are_tried(tier_of_this_run, tier, tried):
     load_tier(tier)
     assert settings.default.max_examples == COUNTS[tier]

@@ -56,7 +56,7 @@ def undisturbed(tmp_path_factory) -> bytes:
     return weights(folder)
 
 
-@pytest.mark.parametrize("kills", [pytest.param(2, marks=pytest.mark.slow), pytest.param(10, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("kills", [pytest.param(1, marks=pytest.mark.slow), pytest.param(10, marks=pytest.mark.soak)])
 def test_killed_at_random_moments_and_resumed_is_byte_equal(tmp_path, kills):
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["lightning_fabric", "oodscope.training"])
