@@ -30,7 +30,8 @@ def write_index(folder: Path) -> Path:
     """``index.md`` beside the result pages."""
     pages = sorted(page for page in folder.glob("*.md") if page.name != "index.md")
     below = sorted(page for page in folder.rglob("*.md") if page.parent != folder)
-    listed = "\n".join(str(page.relative_to(folder).with_suffix("")) for page in [*pages, *below])
+    names = [str(page.relative_to(folder).with_suffix("")) for page in [*pages, *below]]
+    listed = "\n".join(f"{name.replace('/', ': ')} <{name}>" if "/" in name else name for name in names)
     index = folder / "index.md"
     text = f"{_HEAD}{chr(10).join(map(row, pages))}\n\n```{{toctree}}\n:hidden:\n\n{listed}\n```\n"
     if not index.is_file() or index.read_text(encoding="utf-8") != text:
