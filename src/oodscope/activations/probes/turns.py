@@ -12,15 +12,8 @@ from oodscope.models.classifier.anatomy import captured
 from oodscope.models.classifier.branches import JOINT, ROTATION, TURNS
 
 
-class TurnLosses(Probe):
-    r"""The cross-entropy of each turn, :math:`\mathrm{CE}(r(T_k x), k)` for :math:`k = 0, \dots, 3`, ``[N, 4]``.
-
-    For networks that return the logits of the four turns under ``rotation``; turns are counter-clockwise.
-    """
-
-    @property
-    def column(self) -> str:
-        return "turn_losses"
+class _OfTurns(Probe):
+    """A probe that sends each image through the network once in every quarter turn."""
 
     @property
     def forwards(self) -> frozenset[str]:
@@ -30,6 +23,17 @@ class TurnLosses(Probe):
     def backwards(self) -> frozenset[str]:
         return frozenset()
 
+
+class TurnLosses(_OfTurns):
+    r"""The cross-entropy of each turn, :math:`\mathrm{CE}(r(T_k x), k)` for :math:`k = 0, \dots, 3`, ``[N, 4]``.
+
+    For networks that return the logits of the four turns under ``rotation``; turns are counter-clockwise.
+    """
+
+    @property
+    def column(self) -> str:
+        return "turn_losses"
+
     def __call__(self, passes: Passes) -> Tensor:
         losses = []
         for turn, rotation in enumerate(_of_turns(passes, ROTATION)):
@@ -38,7 +42,7 @@ class TurnLosses(Probe):
         return torch.stack(losses, dim=1)
 
 
-class JointLogits(Probe):
+class JointLogits(_OfTurns):
     r"""The logits of each class with each turn, of the image in that turn, averaged over turns, ``[N, C]``.
 
     .. math:: \ell_c(x) = \frac14\sum_{k=0}^3 j_{kC + c}(T_k x)
@@ -49,14 +53,6 @@ class JointLogits(Probe):
     @property
     def column(self) -> str:
         return "joint_logits"
-
-    @property
-    def forwards(self) -> frozenset[str]:
-        return frozenset(f"quarter turn {turn}" for turn in range(TURNS))
-
-    @property
-    def backwards(self) -> frozenset[str]:
-        return frozenset()
 
     def __call__(self, passes: Passes) -> Tensor:
         own = [joint.chunk(TURNS, dim=1)[turn] for turn, joint in enumerate(_of_turns(passes, JOINT))]
