@@ -43,6 +43,8 @@ class Capabilities:
     features : whether features are known; as ``head`` unless given.
     images : whether there are images, through which a network can be asked for more than its activations.
     labels : whether the in-distribution images to learn from have labels.
+    image_shape : channels, height and width of what the classifier sees; empty where its preprocessing does more than
+        scale and shift pixels, None where nobody asked.
     """
 
     head: bool
@@ -57,6 +59,7 @@ class Capabilities:
     features: bool | None = None
     images: bool = True
     labels: bool = True
+    image_shape: tuple[int, ...] | None = None
 
 
 class Needs(Flag):
@@ -64,7 +67,8 @@ class Needs(Flag):
 
     ``LOGITS``, ``FEATURES`` and the ``HEAD`` concern every image; so do ``GRADIENTS`` with respect to the image,
     feature ``MAPS``, the ``MEMBERS`` of an ensemble, ``NEGATIVES`` (labels that name no class) and ``OUTPUTS`` (what
-    the network was trained to return beside its logits), which come through probes. ``TRAIN`` (training images),
+    the network was trained to return beside its logits), which come through probes. ``IMAGES`` are the pixels, for a
+    detector with a network of its own. ``TRAIN`` (training images),
     ``HELD_OUT`` (validation images, or training images where there are no others) and ``LABELS`` concern fitting.
 
     Examples
@@ -81,6 +85,7 @@ class Needs(Flag):
     MEMBERS = auto()
     NEGATIVES = auto()
     OUTPUTS = auto()
+    IMAGES = auto()
     TRAIN = auto()
     HELD_OUT = auto()
     LABELS = auto()
