@@ -123,10 +123,10 @@ def train_chains(
             if record is not None:
                 added = [StageRecord.of(each, training_facts(each, benchmark)) for each in chain[: number + 1]]
                 record.followed_by(added).write(place)
-    for chain, places, trained in zip(chains, folders, zip(*done)):
+    for chain, homes, trained in zip(chains, folders, zip(*done)):
         if isinstance(model := trained[-1].model, DensityModel):
             images = {"training_images": train_set.fingerprint, "set": train_set.name, "benchmark": benchmark.name}
-            save_density(model, places[-1] / DENSITY, {"recipe": chain[-1].describe(), **images})
+            save_density(model, homes[-1] / DENSITY, {"recipe": chain[-1].describe(), **images})
     return list(zip(*done))
 
 

@@ -42,7 +42,7 @@ class DensityShape(StrictModel):
                 f"{what} halves its images {times} times, and {self.size} x {self.size} pixels do not allow that "
                 f"({advice}); use fewer levels, or images whose side is a multiple of {2**times}"
             )
-        return self.size // 2**times
+        return self.size // int(2**times)
 
 
 class DensityModel(nn.Module, ABC):

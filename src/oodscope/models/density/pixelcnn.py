@@ -100,7 +100,8 @@ class GatedBlock(nn.Module):
         if self.beside is not None and other is not None:
             made = made + self.beside(both_signs(other))
         left, gate = self.second(self.dropout(both_signs(made))).chunk(2, dim=1)
-        return values + left * torch.sigmoid(gate)
+        gated: Tensor = values + left * torch.sigmoid(gate)
+        return gated
 
 
 UP, LEFT = (2, 3), (2, 2)
@@ -190,7 +191,7 @@ def log_probability(values: Tensor, described: Tensor, mixtures: int) -> Tensor:
     count, channels, height, width = values.shape
     weights, rest = described[:, :mixtures], described[:, mixtures:]
     parts = rest.reshape(count, -1, mixtures, height, width)
-    means, log_scales, mixing = parts.split([channels, channels, parts.shape[1] - 2 * channels], dim=1)
+    means, log_scales, mixing = parts[:, :channels], parts[:, channels : 2 * channels], parts[:, 2 * channels :]
     known = values.unsqueeze(2).expand(-1, -1, mixtures, -1, -1)
     moved, pair = [means[:, 0]], 0
     for channel in range(1, channels):
@@ -238,9 +239,8 @@ def _pair(kind: type[ShiftedConv] | type[ShiftedDeconv], filters: int, **options
 
 
 def _halves(pair: nn.Module, up: Tensor, left: Tensor) -> tuple[Tensor, Tensor]:
-    first, second = pair  # type: ignore[misc]
-    return first(up), second(left)
+    return pair[0](up), pair[1](left)  # type: ignore[index, operator]
 
 
 def _blocks(floor: nn.Module) -> Sequence[tuple[GatedBlock, GatedBlock]]:
-    return list(zip(floor.up, floor.left))  # type: ignore[call-overload, arg-type]
+    return list(zip(floor.up, floor.left))  # type: ignore[arg-type]
