@@ -9,6 +9,7 @@ import torch
 import oodscope as oods
 from oodscope.activations.probes.own import CompressedLength
 from oodscope.base.errors import DetectorError
+from oodscope.deploy.scorer import Scorer
 from oodscope.detectors.base import Capabilities
 from oodscope.models.density.autoencoder import AutoencoderShape
 from oodscope.models.density.glow import GlowShape
@@ -113,6 +114,24 @@ def test_an_attack_lowers_the_score(networks, evaluated):
     attack = oods.attack({"nae": scorer}, *images, ["color"], budget=8, chains=6, runs=2)
     frame = attack.result.scores.frame
     clean, worst = (frame.loc[frame["unit"] == unit, "nae"] for unit in ("clean", "color"))
+    assert worst.mean() < clean.mean()
+
+
+def test_layer_weights_learnt_from_outliers_are_what_an_attack_attacks(evaluated):
+    """MD without its input step: maps are read during the plain pass, so that gradients reach the pixels."""
+    bench, clf, store = evaluated.bench, evaluated.clf, evaluated.store
+    made = oods.create_detector("mds_ensemble", epsilon=0.0)
+    train, val, ood = (
+        store.extract(clf, images, probes=made.probes) for images in (bench.id_train, bench.id_val, bench.ood_val)
+    )
+    blind = oods.create_detector("mds_ensemble", epsilon=0.0).fit(train, val)
+    scorer = Scorer(clf, made.fit(train, val, ood_val=ood))
+    assert not torch.allclose(made.alpha_ / made.alpha_.sum(), blind.alpha_ / blind.alpha_.sum())
+    assert scorer.differentiable
+    images = bench.id_val, bench.id_test, bench.far[0]
+    attack = oods.attack({"md": scorer}, *images, ["color"], budget=8, chains=6, runs=2)
+    frame = attack.result.scores.frame
+    clean, worst = (frame.loc[frame["unit"] == unit, "md"] for unit in ("clean", "color"))
     assert worst.mean() < clean.mean()
 
 

@@ -239,7 +239,7 @@ def _pair(kind: type[ShiftedConv] | type[ShiftedDeconv], filters: int, **options
 
 
 def _halves(pair: nn.Module, up: Tensor, left: Tensor) -> tuple[Tensor, Tensor]:
-    return pair[0](up), pair[1](left)  # type: ignore[index, operator]
+    return pair[0](up), pair[1](left)  # type: ignore[index]
 
 
 def _blocks(floor: nn.Module) -> Sequence[tuple[GatedBlock, GatedBlock]]:
