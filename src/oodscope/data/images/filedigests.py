@@ -6,13 +6,15 @@ file's status and no look into any.
 """
 
 import hashlib
+import math
 import os
 import stat
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -32,7 +34,10 @@ DIGEST = 16
 """Bytes of a digest."""
 
 BATCH = 1000
-"""Files hashed at once: what a kill can cost, and how rarely another process must wait for the table."""
+"""Files hashed at once."""
+
+PATIENCE = 1.0
+"""Seconds between two notes in the table: what a kill can cost. Each note waits for the disk."""
 
 MANY = 20_000
 """Files from which on several threads ask for their statuses, and it pays to start processes that hash them."""
@@ -185,32 +190,50 @@ def _hash(
     rows: Sequence[int],
     hashes: FileHashes,
 ) -> None:
-    """Hash files, here until the processes of the session are there, if they are worth it; note them as they come."""
+    """Hash files, here until the processes of the session are there, if they are worth it; note them now and then."""
     workers = session_workers(start=len(rows) >= MANY)
     pieces = [rows[start : start + BATCH] for start in range(0, len(rows), BATCH)]
-    place, begun = str(root), []
-    for piece in pieces:
-        names = [paths[row] for row in piece]
-        if workers is not None and workers.ready:
-            begun.append((piece, workers.submit(hash_files, place, names).result))
-        else:
-            _note(piece, hash_files(None, place, names), root, paths, statuses, digests, hashes)
-    for piece, result in begun:
-        _note(piece, result(), root, paths, statuses, digests, hashes)
+    place, begun = str(root), deque[tuple[Sequence[int], Callable[[], list[bytes]]]]()
+    hashed: list[int] = []
+    since = monotonic()
+    try:
+        for piece in pieces:
+            names = [paths[row] for row in piece]
+            if workers is not None and workers.ready:
+                begun.append((piece, workers.submit(hash_files, place, names).result))
+                continue
+            _take(piece, hash_files(None, place, names), digests, hashed)
+            since = _noted(hashed, since, root, paths, statuses, digests, hashes)
+        while begun:
+            piece, result = begun.popleft()
+            _take(piece, result(), digests, hashed)
+            since = _noted(hashed, since, root, paths, statuses, digests, hashes)
+    finally:
+        # an unreadable file must not cost what was hashed before it
+        _noted(hashed, -math.inf, root, paths, statuses, digests, hashes)
 
 
-def _note(
-    rows: Sequence[int],
-    found: Sequence[bytes],
+def _take(rows: Sequence[int], found: Sequence[bytes], digests: NDArray[np.uint8], hashed: list[int]) -> None:
+    digests[rows] = np.frombuffer(b"".join(found), dtype=np.uint8).reshape(-1, DIGEST)
+    hashed.extend(rows)
+
+
+def _noted(
+    hashed: list[int],
+    since: float,
     root: Path,
     paths: Sequence[str],
     statuses: Statuses,
     digests: NDArray[np.uint8],
     hashes: FileHashes,
-) -> None:
+) -> float:
+    """Note in the table what was hashed since, if that is long ago; when it was last noted."""
+    if monotonic() - since < PATIENCE or not hashed:
+        return since
     folders: dict[str, list[tuple[str, int, int, bytes]]] = defaultdict(list)
-    for row, digest in zip(rows, found):
-        digests[row] = np.frombuffer(digest, dtype=np.uint8)
+    for row in hashed:
         folder, _, name = paths[row].rpartition("/")
-        folders[str(root / folder)].append((name, int(statuses.sizes[row]), int(statuses.times[row]), digest))
-    hashes.note(folders)
+        folders[folder].append((name, int(statuses.sizes[row]), int(statuses.times[row]), digests[row].tobytes()))
+    hashes.note({str(root / folder): files for folder, files in folders.items()})
+    hashed.clear()
+    return monotonic()
