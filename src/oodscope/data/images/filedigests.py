@@ -9,6 +9,7 @@ import hashlib
 import math
 import os
 import stat
+from array import array
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -40,7 +41,10 @@ PATIENCE = 1.0
 """Seconds between two notes in the table: what a kill can cost. Each note waits for the disk."""
 
 MANY = 20_000
-"""Files from which on several threads ask for their statuses, and it pays to start processes that hash them."""
+"""Files from which on it pays to start processes that hash them."""
+
+SLOW = 50e-6
+"""Seconds for one file's status from which on several threads ask for those of the others."""
 
 
 @dataclass(frozen=True)
@@ -54,36 +58,51 @@ class Statuses:
     def read(cls, root: Path, paths: Sequence[str]) -> "Statuses":
         """One question to the system per file, asked from inside the root: its path is looked up once.
 
-        Of many files several threads ask, which wait for the system and not for each other.
+        Where the system answers slowly (a file system behind a network), several threads ask, which wait for it and not
+        for each other. Where it answers at once they would only wait for Python.
         """
         try:
             folder = os.open(root, os.O_RDONLY)
         except OSError:
             return cls(*np.full((2, len(paths)), MISSING, dtype=np.int64))
         try:
-            share = len(paths) if len(paths) < MANY else -(-len(paths) // threads())
-            with ThreadPoolExecutor(threads()) as pool:
-                shares = [paths[start : start + share] for start in range(0, len(paths), share or 1)]
-                parts = list(pool.map(lambda piece: _statuses(folder, piece), shares))
+            started = monotonic()
+            first = _statuses(folder, paths[:BATCH])
+            slow = monotonic() - started > SLOW * BATCH
+            parts = [first, *_shared_out(folder, paths[BATCH:], threads() if slow else 1)]
         finally:
             os.close(folder)
-        return cls(*np.concatenate([np.empty((2, 0), np.int64), *parts], axis=1))
+        return cls(*np.concatenate(parts, axis=1))
 
     def missing(self) -> list[int]:
         """The rows of which no file is there."""
         return np.flatnonzero(self.sizes == MISSING).tolist()
 
 
+def _shared_out(folder: int, paths: Sequence[str], askers: int) -> list[NDArray[np.int64]]:
+    if askers == 1:
+        return [_statuses(folder, paths)]
+    share = max(1, -(-len(paths) // askers))
+    with ThreadPoolExecutor(askers) as pool:
+        shares = [paths[start : start + share] for start in range(0, len(paths), share)]
+        return list(pool.map(lambda piece: _statuses(folder, piece), shares))
+
+
 def _statuses(folder: int, paths: Sequence[str]) -> NDArray[np.int64]:
-    found = []
+    # flat arrays: a million tuples would be walked by the garbage collector again and again
+    sizes, times = array("q"), array("q")
     for path in paths:
         try:
             status = os.stat(path, dir_fd=folder)
-            regular = stat.S_ISREG(status.st_mode)
-            found.append((status.st_size, status.st_mtime_ns) if regular else (MISSING, MISSING))
         except OSError:
-            found.append((MISSING, MISSING))
-    return np.array(found, dtype=np.int64).reshape(-1, 2).T
+            status = None
+        if status is not None and stat.S_ISREG(status.st_mode):
+            sizes.append(status.st_size)
+            times.append(status.st_mtime_ns)
+        else:
+            sizes.append(MISSING)
+            times.append(MISSING)
+    return np.array([sizes, times], dtype=np.int64)
 
 
 def file_digests(root: Path, paths: Sequence[str], statuses: Statuses) -> list[bytes]:
