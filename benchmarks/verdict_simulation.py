@@ -209,7 +209,7 @@ def possible(truth: Array, own: float, ranks: tuple[int, int]) -> bool:
 
 def pieces(tables: int) -> "Pieces":
     """Everything that the page is made of, by name."""
-    some, fewer = max(tables // 8, 20), max(tables // 40, 10)
+    some, fewer = max(tables // 8, 20), max(tables // 10, 10)
     return {
         **{f"cell: {name}": lambda name=name: run_cell(name, tables) for name in CELLS},
         **{f"chosen: {classes}": lambda classes=classes: run_chosen(classes, some) for classes in (10, 50)},
