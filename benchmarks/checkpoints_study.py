@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +43,9 @@ from oodscope.training.loop.streams import Stream, Streams
 from oodscope.training.methods.cross_entropy import CrossEntropy
 from oodscope.training.recipe import Recipe
 from oodscope.training.train import train_seeds
+from openood_cifar import open_benchmark, pack
 from training_sets import FAR
 from training_table import InMemory, TimeUpError
-from openood_cifar import open_benchmark, pack
 from verdict_page import table
 
 LEVELS = (0.70, 0.85, 0.95, 0.9997)
@@ -180,9 +180,9 @@ def measured(scores: ScoreTable) -> dict[str, Any]:
     for row in create_protocol("human_centric").measure(scores) + create_protocol("standard").measure(scores):
         if row.metric == "accuracy" and row.set in ("id_test", "id_train"):
             found[f"accuracy {row.set}"] = row.value
-        if row.metric in WANTED and (row.protocol, row.set) == WANTED[row.metric][::2]:
-            if row.set != "mean" or row.group == WANTED[row.metric][1]:
-                found[row.metric][row.detector] = [row.value, row.low, row.high]
+        protocol, group, name = WANTED.get(row.metric, ("", "", ""))
+        if (row.protocol, row.set) == (protocol, name) and (name != "mean" or row.group == group):
+            found[row.metric][row.detector] = [row.value, row.low, row.high]
     reached, _, epoch = scores.context.run.partition(" after ")
     return {**found, "reached": float(reached), "epoch": int(epoch), "apart": apart(scores)}
 
@@ -219,7 +219,7 @@ def flips(done: dict[str, dict[str, Any]], metric: str) -> list[str]:
 
 
 def drifts(done: dict[str, dict[str, Any]]) -> dict[str, float]:
-    """By checkpoint, the mean over detectors of what a threshold of training images rejects beyond one of validation."""
+    """By checkpoint, what a threshold of training images rejects beyond one of validation, mean over detectors."""
     return {
         level: float(
             np.mean([own["frr95_train_correct"][name][0] - own["frr95_val_correct"][name][0] for name in own["auroc"]])
@@ -233,8 +233,8 @@ def answer(done: dict[str, dict[str, Any]]) -> str:
     if len(done) < 2:
         return "Cannot say: fewer than two checkpoints have been scored."
     drift = list(drifts(done).values())
-    first, last = list(done)[0], list(done)[-1]
-    grows = "grows" if all(a <= b for a, b in zip(drift, drift[1:])) else "changes, not always upwards"
+    first, *_, last = done
+    grows = "grows" if all(a <= b for a, b in pairwise(drift)) else "changes, not always upwards"
     counts = {metric: len(flips(done, metric)) for metric in COMPARED}
     return (
         f"With training, what a threshold from training images rejects of correct test images beyond one from "
@@ -262,7 +262,9 @@ def section(done: dict[str, dict[str, Any]]) -> list[str]:
         lines += [*table(("detector", *done), rows), ""]
     said = ", ".join(f"{100 * value:+.1f} at {level}" for level, value in drifts(done).items())
     lines += ["## What turns", ""]
-    lines += [f"- Correct test images that a threshold from training images rejects beyond one from validation: {said}."]
+    lines += [
+        f"- Correct test images that a threshold from training images rejects beyond one from validation: {said}."
+    ]
     for metric in COMPARED:
         lines += [f"- Order by {metric} that turns: {'; '.join(flips(done, metric)) or 'none'}."]
     return lines

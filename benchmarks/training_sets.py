@@ -43,6 +43,7 @@ def open_sets(folder: Path, known: str, images: int | None, device: str) -> oods
     Packs of far sets that are not there are left out.
     """
     bench = open_benchmark(folder, known)
+
     def few(found: ImageSet, name: str | None = None) -> ImageSet:
         return found.take(range(min(images or len(found), len(found))), name)
 
