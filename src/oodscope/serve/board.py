@@ -143,5 +143,5 @@ class LiveBoard:
 
 
 def _others(state: State, newcomers: Set[str]) -> list[tuple[str, int, int]]:
-    """What else there is on a board; stamps say nothing before their entry is there, so those that wait do not count."""
+    """What else there is on a board; a stamp says nothing before its entry is there, so stamps do not count."""
     return [each for each in state if each[0].partition("/")[0] not in {*newcomers, RECEIVED}]
