@@ -13,7 +13,7 @@ import pytest
 import torch
 from PIL import Image
 
-from oodscope.activations import extract, feeding, lanes
+from oodscope.activations import feeding, lanes
 from oodscope.activations.feeding import cut, feed
 from oodscope.activations.store.store import ActivationStore
 from oodscope.data.benchmark import Benchmark
@@ -291,14 +291,6 @@ def test_processes_are_not_judged_by_their_first_images():
     assert workers.limit == workers.count
     assert lane.rate > 2 * lane.slots / (0.05 * lane.slots)
     assert len(batches) == 3 * lane.slots
-
-
-def test_only_sizes_of_batches_that_come_often_are_worth_trying():
-    """Each size costs a search among kernels, so the last batch of a set goes by the guess."""
-    cuts = [cut(np.arange(1024), 256)] * 5 + [cut(np.arange(600), 256)]
-    assert extract._repeated(cuts) == {256}
-    assert extract._repeated(cuts[:3]) == frozenset()
-    assert extract._repeated([cut(np.arange(1024), 1024)] * 4) == {1024}
 
 
 def test_files_are_opened_once_to_hash_and_once_to_decode(tmp_path, monkeypatch):

@@ -16,7 +16,6 @@ from oodscope.base.errors import ModelError, UsageError
 from oodscope.data.preprocess import Preprocess
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.classifier.head import Head
-from oodscope.models.classifier.network import at_precision, timed_kernels
 from oodscope.models.small.cnn import small_cnn
 
 torch.set_num_threads(1)
@@ -355,19 +354,6 @@ def test_cuda_proves_a_convolutional_head_although_convolutions_round_to_tf32() 
     before = torch.backends.cudnn.allow_tf32, torch.get_float32_matmul_precision()
     assert Classifier(wide, SQUARE, device="cuda").head_path == "3"
     assert (torch.backends.cudnn.allow_tf32, torch.get_float32_matmul_precision()) == before
-
-
-def test_kernels_are_tried_for_repeated_shapes_only_and_stay_deterministic() -> None:
-    cuda, flags = torch.device("cuda"), torch.backends.cudnn
-    before = flags.benchmark
-    for precision in ("float32", "tf32"):
-        with timed_kernels(cuda, repeated=True), at_precision(cuda, precision):
-            assert flags.benchmark and flags.deterministic
-        with timed_kernels(cuda, repeated=False), at_precision(cuda, precision):
-            assert not flags.benchmark
-    with timed_kernels(torch.device("cpu"), repeated=True):
-        assert flags.benchmark == before
-    assert flags.benchmark == before
 
 
 # edges -----------------------------------------------------------------------------------------------
