@@ -88,11 +88,9 @@ def _answer(lines: dict[str, Any]) -> str:
     timed = {name: lines[name]["seconds"] <= bar for name, bar in BARS.items() if "seconds" in lines.get(name, {})}
     fed = {name: lines[name]["share"] >= bar for name, (_, bar) in FED.items() if "share" in lines.get(name, {})}
     old = [name for name in (*timed, *fed) if "outdated" in lines[name]]
-    said = [
-        f"{sum(timed.values())} of {len(timed)} bars of time and {sum(fed.values())} of {len(fed)} of extraction hold."
-    ]
-    if "seconds" in lines.get("seven", {}) and "seconds" in lines.get("peer", {}):
-        said.append(_against(lines["seven"]["seconds"], lines["peer"]["seconds"]))
+    bars = (("time", timed), ("extraction", fed))
+    kept = " and ".join(f"{sum(each.values())} of {len(each)} bars of {what}" for what, each in bars)
+    said = [f"{kept} hold.", *_peers(lines)]
     if old:
         said.append(f"{len(old)} of these figures are of code that changed since (last section).")
     return " ".join(said)
