@@ -145,14 +145,14 @@ def _verdicts(lines: dict[str, Any]) -> list[str]:
 def _peers(lines: dict[str, Any]) -> list[str]:
     """Against pytorch-ood, which leaves torch's settings alone: TF32, so that our row in TF32 is the like of it."""
     theirs = lines.get("peer", {}).get("seconds")
-    ours = {"TF32, as it does": "seven_tf32", "true float32": "seven"}
+    ours = {"TF32, as pytorch-ood runs": "seven_tf32", "true float32": "seven"}
     found = {words: lines[name]["seconds"] for words, name in ours.items() if "seconds" in lines.get(name, {})}
     return [] if theirs is None else [_against(seconds, theirs, words) for words, seconds in found.items()]
 
 
 def _against(ours: float, theirs: float, words: str) -> str:
     faster, factor = ("oodscope", theirs / ours) if ours <= theirs else ("pytorch-ood", ours / theirs)
-    return f"Of oodscope in {words} and pytorch-ood, {faster} takes {factor:.1f} times less time for the same seven."
+    return f"In {words}, {faster} takes {factor:.1f} times less time than the other for the same seven detectors."
 
 
 def _stages(lines: dict[str, Any]) -> list[str]:
