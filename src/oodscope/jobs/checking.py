@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 from oodscope.base.catalog import catalog, plugins
 from oodscope.base.config import parse_declared
-from oodscope.base.errors import StorageError, UnknownNameError, UsageError
+from oodscope.base.errors import OodscopeError, StorageError, UnknownNameError, UsageError
 from oodscope.base.own_code import PREFIX, find_own
 from oodscope.jobs.sets import CalibrationSets, OwnSets
 from oodscope.metrics.metric import Tuning
@@ -59,16 +59,28 @@ def check_declared(declared: Mapping[str, Any], where: str) -> None:
 def check_writable(folder: Path) -> None:
     """Refuse a folder that cannot be made or written to; nothing is made here."""
     there = folder.absolute()
-    while not there.exists() and there != there.parent:
-        there = there.parent
-    if not there.is_dir():
-        raise StorageError(f"cannot write to {folder}: {there} is a file; choose another folder (output)")
     try:
+        # a name may be longer than the file system allows, or lie where one may not look
+        while not there.exists() and there != there.parent:
+            there = there.parent
+        if not there.is_dir():
+            raise StorageError(f"cannot write to {folder}: {there} is a file; choose another folder (output)")
         # permissions are not all: a file system may be read-only, or no place for files at all
         with TemporaryFile(dir=there):
             pass
     except OSError as error:
         raise StorageError(f"cannot write to {folder}: {error.strerror}; choose another folder (output)") from error
+
+
+def check_writable_file(path: Path, example: str) -> None:
+    """Refuse a file that cannot be written; ``example`` is a name that could be."""
+    check_writable(path.parent)
+    try:
+        folder = path.is_dir()
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror}; choose another name (output)") from error
+    if folder:
+        raise OodscopeError(f"{path} is a folder; name the file to write, such as {example}")
 
 
 def _names(given: Any) -> Iterable[str]:
