@@ -32,8 +32,8 @@ HERE = Path(__file__).parents[1]
 
 DAMAGED = (
     "`pytest -m soak tests/activations/test_store.py` spoils a published file 200 times and opens the store again, "
-    "once with columns verified when they are opened and once when rows are read: 400 of 400 damages were computed anew or "
-    "refused by name, none was served (2026-11-18, 12 s of processor time)."
+    "once with columns verified when they are opened and once when rows are read: 400 of 400 damages were computed "
+    "anew or refused by name, none was served (2026-11-18, 12 s of processor time)."
 )
 """What the long form of the test showed."""
 
