@@ -112,7 +112,7 @@ class _Host:
 
 
 def _joined(batches: Sequence[_Host]) -> dict[str, NDArray[np.float32]]:
-    # by NumPy: torch joins with all its threads, each of which then waits awake for some 8 ms on a core that could decode
+    # by NumPy: torch joins with all its threads, each of which then stays awake for some 8 ms on a decoder's core
     arrived = [batch.arrived() for batch in batches]
     return {name: np.concatenate([part[name].numpy() for part in arrived]) for name in arrived[0]}
 
