@@ -1,0 +1,376 @@
+"""Was each finding of the first version open there, and is it closed here?
+
+    python -m benchmarks.hostile_findings --old CHECKOUT_OF_0.1 [--only H1 H3] [--write]
+
+The same hostile input goes to both checkouts by command line or over the network: an entry with a reserved name, one
+whose predictions are its labels, an upload that never ends, and the cases of the corpus that belong to a finding. What
+came out is judged by one rule for both. ``--write`` writes docs/results/hostile.md; answers are kept as they come, so a
+run that was stopped goes on.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from tests.base.test_supply_chain import HOLES
+from tests.hostile.case import Outcome, arguments, lay_out
+from tests.hostile.good import good
+from tests.hostile.test_corpus import CASES
+from tests.hostile.test_findings import CLOSED
+from tests.serve.crowd import post
+from tests.serve.world import changed, files_of, zipped
+
+ROOT = Path(__file__).parents[1]
+PAGE, ANSWERS = ROOT / "docs" / "results" / "hostile.md", ROOT / "docs" / "results" / "data" / "hostile.json"
+TOKEN = "correct-horse-battery"
+PUBLISHED = "openood-v1.5-cifar10-knn"
+
+WORLD = """
+import sys, json, shutil
+from hashlib import sha256
+from pathlib import Path
+try:
+    from tests.leaderboard.leaderboard_world import activations, edit, enter
+    from oodscope.leaderboard.records.folder import list_hash, read_entry, read_scores
+except ModuleNotFoundError:
+    from tests.leaderboard_world import activations, edit, enter
+    from oodscope.results.leaderboard.folder import read_entry, read_scores
+    from oodscope.results.leaderboard.lists import list_hash
+out = Path(sys.argv[1])
+enter(out / "plain", "honest")
+enter(out / "human", "knn-tiny", protocols=("standard", "human_centric"))
+enter(out / "seeds", "a", "knn", method="A", group="shared", track="training")
+enter(out / "seeds", "b", "msp", method="B", group="shared", track="training")
+shutil.copytree(activations(), out / "activations")
+folder = out / "human" / "knn-tiny"
+table = read_scores(folder, read_entry(folder))
+known = (table.frame["label"] >= 0).to_numpy()
+frame = table.frame.assign(prediction=table.frame["prediction"].where(~known, table.frame["label"]))
+spoiled = type(table)(frame, getattr(table, "context", None) or table.metadata)
+spoiled.save(folder / "scores.parquet")
+def fit(content):
+    content["scores"]["sha256"] = sha256((folder / "scores.parquet").read_bytes()).hexdigest()
+    content["claims"], content["thresholds"], content["model"]["id_accuracy"] = [], [], None
+    for name, told in content["benchmark"]["sets"].items():
+        rows = frame[(frame["set"] == name).to_numpy()]
+        if len(rows):
+            told["list_hash"], told["n"] = list_hash(rows), len(rows)
+edit(folder, fit)
+"""
+"""Makes honest entries and a forged one, with the helpers of the checkout's own tests."""
+
+
+@dataclass
+class Checkout:
+    """One version of the package, and a folder for what is made with it."""
+
+    root: Path
+    scratch: Path
+
+    def python(self, *argv: str, cwd: Path | None = None) -> Outcome:
+        path = os.pathsep.join(map(str, (self.root / "src", self.root, good())))
+        keep = {**os.environ, "PYTHONPATH": path, "OODSCOPE_CACHE": str(self.scratch / "cache"), "COLUMNS": "400"}
+        command = [sys.executable, *argv]
+        done = subprocess.run(command, env=keep, cwd=cwd or self.scratch, capture_output=True, text=True, timeout=600)
+        return Outcome(done.returncode, done.stdout, done.stderr)
+
+    def run(self, *argv: str, cwd: Path | None = None) -> Outcome:
+        return self.python("-m", "oodscope", *argv, cwd=cwd)
+
+    def world(self) -> Path:
+        """The entries, made once."""
+        made = self.scratch / "world"
+        if not made.exists():
+            done = self.python("-c", WORLD, str(made))
+            assert done.status == 0, done.err
+        return made
+
+    def board(self, kind: str, name: str) -> Path:
+        """A copy of a board, for one finding to spoil."""
+        target = self.scratch / name
+        subprocess.run(["cp", "-r", str(self.world() / kind), str(target)], check=True)
+        return target
+
+
+Verdict = tuple[bool, str]
+"""Whether the hole is open, and what was seen."""
+
+
+def edit(folder: Path, **changes: object) -> None:
+    record = json.loads((folder / "entry.json").read_text())
+    (folder / "entry.json").write_text(json.dumps(record | changes))
+
+
+def last(outcome: Outcome) -> str:
+    """The status and the line that says most."""
+    lines = [each for each in (outcome.err or outcome.out).strip().splitlines() if each.strip()] or [""]
+    words = "a traceback ending in " if "Traceback" in outcome.err else ""
+    return f"status {outcome.status}, {words}`{lines[-1].strip()[:150]}`"
+
+
+def built(checkout: Checkout, board: Path) -> tuple[Outcome, dict[str, str]]:
+    """The command's outcome and the files of the site."""
+    site = board.parent / f"{board.name}-site"
+    outcome = checkout.run("leaderboard", "build", str(board), "--output", str(site))
+    texts = {path.relative_to(site).as_posix(): path.read_text() for path in site.rglob("*") if path.is_file()}
+    return outcome, texts
+
+
+def h1(checkout: Checkout) -> Verdict:
+    board = checkout.board("plain", "h1")
+    subprocess.run(["cp", "-r", str(board / "honest"), str(board / PUBLISHED)], check=True)
+    edit(board / PUBLISHED, id=PUBLISHED)
+    outcome, pages = built(checkout, board)
+    return "entries/honest/entry.json" not in pages, (
+        f"a published id on the board: {len(pages)} files of the site, {last(outcome)}"
+    )
+
+
+def h2(checkout: Checkout) -> Verdict:
+    entry = checkout.board("human", "h2") / "knn-tiny"
+    published = str(checkout.world() / "activations")
+    checkout.run("leaderboard", "rerun", str(entry), "--activations", published, "--alone", "4")
+    outcome = checkout.run("leaderboard", "verify", str(entry), "--json")
+    tier = re.search(r'"tier": "([^"]+)"', outcome.out)
+    found = tier.group(1) if tier else last(outcome)
+    return found == "re-executed", f"predictions replaced by the labels, run again: tier {found}"
+
+
+def h4(checkout: Checkout) -> Verdict:
+    board = checkout.board("plain", "h4")
+    record = json.loads((board / "honest" / "entry.json").read_text())
+    edit(board / "honest", detector={**record["detector"], "params": {**record["detector"]["params"], "k": 5}})
+    _, pages = built(checkout, board)
+    rows = [row for row in json.loads(pages["data/everything.json"]) if "honest" in row.values()]
+    kinds = sorted({str(row.get("tuning")) for row in rows})
+    return kinds == ["default"], f"k = 5 by hand: tuning track {', '.join(kinds)}"
+
+
+def h5(checkout: Checkout) -> Verdict:
+    board = checkout.board("seeds", "h5")
+    _, pages = built(checkout, board)
+    page = next(text for path, text in pages.items() if path.startswith("benchmarks/tiny") and path.endswith(".html"))
+    rows = len(re.findall(r'<tr id="e-', page))
+    return rows < 2, f"methods A and B with one group: {rows} row{'s' * (rows != 1)} in the table"
+
+
+def h6(checkout: Checkout) -> Verdict:
+    board = checkout.board("plain", "h6")
+    (board / "honest" / "scores.parquet").unlink()
+    said = {"protocol": "standard", "metric": "auroc", "group": "near", "set": "mean", "source": "Table 1"}
+    edit(board / "honest", scores=None, claims=[], thresholds=[], reported=[{**said, "printed": "99.99"}])
+    _, pages = built(checkout, board)
+    where = sorted(path for path, text in pages.items() if "99.99" in text and path.endswith(".html"))
+    return any(path.startswith(("benchmarks/", "methods/")) for path in where), (
+        f"99.99 without scores stands on {', '.join(where) or 'no page'}"
+    )
+
+
+class Server:
+    """``oodscope serve --submissions`` of a checkout."""
+
+    def __init__(self, checkout: Checkout, board: Path) -> None:
+        path = os.pathsep.join(map(str, (checkout.root / "src", checkout.root)))
+        keep = {**os.environ, "PYTHONPATH": path, "OODSCOPE_TOKEN": TOKEN, "OODSCOPE_CACHE": str(board / "../cache")}
+        command = [sys.executable, "-m", "oodscope", "serve", "--port", "0", "--submissions", "--board", str(board)]
+        self.log = board.parent / f"{board.name}.log"
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen([*command, "--store", str(board / "../r.sqlite")], env=keep, stderr=log)
+        until = time.monotonic() + 300
+        while not (found := re.search(r"http://127.0.0.1:(\d+)", self.log.read_text())):
+            assert self.process.poll() is None and time.monotonic() < until, self.log.read_text()
+            time.sleep(0.1)
+        self.port = int(found.group(1))
+
+    def __enter__(self) -> "Server":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+def h7(checkout: Checkout) -> Verdict:
+    files = files_of(checkout.world() / "plain" / "honest")
+    board = checkout.scratch / "h7"
+    board.mkdir()
+    with Server(checkout, board) as server:
+        status, _ = post(server.port, TOKEN, zipped(changed(files, submitted="1971-01-01T00:00:00+00:00")))
+    _, pages = built(checkout, board)
+    where = sorted(path for path, text in pages.items() if "1971" in text and path.endswith(".html"))
+    return bool(where), f"sent with the date 1971 (answer {status}): the year stands on {', '.join(where) or 'no page'}"
+
+
+def h8(checkout: Checkout) -> Verdict:
+    files = files_of(checkout.world() / "plain" / "honest")
+    board = checkout.scratch / "h8"
+    board.mkdir()
+    tokens = [TOKEN, TOKEN]
+    for number, name in enumerate(("eve", "ada")):
+        added = checkout.run("serve", "token", "add", name, "--board", str(board))
+        if added.status == 0:
+            tokens[number] = re.findall(r"[\w-]{40,}", added.out)[-1]
+    with Server(checkout, board) as server:
+        head = "POST /api/entries HTTP/1.1\r\nHost: x\r\nContent-Type: application/zip\r\n"
+        hanging = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(4)]
+        for each in hanging:
+            each.sendall(f"{head}Authorization: Bearer {tokens[0]}\r\nContent-Length: 100000\r\n\r\nPK".encode())
+        time.sleep(2)
+        status, _ = post(server.port, tokens[1], zipped(files))
+        for each in hanging:
+            each.close()
+        line = "honest" in server.log.read_text()
+    own = "own tokens" if tokens[0] != TOKEN else "one token for all"
+    return status != 201 or tokens[0] == TOKEN, (
+        f"{own}; four uploads that never end, then an honest one: status {status}, "
+        f"{'a' if line else 'no'} line about it in the log"
+    )
+
+
+def h11(checkout: Checkout) -> Verdict:
+    command = ["evaluate", "--model", "python:goodnet:build", "--id-test", str(good() / "test.npz"), "--near"]
+    command += [str(good() / "near.npz"), "--detectors", "msp", "--device", "cpu", "--transform", "{size: 8}"]
+    place = checkout.scratch / "h11"
+    place.mkdir()
+    first = checkout.run(*command, "--output", "one", cwd=place)
+    assert first.status == 0, first.err
+    kept = [path for path in (checkout.scratch / "cache").rglob("*") if path.suffix in (".journal", ".json", ".jsonl")]
+    kept += list(place.rglob("*.journal"))
+    for path in kept:
+        with path.open("ab") as file:
+            file.write(b"null\n")
+    second = checkout.run(*command, "--output", "two", cwd=place)
+    return second.status != 0, f"`null` appended to {len(kept)} journals and records, then once more: {last(second)}"
+
+
+def h12(checkout: Checkout) -> Verdict:
+    project = tomllib.loads((checkout.root / "pyproject.toml").read_text())["project"]
+    groups = [project["dependencies"], *project["optional-dependencies"].values()]
+    wanted = [Requirement(line) for group in groups for line in group]
+    admitted = sorted({each.name for each in wanted if each.name in HOLES and HOLES[each.name] in each.specifier})
+    return bool(admitted), f"lower bounds that admit versions with known holes: {', '.join(admitted) or 'none'}"
+
+
+OWN: dict[str, Callable[[Checkout], Verdict]] = {
+    "H1": h1,
+    "H2": h2,
+    "H4": h4,
+    "H5": h5,
+    "H6": h6,
+    "H7": h7,
+    "H8": h8,
+    "H11": h11,
+    "H12": h12,
+}
+
+
+def of_corpus(checkout: Checkout, name: str) -> Verdict:
+    """A case of the corpus as a process; open where no single line with status 1 or 2 comes out, or files outside."""
+    case = next(each for each in CASES if each.name == name)
+    place = Path(tempfile.mkdtemp(dir=checkout.scratch)) / "in" / "side"
+    place.mkdir(parents=True)
+    lay_out(case, place, good())
+    outcome = checkout.run(*arguments(case, good()), cwd=place)
+    outside = sorted(each.name for each in place.parent.iterdir() if each != place)
+    raw = any(char in outcome.out + outcome.err for char in "\x1b\x07")
+    wrong = outcome.status not in (1, 2) or "Traceback" in outcome.err or len(outcome.messages) != 1
+    told = f"`{name}`: {last(outcome)}"
+    told += f"; wrote {outside[0]} outside" * bool(outside) + "; raw escape sequences" * raw
+    known = all(word in outcome.out + outcome.err for word in case.tells)
+    return wrong or bool(outside) or raw or not known, told.replace("\x1b", "ESC").replace("\x07", "BEL")
+
+
+def page(answers: dict[str, dict[str, dict[str, object]]]) -> str:
+    """The results page."""
+    done = [name for name in (each.split()[0] for each in CLOSED) if name in answers]
+    both = [name for name in done if _open(answers[name], "old") and not _open(answers[name], "new")]
+    rest = [f"H{n}" for n in range(1, 14) if f"H{n}" not in both]
+    words = f"{len(both)} of 13 findings were open in 0.1 and are closed now."
+    words += f" Not shown: {', '.join(rest)}." if rest else ""
+    rows = []
+    for title, tests in CLOSED.items():
+        name = title.split()[0]
+        if name not in answers:
+            continue
+        named = ", ".join(f"`{each.rpartition('/')[2]}`" for each in tests if "::" in each)
+        cases = sum("::" not in each for each in tests)
+        named += (", " if named else "") + f"{cases} cases of the corpus" if cases else ""
+        cells = ["<br>".join(_told(answers[name][which])) for which in ("old", "new")]
+        rows.append(f"| {title} | {cells[0]} | {cells[1]} | {named} |")
+    machine = f"{os.cpu_count()} cores, {platform.machine()}; Python {platform.python_version()}"
+    return "\n".join(
+        [
+            "# What a stranger could do to 0.1, and cannot now",
+            "",
+            "**Question.** Was each finding of the attack on 0.1 open there, and is it closed now?",
+            "",
+            f"**Answer.** {words}",
+            "",
+            "**Command.** `python -m benchmarks.hostile_findings --old CHECKOUT_OF_0.1 --write` (0.1: commit 3cadf47)",
+            "",
+            f"**Machine.** {machine}. **Date.** {datetime.date.today().isoformat()}",
+            "",
+            "The same input went to both versions, as a command line or to a running server. A case of the corpus "
+            "counts as open where anything but one line with status 1 or 2 that names the fault came out, or a file "
+            "outside the working folder. That today's version closes a case is what `make test` asserts.",
+            "",
+            "| finding | 0.1 | now | tests |",
+            "|---|---|---|---|",
+            *rows,
+            "",
+        ]
+    )
+
+
+def _told(found: dict[str, object]) -> list[str]:
+    cells = found["seen"]
+    assert isinstance(cells, list)
+    return [("**open** " if bad else "closed ") + str(text).replace("|", "\\|") for bad, text in cells]
+
+
+def _open(found: dict[str, dict[str, object]], which: str) -> bool:
+    cells = found[which]["seen"]
+    assert isinstance(cells, list)
+    return any(bad for bad, _ in cells)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--old", type=Path, required=True, help="checkout of version 0.1")
+    parser.add_argument("--only", nargs="+", default=[each.split()[0] for each in CLOSED])
+    parser.add_argument("--write", action="store_true", help="write the results page")
+    options = parser.parse_args()
+    answers = json.loads(ANSWERS.read_text()) if ANSWERS.exists() else {}
+    with tempfile.TemporaryDirectory() as scratch:
+        checkouts = {"old": Checkout(options.old, Path(scratch) / "old"), "new": Checkout(ROOT, Path(scratch) / "new")}
+        for each in checkouts.values():
+            each.scratch.mkdir()
+        for title, tests in CLOSED.items():
+            name = title.split()[0]
+            if name not in options.only:
+                continue
+            for which, checkout in checkouts.items():
+                found = [OWN[name](checkout)] if name in OWN else []
+                found += [of_corpus(checkout, case) for case in tests if "::" not in case]
+                answers.setdefault(name, {})[which] = {"seen": found}
+                print(name, which, *found, sep="\n    ", flush=True)
+            ANSWERS.write_text(json.dumps(answers, indent=1, sort_keys=True) + "\n")
+    if options.write:
+        PAGE.write_text(page(json.loads(ANSWERS.read_text())), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
