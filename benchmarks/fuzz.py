@@ -69,7 +69,8 @@ def machine_words(counts: Mapping[str, Any] | None) -> str:
     left = "" if steps >= STEPS else f" {STEPS - steps:,} of {STEPS:,} steps are left; the command goes on there."
     return (
         f"{steps:,} steps at random ({kinds}) in {counts['seconds']:.0f} s, load average {counts['load']:.0f}: "
-        f"{counts['accepted']} entries were accepted, none was lost, each stands in the audit trail once, and no two answers of one state showed different entries.{left}"
+        f"{counts['accepted']} entries were accepted, none was lost, each stands in the audit trail once, and "
+        f"no two answers of one state showed different entries.{left}"
     )
 
 
