@@ -288,7 +288,7 @@ def of_corpus(checkout: Checkout, name: str) -> Verdict:
     raw = any(char in outcome.out + outcome.err for char in "\x1b\x07")
     wrong = outcome.status not in (1, 2) or "Traceback" in outcome.err or len(outcome.messages) != 1
     told = f"`{name}`: {last(outcome)}"
-    told += f"; wrote {outside[0]} outside" * bool(outside) + "; raw escape sequences" * raw
+    told += "".join(f"; wrote {each} outside" for each in outside) + "; raw escape sequences" * raw
     known = all(word in outcome.out + outcome.err for word in case.tells)
     return wrong or bool(outside) or raw or not known, told.replace("\x1b", "ESC").replace("\x07", "BEL")
 
