@@ -1,11 +1,11 @@
-"""Was each finding of the first version open there, and is it closed here?
+"""Was each finding of the attack on the first version open there? Tests of their names keep them closed here.
 
-    python -m benchmarks.hostile_findings --old CHECKOUT_OF_0.1 [--only H1 H3] [--write]
+    python -m benchmarks.hostile_findings --old CHECKOUT_OF_0.1 [--only H1 H3]
 
-The same hostile input goes to both checkouts by command line or over the network: an entry with a reserved name, one
-whose predictions are its labels, an upload that never ends; the cases of the corpus that belong to a finding go to the
-old one, the new one has their tests. What came out is judged by one rule for both. ``--write`` writes
-docs/results/hostile.md; answers are kept as they come, so a run that was stopped goes on with ``--only``.
+Hostile input goes to version 0.1 by command line or over the network: an entry with a reserved name, one whose
+predictions are its labels, an upload that never ends, and the cases of the corpus that belong to a finding. What came
+out is judged by the same rule as in the tests. Answers are kept as they come, so a run that was stopped goes on with
+``--only``; the page docs/results/hostile.md is written at the end.
 """
 
 import argparse
@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,10 +43,10 @@ import sys, json, shutil
 from hashlib import sha256
 from pathlib import Path
 try:
-    from tests.leaderboard.leaderboard_world import activations, edit, enter
+    from tests.leaderboard.leaderboard_world import activations, edit, enter, run
     from oodscope.leaderboard.records.folder import list_hash, read_entry, read_scores
 except ModuleNotFoundError:
-    from tests.leaderboard_world import activations, edit, enter
+    from tests.leaderboard_world import activations, edit, enter, run
     from oodscope.results.leaderboard.folder import read_entry, read_scores
     from oodscope.results.leaderboard.lists import list_hash
 out = Path(sys.argv[1])
@@ -55,6 +55,7 @@ enter(out / "human", "knn-tiny", protocols=("standard", "human_centric"))
 enter(out / "seeds", "a", "knn", method="A", group="shared", track="training")
 enter(out / "seeds", "b", "msp", method="B", group="shared", track="training")
 shutil.copytree(activations(), out / "activations")
+shutil.copytree(run(), out / "run")
 folder = out / "human" / "knn-tiny"
 table = read_scores(folder, read_entry(folder))
 known = (table.frame["label"] >= 0).to_numpy()
@@ -80,15 +81,21 @@ class Checkout:
     root: Path
     scratch: Path
 
-    def python(self, *argv: str, cwd: Path | None = None) -> Outcome:
+    def python(self, *argv: str, cwd: Path | None = None, **more: str) -> Outcome:
         path = os.pathsep.join(map(str, (self.root / "src", self.root, good())))
-        keep = {**os.environ, "PYTHONPATH": path, "OODSCOPE_CACHE": str(self.scratch / "cache"), "COLUMNS": "400"}
+        keep = {
+            **os.environ,
+            "PYTHONPATH": path,
+            "OODSCOPE_CACHE": str(self.scratch / "cache"),
+            "COLUMNS": "400",
+            **more,
+        }
         command = [sys.executable, *argv]
         done = subprocess.run(command, env=keep, cwd=cwd or self.scratch, capture_output=True, text=True, timeout=600)
         return Outcome(done.returncode, done.stdout, done.stderr)
 
-    def run(self, *argv: str, cwd: Path | None = None) -> Outcome:
-        return self.python("-m", "oodscope", *argv, cwd=cwd)
+    def run(self, *argv: str, cwd: Path | None = None, **more: str) -> Outcome:
+        return self.python("-m", "oodscope", *argv, cwd=cwd, **more)
 
     def world(self) -> Path:
         """The entries, made once."""
@@ -125,8 +132,8 @@ def built(checkout: Checkout, board: Path) -> tuple[Outcome, dict[str, str]]:
     """The command's outcome and the files of the site."""
     site = board.parent / f"{board.name}-site"
     outcome = checkout.run("leaderboard", "build", str(board), "--output", str(site))
-    texts = {path.relative_to(site).as_posix(): path.read_text() for path in site.rglob("*") if path.is_file()}
-    return outcome, texts
+    files = [path for path in site.rglob("*") if path.suffix in (".html", ".json")]
+    return outcome, {path.relative_to(site).as_posix(): path.read_text(encoding="utf-8") for path in files}
 
 
 def h1(checkout: Checkout) -> Verdict:
@@ -240,6 +247,23 @@ def h8(checkout: Checkout) -> Verdict:
     )
 
 
+def h9(checkout: Checkout) -> Verdict:
+    """With a program called gs that only leaves a note: whether it was started."""
+    program = checkout.scratch / "bin" / "gs"
+    program.parent.mkdir()
+    note = checkout.scratch / "started"
+    program.write_text(f'#!/bin/sh\necho "$@" >> {note}\necho 10.0\n')
+    program.chmod(0o755)
+    case = next(each for each in CASES if each.name == "image: EPS")
+    place = checkout.scratch / "h9"
+    place.mkdir()
+    lay_out(case, place, good())
+    path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
+    checkout.run(*arguments(case, good()), cwd=place, PATH=path)
+    calls = len(note.read_text().splitlines()) if note.exists() else 0
+    return calls > 0, f"an EPS named .png: Ghostscript was started {calls} times"
+
+
 def h11(checkout: Checkout) -> Verdict:
     command = ["evaluate", "--model", "python:goodnet:build", "--id-test", str(good() / "test.npz"), "--near"]
     command += [str(good() / "near.npz"), "--detectors", "msp", "--device", "cpu", "--transform", "{size: 8}"]
@@ -278,100 +302,80 @@ OWN: dict[str, Callable[[Checkout], Verdict]] = {
 
 
 def of_corpus(checkout: Checkout, name: str) -> Verdict:
-    """A case of the corpus as a process; open where no single line with status 1 or 2 comes out, or files outside."""
+    """A case of the corpus as a process; open where anything but one line with status 1 or 2 came out."""
     case = next(each for each in CASES if each.name == name)
     place = Path(tempfile.mkdtemp(dir=checkout.scratch)) / "in" / "side"
     place.mkdir(parents=True)
     lay_out(case, place, good())
-    outcome = checkout.run(*arguments(case, good()), cwd=place)
+    own_run = str(checkout.world() / "run")  # a run of this version has another record
+    argv = [each.replace(str(good() / "run"), own_run) for each in arguments(case, good())]
+    outcome = checkout.run(*argv, cwd=place)
     outside = sorted(each.name for each in place.parent.iterdir() if each != place)
     raw = any(char in outcome.out + outcome.err for char in "\x1b\x07")
     wrong = outcome.status not in (1, 2) or "Traceback" in outcome.err or len(outcome.messages) != 1
-    told = f"`{name}`: {last(outcome)}"
-    told += "".join(f"; wrote {each} outside" for each in outside) + "; raw escape sequences" * raw
-    known = all(word in outcome.out + outcome.err for word in case.tells)
-    return wrong or bool(outside) or raw or not known, told.replace("\x1b", "ESC").replace("\x07", "BEL")
+    told = f"`{name}`: {last(outcome)}" + "".join(f"; wrote {each} outside" for each in outside)
+    told += "; raw escape sequences" * raw
+    return wrong or bool(outside) or raw, told.replace("\x1b", "ESC").replace("\x07", "BEL")
 
 
-def page(answers: dict[str, dict[str, dict[str, object]]]) -> str:
+def page(answers: Mapping[str, Sequence[Verdict]]) -> str:
     """The results page."""
-    done = [name for name in (each.split()[0] for each in CLOSED) if name in answers]
-    both = [name for name in done if _open(answers[name], "old") and not _open(answers[name], "new")]
-    rest = [f"H{n}" for n in range(1, 14) if f"H{n}" not in both]
-    words = f"{len(both)} of 13 findings were open in 0.1 and are closed now."
-    words += f" Not shown: {', '.join(rest)}." if rest else ""
+    shown = [name for name, seen in answers.items() if any(bad for bad, _ in seen)]
+    rest = [f"H{n}" for n in range(1, 14) if f"H{n}" not in shown]
+    words = f"{len(shown)} of 13 findings are open in 0.1; the tests named here keep each closed now."
+    words += f" Not seen open: {', '.join(rest)}." if rest else ""
     rows = []
     for title, tests in CLOSED.items():
-        name = title.split()[0]
-        if name not in answers:
-            continue
         named = ", ".join(f"`{each.rpartition('/')[2]}`" for each in tests if "::" in each)
         cases = sum("::" not in each for each in tests)
         named += (", " if named else "") + f"{cases} cases of the corpus" if cases else ""
-        cells = ["<br>".join(_told(answers[name][which])) for which in ("old", "new")]
-        cells[1] += ("<br>" if cells[1] else "") + "closed: its cases pass" if cases else ""
-        rows.append(f"| {title} | {cells[0]} | {cells[1]} | {named} |")
+        rows.append(f"| {title} | {'<br>'.join(_told(answers.get(title.split()[0], ())))} | {named} |")
     machine = f"{os.cpu_count()} cores, {platform.machine()}; Python {platform.python_version()}"
     return "\n".join(
         [
-            "# What a stranger could do to 0.1, and cannot now",
+            "# What a stranger could do to 0.1",
             "",
-            "**Question.** Was each finding of the attack on 0.1 open there, and is it closed now?",
+            "**Question.** Was each finding of the attack on 0.1 open there, and which tests keep it closed now?",
             "",
             f"**Answer.** {words}",
             "",
-            "**Command.** `python -m benchmarks.hostile_findings --old CHECKOUT_OF_0.1 --write` (0.1: commit 3cadf47)",
+            "**Command.** `python -m benchmarks.hostile_findings --old CHECKOUT_OF_0.1` (0.1 is commit 3cadf47)",
             "",
             f"**Machine.** {machine}. **Date.** {datetime.date.today().isoformat()}",
             "",
-            "The same input went to both versions, as a command line or to a running server. A case of the corpus "
-            "counts as open where anything but one line with status 1 or 2 that names the fault came out, or a file "
-            "outside the working folder; that it is closed now is what `make test` asserts of every case.",
+            "Everything went to 0.1 as a command line or to its running server, with today's libraries. "
+            "A case of the corpus counts as open where anything but one line with status 1 or 2 came out, or a file "
+            "outside the working folder.",
             "",
-            "| finding | 0.1 | now | tests |",
-            "|---|---|---|---|",
+            "| finding | 0.1 | tests |",
+            "|---|---|---|",
             *rows,
             "",
         ]
     )
 
 
-def _told(found: dict[str, object]) -> list[str]:
-    cells = found["seen"]
-    assert isinstance(cells, list)
-    return [("**open** " if bad else "closed ") + str(text).replace("|", "\\|") for bad, text in cells]
-
-
-def _open(found: dict[str, dict[str, object]], which: str) -> bool:
-    cells = found[which]["seen"]
-    assert isinstance(cells, list)
-    return any(bad for bad, _ in cells)
+def _told(seen: Sequence[Verdict]) -> list[str]:
+    return [("**open** " if bad else "closed ") + text.replace("|", "\\|") for bad, text in seen]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--old", type=Path, required=True, help="checkout of version 0.1")
-    parser.add_argument("--only", nargs="+", default=[each.split()[0] for each in CLOSED])
-    parser.add_argument("--write", action="store_true", help="write the results page")
+    parser.add_argument("--only", nargs="*", default=[each.split()[0] for each in CLOSED])
     options = parser.parse_args()
     answers = json.loads(ANSWERS.read_text()) if ANSWERS.exists() else {}
     with tempfile.TemporaryDirectory() as scratch:
-        checkouts = {"old": Checkout(options.old, Path(scratch) / "old"), "new": Checkout(ROOT, Path(scratch) / "new")}
-        for each in checkouts.values():
-            each.scratch.mkdir()
+        checkout = Checkout(options.old, Path(scratch))
         for title, tests in CLOSED.items():
             name = title.split()[0]
             if name not in options.only:
                 continue
-            for which, checkout in checkouts.items():
-                found = [OWN[name](checkout)] if name in OWN else []
-                if which == "old":
-                    found += [of_corpus(checkout, case) for case in tests if "::" not in case]
-                answers.setdefault(name, {})[which] = {"seen": found}
-                print(name, which, *found, sep="\n    ", flush=True)
+            answers[name] = [OWN[name](checkout)] if name in OWN else []
+            answers[name] += [of_corpus(checkout, case) for case in tests if "::" not in case]
+            print(name, *answers[name], sep="\n    ", flush=True)
             ANSWERS.write_text(json.dumps(answers, indent=1, sort_keys=True) + "\n")
-    if options.write:
-        PAGE.write_text(page(json.loads(ANSWERS.read_text())), encoding="utf-8")
+            PAGE.write_text(page(answers), encoding="utf-8")
 
 
 if __name__ == "__main__":
