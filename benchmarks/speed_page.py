@@ -42,7 +42,7 @@ FED = {
 """Lines of extraction, and the share of the slower of network and decoding that they must reach."""
 
 
-EVERY = (*NAMES, *FED, "layouts")
+EVERY = (*NAMES, *FED, "layouts", "probe")
 """All lines; what is not among the measured ones stands at the end of the page."""
 
 WHOLE_DEMO = "the demo with its second network"
@@ -74,6 +74,7 @@ def page(facts: dict[str, Any], two_cores: dict[str, Any] | None = None) -> list
         *_stages(lines),
         *_extraction(lines),
         *_layouts(lines),
+        *_probe(lines),
         *_precision(lines),
         *_two_cores(two_cores),
         *_lost(lines),
@@ -86,9 +87,14 @@ def _files(facts: dict[str, Any]) -> str:
     seconds = facts.get("files_seconds", 0.0)
     return (
         f"The race's files, {count:,} images with the sizes, formats and counts of OpenOOD v1.5's CIFAR-10 benchmark "
-        f"and random content{share}, were written in {seconds:.0f} s; one ResNet-18, batches of 256, "
+        f"and random content{share}, were written in {seconds:.0f} s; one ResNet-18, batches of {_batches(facts)}, "
         "float32 (TF32 off) where a row does not say otherwise; the earlier races let CUDA use TF32."
     )
+
+
+def _batches(facts: dict[str, Any]) -> str:
+    sizes = sorted({line.get("batch", 256) for line in facts["lines"].values() if "seconds" in line})
+    return " or ".join(map(str, sizes or [256]))
 
 
 def _races(lines: dict[str, Any]) -> list[str]:
@@ -208,6 +214,30 @@ def _layouts(lines: dict[str, Any]) -> list[str]:
         "",
         "Fastest: " + "; ".join(f"{name}: {how}" for name, how in best.items()) + ". Extraction lays out memory by a "
         "rule: planes in float32 on CUDA, channels last in TF32 and bf16.",
+        "",
+    ]
+
+
+def _probe(lines: dict[str, Any]) -> list[str]:
+    ways = lines.get("probe", {}).get("ways")
+    if not ways:
+        return []
+    rows = sorted({way for found in ways.values() for way in found}, key=lambda way: -ways["plain"].get(way, 0.0))
+    table = [
+        "| way | plain pass, images/s | ODIN's three passes, images/s | plain pass in TF32, images/s |",
+        "|---|---|---|---|",
+    ]
+    for way in rows:
+        cells = [f"{ways[kind][way]:,.0f}" if way in ways.get(kind, {}) else "" for kind in ("plain", "odin", "tf32")]
+        table.append(f"| {way} | {' | '.join(cells)} |")
+    return [
+        "## Ways to run the bare network in float32",
+        "",
+        *table,
+        "",
+        "Extraction runs by a rule: in float32 on CUDA planes, and kernels that cuDNN tries once for each size of a "
+        "batch that comes often, among those that sum in one order; in TF32 and bf16 channels last and cuDNN's guess. "
+        "Which kernel wins may differ from process to process, and with it the last bits of float32.",
         "",
     ]
 
