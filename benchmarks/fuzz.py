@@ -24,8 +24,10 @@ from tests.hostile.fuzzing import TARGETS, Target, fuzz
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 PAGE, COUNTS = RESULTS / "fuzzing.md", RESULTS / "data" / "fuzzing.json"
 MACHINE = RESULTS / "data" / "machine.json"
+CORPUS = RESULTS / "data" / "corpus.json"
 BLOCK = 1000
 STEPS = 1000
+CORPUS_SECONDS = 180
 BAR = 10_000
 
 
@@ -58,6 +60,22 @@ def verdict(counts: Mapping[str, Mapping[str, Any]]) -> str:
     left = f" Not yet run to {BAR:,} cases: {', '.join(short)}; the command goes on there." if short else ""
     found = "no uncaught exception" if not uncaught else f"{uncaught} uncaught exceptions"
     return f"{found[0].upper()}{found[1:]} in {cases:,} cases.{left}"
+
+
+def corpus_words(counts: Mapping[str, Any] | None) -> str:
+    """How long the corpus takes, and whether it passes."""
+    if counts is None:
+        return "Not yet measured: `python -m benchmarks.hostile_corpus`."
+    here, apart = counts["here"], counts["as processes"]
+    failed = here["failed"] + apart["failed"]
+    passed = "All pass" if not failed else f"{failed:.0f} fail"
+    within = "within" if here["processor"] <= CORPUS_SECONDS else "beyond"
+    return (
+        f"{here['cases']:.0f} bad inputs with their expected line and status in one process: "
+        f"{here['processor']:.0f} s of processor time, {within} the {CORPUS_SECONDS} s allowed; {apart['cases']:.0f} "
+        f"of them as processes of their own: {apart['processor']:.0f} s. {passed} (load average {counts['load']:.0f}; "
+        f"{here['seconds']:.0f} and {apart['seconds']:.0f} s by the clock)."
+    )
 
 
 def machine_words(counts: Mapping[str, Any] | None) -> str:
@@ -110,10 +128,20 @@ def page(counts: Mapping[str, Mapping[str, Any]], today: str, machine: str) -> s
             "",
             "**Command.** `python -m benchmarks.serve_machine FOLDER` (a stopped run goes on)",
             "",
-            machine_words(json.loads(MACHINE.read_text()) if MACHINE.exists() else None),
+            machine_words(_kept(MACHINE)),
+            "",
+            "## The corpus of bad inputs",
+            "",
+            "**Command.** `python -m benchmarks.hostile_corpus`",
+            "",
+            corpus_words(_kept(CORPUS)),
             "",
         ]
     )
+
+
+def _kept(path: Path) -> Any:
+    return json.loads(path.read_text()) if path.exists() else None
 
 
 def main() -> None:
