@@ -270,6 +270,22 @@ def h9(checkout: Checkout) -> Verdict:
     return calls > 0, f"an EPS named .png: Ghostscript was started {calls} times"
 
 
+def h10(checkout: Checkout) -> Verdict:
+    place = checkout.scratch / "h10"
+    place.mkdir()
+    sets = "  id_test: {source: npz, path: test.npz}\n  near: {a: {source: npz, path: near.npz}}\n"
+    sets += "  near: {b: {source: npz, path: far.npz}}\n"
+    head = f"name: own\nversion: '1'\nroot: {good()}\ntransform: {{size: 8}}\nsets:\n"
+    (place / "own.yaml").write_text(head + sets)
+    command = ["evaluate", "--model", "python:goodnet:build", "--benchmark", "own.yaml", "--detectors", "msp"]
+    outcome = checkout.run(*command, "--device", "cpu", "--output", "out", cwd=place)
+    shown = [name for name in ("a", "b") if re.search(rf"(?m)\b{name}\b", outcome.out)]
+    return outcome.status == 0, (
+        f"the key `near` twice, with sets a and b: status {outcome.status}, "
+        f"the table shows {' and '.join(shown) or 'none'}"
+    )
+
+
 def h11(checkout: Checkout) -> Verdict:
     command = ["evaluate", "--model", "python:goodnet:build", "--id-test", str(good() / "test.npz"), "--near"]
     command += [str(good() / "near.npz"), "--detectors", "msp", "--device", "cpu", "--transform", "{size: 8}"]
@@ -277,13 +293,12 @@ def h11(checkout: Checkout) -> Verdict:
     place.mkdir()
     first = checkout.run(*command, "--output", "one", cwd=place)
     assert first.status == 0, first.err
-    kept = [path for path in (checkout.scratch / "cache").rglob("*") if path.suffix in (".journal", ".json", ".jsonl")]
-    kept += list(place.rglob("*.journal"))
+    kept = [*(checkout.scratch / "cache").rglob("*.journal"), *place.rglob("*.journal")]
     for path in kept:
         with path.open("ab") as file:
             file.write(b"null\n")
     second = checkout.run(*command, "--output", "two", cwd=place)
-    return second.status != 0, f"`null` appended to {len(kept)} journals and records, then once more: {last(second)}"
+    return second.status != 0, f"`null` appended to {len(kept)} journals, then once more: {last(second)}"
 
 
 def h12(checkout: Checkout) -> Verdict:
@@ -302,13 +317,15 @@ OWN: dict[str, Callable[[Checkout], Verdict]] = {
     "H6": h6,
     "H7": h7,
     "H8": h8,
+    "H9": h9,
+    "H10": h10,
     "H11": h11,
     "H12": h12,
 }
 
 
 def of_corpus(checkout: Checkout, name: str) -> Verdict:
-    """A case of the corpus as a process; open where anything but one line with status 1 or 2 came out."""
+    """A case of the corpus as a process; open where it was accepted or ended in a traceback, or for what it left."""
     case = next(each for each in CASES if each.name == name)
     place = Path(tempfile.mkdtemp(dir=checkout.scratch)) / "in" / "side"
     place.mkdir(parents=True)
@@ -319,7 +336,7 @@ def of_corpus(checkout: Checkout, name: str) -> Verdict:
     expected = {name.split("/")[0] for name in case.files} | {"out", "runs", "leaderboard"}
     outside = sorted(each.name for each in place.iterdir() if each.name not in expected)
     raw = any(char in outcome.out + outcome.err for char in "\x1b\x07")
-    wrong = outcome.status not in (1, 2) or "Traceback" in outcome.err or len(outcome.messages) != 1
+    wrong = outcome.status not in (1, 2) or "Traceback" in outcome.err
     told = f"`{name}`: {last(outcome)}" + "".join(f"; wrote {each} beside --output" for each in outside)
     told += "; raw escape sequences" * raw
     return wrong or bool(outside) or raw, told.replace("\x1b", "ESC").replace("\x07", "BEL")
@@ -351,8 +368,8 @@ def page(answers: Mapping[str, Sequence[Verdict]]) -> str:
             f"**Machine.** {machine}. **Date.** {datetime.date.today().isoformat()}",
             "",
             "Everything went to 0.1 as a command line or to its running server, with today's libraries. "
-            "A case of the corpus counts as open where anything but one line with status 1 or 2 came out, or a file "
-            "outside the output folder.",
+            "A case of the corpus counts as open where it was accepted, ended in a traceback, wrote beside the output "
+            "folder, or sent escape sequences to the terminal.",
             "",
             "| finding | 0.1 | tests |",
             "|---|---|---|",
