@@ -296,7 +296,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--stored", help="detectors whose scores are written beside MSP's and the own; by default all")
     parser.add_argument("--images", type=int, help="images of each set, for a try")
     parser.add_argument("--minutes", type=float, default=float("inf"))
-    parser.add_argument("--begin", action="store_true", help="also begin what will not end in time: the next call ends it")
+    parser.add_argument(
+        "--begin", action="store_true", help="also begin what will not end in time: the next call ends it"
+    )
     parser.add_argument("--cheap", action="store_true", help="leave out detectors that take passes of their own")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     options = parser.parse_args(arguments)
