@@ -3,10 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+from oodscope.activations.probes.dropped import dropout_layers
 from oodscope.detectors.base import Capabilities, Detector, Needs
 from oodscope.models.classifier.classifier import Classifier
 
-_INSIDE = Needs.MAPS | Needs.MEMBERS | Needs.NEGATIVES | Needs.OUTPUTS
+_INSIDE = Needs.MAPS | Needs.MEMBERS | Needs.NEGATIVES | Needs.OUTPUTS | Needs.DROPOUT
 
 
 def capabilities_of(
@@ -36,5 +37,6 @@ def capabilities_of(
             members=anatomy.members,
             negatives=anatomy.negatives,
             outputs=anatomy.outputs,
+            dropouts=len(dropout_layers(classifier.model)),
         )
     return capabilities
