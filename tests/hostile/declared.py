@@ -115,7 +115,8 @@ JOBS: dict[str, tuple[dict, tuple[str, ...]]] = {
     "tune a list": ({"tune": ["default"]}, ("tune",)),
     "output a number": ({"output": 5}, ("output",)),
     "output too long": ({"output": "x" * 5000}, ("too long",)),
-    "output with a null": ({"output": "a\0b"}, ("output",)),
+    "output with a null": ({"output": "a\0b"}, ("output", "null")),
+    "output too long below a folder": ({"output": "a/b/" + "x" * 300}, ("too long",)),
     "images per class 0": ({"images_per_class": 0}, ("images_per_class",)),
     "skip unreadable a word": ({"skip_unreadable": "perhaps"}, ("skip_unreadable",)),
     "as seeds with one": ({"as_seeds": True}, ("as_seeds",)),
@@ -152,6 +153,8 @@ JOBS: dict[str, tuple[dict, tuple[str, ...]]] = {
 
 FAILING_JOBS = {
     "output too long",
+    "output too long below a folder",
+    "output with a null",
     "ID test not there",
     "benchmark file not there",
     "classes not there",

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from oodscope.activations.probes.dropped import dropout_layers
 from oodscope.base.errors import ModelError
 from oodscope.detectors.base import Capabilities, Detector, Needs
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.classifier.pixels import pixel_scale
 
-_INSIDE = Needs.MAPS | Needs.MEMBERS | Needs.NEGATIVES | Needs.OUTPUTS
+_INSIDE = Needs.MAPS | Needs.MEMBERS | Needs.NEGATIVES | Needs.OUTPUTS | Needs.DROPOUT
 
 
 def capabilities_of(
@@ -38,6 +39,7 @@ def capabilities_of(
             members=anatomy.members,
             negatives=anatomy.negatives,
             outputs=anatomy.outputs,
+            dropouts=len(dropout_layers(classifier.model)),
         )
     if any(Needs.IMAGES in each.needs for each in detectors):
         capabilities = replace(capabilities, image_shape=_image_shape(classifier))

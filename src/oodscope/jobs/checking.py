@@ -4,6 +4,7 @@ A misspelt name should end a command at once. What needs more than names is refu
 before data are opened too.
 """
 
+import os
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -58,13 +59,10 @@ def check_declared(declared: Mapping[str, Any], where: str) -> None:
 
 def check_writable(folder: Path) -> None:
     """Refuse a folder that cannot be made or written to; nothing is made here."""
-    there = folder.absolute()
+    there = _nearest(folder)
+    if not there.is_dir():
+        raise StorageError(f"cannot write to {folder}: {there} is a file; choose another folder (output)")
     try:
-        # a name may be longer than the file system allows, or lie where one may not look
-        while not there.exists() and there != there.parent:
-            there = there.parent
-        if not there.is_dir():
-            raise StorageError(f"cannot write to {folder}: {there} is a file; choose another folder (output)")
         # permissions are not all: a file system may be read-only, or no place for files at all
         with TemporaryFile(dir=there):
             pass
@@ -74,13 +72,30 @@ def check_writable(folder: Path) -> None:
 
 def check_writable_file(path: Path, example: str) -> None:
     """Refuse a file that cannot be written; ``example`` is a name that could be."""
-    check_writable(path.parent)
-    try:
-        folder = path.is_dir()
-    except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror}; choose another name (output)") from error
-    if folder:
+    if _nearest(path) == path.absolute() and path.is_dir():
         raise OodscopeError(f"{path} is a folder; name the file to write, such as {example}")
+    check_writable(path.parent)
+
+
+def _nearest(path: Path) -> Path:
+    """The last part of a path that is there; a path that no file system could hold is refused."""
+    there = path.absolute()
+    try:
+        while not there.exists() and there != there.parent:
+            there = there.parent
+        longest = os.pathconf(there, "PC_NAME_MAX") if hasattr(os, "pathconf") else 255
+        names = [os.fsencode(part) for part in path.absolute().relative_to(there).parts]
+    except OSError as error:
+        raise StorageError(f"cannot write to {path}: {error.strerror}; choose another name (output)") from error
+    except UnicodeError as error:
+        raise StorageError(f"cannot write to {str(path)!r}: not all of it is text; choose another name") from error
+    if any(b"\0" in name for name in names):
+        raise StorageError(f"cannot write to {str(path)!r}: a name holds no null character (output)")
+    if any(len(name) > longest for name in names):
+        raise StorageError(
+            f"cannot write to {path}: a name in it is too long ({longest} bytes at most); choose another"
+        )
+    return there
 
 
 def _names(given: Any) -> Iterable[str]:

@@ -26,8 +26,12 @@ class _Newcomer:
 
     def end(self, error: Exception | None = None) -> None:
         """Tell whoever waits, if somebody still does."""
-        if not self.done.done():
-            self.done.set_result(None) if error is None else self.done.set_exception(error)
+        if self.done.done():
+            return
+        if error is None:
+            self.done.set_result(None)
+        else:
+            self.done.set_exception(error)
 
 
 class LiveBoard:
@@ -106,7 +110,8 @@ class LiveBoard:
                 await self._admit_together([each])
             return
         snapshot = await asyncio.to_thread(Snapshot.of, built.contents)
-        kept, as_built = [], True
+        kept: list[_Newcomer] = []
+        as_built = True
         for each in newcomers:
             if each.folder.name in built.refused:
                 each.end(DataError(built.refused[each.folder.name]))
@@ -117,14 +122,16 @@ class LiveBoard:
             except Exception as error:  # its place was taken meanwhile, or its sender has gone
                 each.end(error)
                 as_built = False
-        now = await asyncio.to_thread(state, self.entries)
         names = {each.folder.name for each in kept}
-        if as_built and _others(now, names) == _others(before, names):
-            self.snapshot, self.trouble, self._state = snapshot, "", now
-        else:  # the pages that were built are of no state that there ever was
-            await self._refresh()
-        for each in kept:
-            each.end()
+        try:
+            now = await asyncio.to_thread(state, self.entries)
+            if as_built and _others(now, names) == _others(before, names):
+                self.snapshot, self.trouble, self._state = snapshot, "", now
+            else:  # the pages that were built are of no state that there ever was
+                await self._refresh()
+        finally:
+            for each in kept:  # whatever becomes of the pages
+                each.end()
 
     async def watch(self, seconds: float) -> None:
         """Look for changes for ever."""

@@ -119,6 +119,21 @@ def test_checksums_and_addresses_are_torchvisions():
     assert {fetch.name: fetch.md5 for fetch in load_card("celeba").fetch}.items() <= celeba.items()
 
 
+def test_only_what_needs_an_agreement_or_has_no_address_is_fetched_by_hand():
+    by_hand = {name for name in names_in("datasets") for fetch in load_card(name).fetch if fetch.url is None}
+    assert by_hand == {"celeba", "imagenet_1k", "imagenet_200", "species"}
+
+
+def test_a_file_has_a_checksum_or_is_called_unverified():
+    for name in names_in("datasets"):
+        for fetch in load_card(name).fetch:
+            assert fetch.trust == (f"MD5 {fetch.md5}" if fetch.md5 else "unverified: no checksum is published")
+    assert load_card("mnist").has_checksums("test")
+    assert load_card("ninco").has_checksums("all")
+    assert not load_card("ninco").has_checksums("test")
+    assert not load_card("sun_mos").has_checksums("all")
+
+
 def test_superclasses_hold_every_class_of_cifar100_once():
     groups = load_card("cifar100").hierarchy["superclass"]
     members = [cls for group in groups.values() for cls in group]
@@ -190,6 +205,9 @@ def test_mistakes_are_one_line(tmp_path):
         parse(Card, {**content, "license": "x"}, "svhn.yaml")
     content["fetch"] = [{"md5": "0" * 32}]
     with pytest.raises(OodscopeError, match="needs a url, or says under ask"):
+        parse(Card, content, "svhn.yaml")
+    content["fetch"] = [{"url": "http://example.org/x.zip"}]
+    with pytest.raises(OodscopeError, match="an address without encryption needs an md5"):
         parse(Card, content, "svhn.yaml")
     manifest = yaml.safe_load((HOME / "benchmarks" / "mnist.yaml").read_text())
     manifest["sets"]["id_test"]["spilt"] = "test"
