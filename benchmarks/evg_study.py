@@ -20,6 +20,7 @@ share. Searches of a cell all have the same total number of evaluations. ``bench
 import argparse
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -260,6 +261,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--generator", type=Path, help="from svhn_gan.py; without it, no column gan")
     parser.add_argument("--judge", type=Path, help="from svhn_judge.py; without it, no share of valid images")
     parser.add_argument("--stages", default="choose,report,main,forms,linf")
+    parser.add_argument("--match", default="", help="only cells whose name this regular expression finds")
     parser.add_argument("--chains", type=int, default=500)
     parser.add_argument("--budget", type=int, default=500)
     parser.add_argument("--main-chains", type=int, default=1000)
@@ -277,7 +279,10 @@ def main() -> int:
     todo = [
         each
         for each in cells(options.generator is not None)
-        if each.stage in stages and each.seed < options.seeds and not (options.output / f"{each.name}.json").exists()
+        if each.stage in stages
+        and each.seed < options.seeds
+        and re.search(options.match, each.name)
+        and not (options.output / f"{each.name}.json").exists()
     ]
     print(f"{len(todo)} cells to do", flush=True)
     study, failed = (Study(options) if todo else None), 0

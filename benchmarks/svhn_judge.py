@@ -38,7 +38,7 @@ def main() -> None:
         return create_model("resnet18_32", num_classes=10)[0]
 
     done = train(
-        resnet18_32, recipe, seen, TRANSFORM["cifar10"], folder=tempfile.mkdtemp(), device=options.device,
+        resnet18_32, recipe, seen, TRANSFORM["cifar10"], folder=Path(tempfile.mkdtemp()), device=options.device,
         progress=ConsoleProgress(),
     )  # fmt: skip
     options.output.parent.mkdir(parents=True, exist_ok=True)
