@@ -82,7 +82,8 @@ def lengths_beyond(features: Tensor, space: tuple[Tensor, Tensor, Tensor], skip:
     if not on_host(features):
         return _lengths(features, space, skip)
     rows = block_rows(features)
-    return torch.cat([_lengths(block, space, skip) for block in features.split(rows)])
+    starts = range(0, max(1, len(features)), rows)
+    return torch.cat([_lengths(features[start : start + rows], space, skip) for start in starts])
 
 
 def _lengths(features: Tensor, space: tuple[Tensor, Tensor, Tensor], skip: Sequence[int]) -> Tensor:
