@@ -82,8 +82,7 @@ def lengths_beyond(features: Tensor, space: tuple[Tensor, Tensor, Tensor], skip:
     if not on_host(features):
         return _lengths(features, space, skip)
     rows = block_rows(features)
-    starts = range(0, max(1, len(features)), rows)
-    return torch.cat([_lengths(features[start : start + rows], space, skip) for start in starts])
+    return torch.cat([_lengths(block, space, skip) for block in torch.split(features, rows)])
 
 
 def _lengths(features: Tensor, space: tuple[Tensor, Tensor, Tensor], skip: Sequence[int]) -> Tensor:

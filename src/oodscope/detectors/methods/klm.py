@@ -56,9 +56,9 @@ class KLM(Detector):
             return self._exact(batch.logits)
         templates = self.log_templates_.to(batch.logits)
         # block by block, so that the many small steps stay in the processor's cache
-        logits, rows = batch.logits, block_rows(batch.logits)
-        starts = range(0, max(1, len(logits)), rows)
-        return torch.cat([self._quick(logits[start : start + rows], templates) for start in starts])
+        return torch.cat(
+            [self._quick(block, templates) for block in torch.split(batch.logits, block_rows(batch.logits))]
+        )
 
     def _quick(self, logits: Tensor, templates: Tensor) -> Tensor:
         """In float32 wherever that is enough."""
