@@ -1,5 +1,7 @@
 """Regimes of the human-centric study: AutoAugment, noise, adversarial noise, style, distillation."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -11,10 +13,11 @@ from oodscope.base.errors import OodscopeError, UsageError
 from oodscope.training.augment.autoaugment import BINS, POLICY, AutoAugment
 from oodscope.training.augment.noise import Noise
 from oodscope.training.augment.style import StyleSwap, swapped
+from oodscope.training.measured import IMAGES_PER_SECOND, gpu_minutes
 from oodscope.training.methods.cross_entropy import CrossEntropy
 from oodscope.training.methods.distill import mean_prediction, soft_loss
 from oodscope.training.methods.noise import NoiseGenerator, scaled
-from oodscope.training.registry import create_recipe
+from oodscope.training.registry import RECIPES, create_recipe
 from tests.training.every_method import FAST, SCALE, prepared, run
 from tests.training.training_toys import same_weights
 
@@ -178,3 +181,12 @@ def test_noise_of_no_image_is_cross_entropy_to_the_bit():
 def test_unknown_settings_are_one_line():
     with pytest.raises(OodscopeError, match="form"):
         create_recipe("noise", augment=[{"kind": "noise", "form": "salt"}])
+
+
+def test_listed_minutes_are_those_of_the_page_of_speeds():
+    page = (Path(__file__).parents[2] / "docs" / "results" / "train-speed.md").read_text()
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("| rec")]
+    measured = {recipe: int(speed.replace(",", "")) for kind, recipe, _, speed, _ in lines if recipe in RECIPES}
+    assert {name: speed for name, speed in measured.items() if name in IMAGES_PER_SECOND} == IMAGES_PER_SECOND
+    assert gpu_minutes("cross_entropy", 100) == pytest.approx(100 * 50_000 / 42_566 / 60, abs=0.06)
+    assert gpu_minutes("sngp", 50) is None

@@ -32,6 +32,7 @@ from oodscope.models.zoo.zoo import MODELS
 from oodscope.protocols.base import Protocol
 from oodscope.report.paper.figure import FIGURES
 from oodscope.results.run import Run
+from oodscope.training.measured import gpu_minutes
 from oodscope.training.recipe import Recipe
 
 T = TypeVar("T")
@@ -197,6 +198,7 @@ def _recipe(cls: type[Recipe]) -> dict[str, Any]:
         "summary": (inspect.getdoc(cls) or "").partition("\n")[0],
         **_published(cls.paper),
         "cost": cls.cost,
+        "gpu_minutes": gpu_minutes(cls.name, settings["epochs"]),
         "extra_data": "outliers" if settings["ood_batch_size"] else "",
         "detectors": list(cls.detectors),
         "parameters": settings,
