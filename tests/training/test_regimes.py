@@ -1,5 +1,6 @@
 """Regimes of the human-centric study: AutoAugment, noise, adversarial noise, style, distillation."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,6 @@ from oodscope.base.errors import OodscopeError, UsageError
 from oodscope.training.augment.autoaugment import BINS, POLICY, AutoAugment
 from oodscope.training.augment.noise import Noise
 from oodscope.training.augment.style import StyleSwap, swapped
-from oodscope.training.measured import IMAGES_PER_SECOND, gpu_minutes
 from oodscope.training.methods.cross_entropy import CrossEntropy
 from oodscope.training.methods.distill import mean_prediction, soft_loss
 from oodscope.training.methods.noise import NoiseGenerator, scaled
@@ -184,9 +184,12 @@ def test_unknown_settings_are_one_line():
 
 
 def test_listed_minutes_are_those_of_the_page_of_speeds():
-    page = (Path(__file__).parents[2] / "docs" / "results" / "train-speed.md").read_text()
+    root = Path(__file__).parents[2]
+    page = (root / "docs" / "results" / "train-speed.md").read_text()
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("| rec")]
-    measured = {recipe: int(speed.replace(",", "")) for kind, recipe, _, speed, _ in lines if recipe in RECIPES}
-    assert {name: speed for name, speed in measured.items() if name in IMAGES_PER_SECOND} == IMAGES_PER_SECOND
-    assert gpu_minutes("cross_entropy", 100) == pytest.approx(100 * 50_000 / 42_566 / 60, abs=0.06)
-    assert gpu_minutes("sngp", 50) is None
+    speeds = {recipe: int(speed.replace(",", "")) for _, recipe, _, speed, _ in lines if recipe in RECIPES}
+    listed = json.loads((root / "src" / "oodscope" / "training" / "minutes.json").read_text())["minutes"]
+    for name in listed.keys() & speeds.keys():
+        whole = create_recipe(name).epochs * 50_000 / speeds[name] / 60
+        assert listed[name] == pytest.approx(whole, abs=0.06), name
+    assert {"cross_entropy", "rotpred", "mixoe"} <= listed.keys() & speeds.keys()

@@ -32,7 +32,6 @@ from oodscope.models.zoo.zoo import MODELS
 from oodscope.protocols.base import Protocol
 from oodscope.report.paper.figure import FIGURES
 from oodscope.results.run import Run
-from oodscope.training.measured import gpu_minutes
 from oodscope.training.recipe import Recipe
 
 T = TypeVar("T")
@@ -194,13 +193,14 @@ def _recipes() -> dict[str, dict[str, Any]]:
 
 def _recipe(cls: type[Recipe]) -> dict[str, Any]:
     settings = cls().model_dump(mode="json")
+    measured = json.loads((_ROOT / "training" / "minutes.json").read_text(encoding="utf-8"))
     return {
         "summary": (inspect.getdoc(cls) or "").partition("\n")[0],
         **_published(cls.paper),
         "cost": cls.cost,
-        "gpu_minutes": gpu_minutes(cls.name, settings["epochs"]),
         "extra_data": "outliers" if settings["ood_batch_size"] else "",
         "detectors": list(cls.detectors),
+        "gpu_minutes": measured["minutes"].get(cls.name),
         "parameters": settings,
         "target": f"{cls.__module__}:{cls.__name__}",
     }

@@ -44,6 +44,8 @@ class Capabilities:
     images : whether there are images, through which a network can be asked for more than its activations.
     labels : whether the in-distribution images to learn from have labels.
     dropouts : how many layers of the network drop values out.
+    image_shape : channels, height and width of what the classifier sees; empty where its preprocessing does more than
+        scale and shift pixels, None where nobody asked.
     """
 
     head: bool
@@ -59,6 +61,7 @@ class Capabilities:
     images: bool = True
     labels: bool = True
     dropouts: int = 0
+    image_shape: tuple[int, ...] | None = None
 
 
 class Needs(Flag):
@@ -66,9 +69,9 @@ class Needs(Flag):
 
     ``LOGITS``, ``FEATURES`` and the ``HEAD`` concern every image; so do ``GRADIENTS`` with respect to the image,
     feature ``MAPS``, the ``MEMBERS`` of an ensemble, ``NEGATIVES`` (labels that name no class), ``OUTPUTS`` (what the
-    network was trained to return beside its logits) and ``DROPOUT`` layers, which come through probes. ``TRAIN``
-    (training images), ``HELD_OUT`` (validation images, or training images where there are no others) and ``LABELS``
-    concern fitting.
+    network was trained to return beside its logits) and ``DROPOUT`` layers, which come through probes. ``IMAGES`` are
+    the pixels, for a detector with a network of its own. ``TRAIN`` (training images), ``HELD_OUT`` (validation images,
+    or training images where there are no others) and ``LABELS`` concern fitting.
 
     Examples
     --------
@@ -85,6 +88,7 @@ class Needs(Flag):
     NEGATIVES = auto()
     OUTPUTS = auto()
     DROPOUT = auto()
+    IMAGES = auto()
     TRAIN = auto()
     HELD_OUT = auto()
     LABELS = auto()
