@@ -45,7 +45,7 @@ def _standing(table: PublishedTable, row: Row) -> Standing:
     entry = Entry(
         schema_version=1,
         id=f"{PREFIX}-cifar10-{row['training']}-{row['detector']}".lower().replace("_", ""),
-        method=post if plain else f"{trained} + {post}",
+        method=post if plain else trained,
         submitted=_DATE,
         track=track,
         paper=_publication(row["detector"]) if plain else None,
@@ -74,6 +74,9 @@ def _reported(row: Row) -> Iterator[Reported]:
         "accuracy": {"metric": "accuracy", "group": "id", "set": "id_test"},
     }
     for column, place in places.items():
-        spread = {"spread": row[f"{column}_sd"], "spread_meaning": "standard deviation over training runs"}
+        spread: dict[str, Any] = {
+            "spread": row[f"{column}_sd"],
+            "spread_meaning": "standard deviation over training runs",
+        }
         own = spread if int(row["seeds"]) > 1 else {}
         yield Reported(protocol="standard", printed=row[column], source=f"{_SOURCE}, {row['training']}", **place, **own)
