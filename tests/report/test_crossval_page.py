@@ -150,7 +150,11 @@ def test_the_page_shows_the_tables_and_asks_for_nothing(written, page, study):
     card, _ = page.all("div", **{"class": "card"})
     found = study.directions(0.05).same / study.rates(0.05).hits.pairs
     assert f"{found:.2f} of 10 find a true difference and its winner" in card.text
-    assert len(page.all("figure")) == 10  # of each metric: estimates, ranks, agreement, convergence and variance
+    assert len(page.all("figure")) == 12  # of each metric: folds, estimates, ranks, agreement, convergence, variance
+    (verdict,) = page.all("p", **{"class": "verdict"})
+    best = study.detectors[int(study.cross_validated.mean(axis=1).argmax())]
+    assert verdict.text.strip().startswith(f"{best} leads: ") and "may be best" in verdict.text
+    assert "Weakest: " in verdict.text and "0.69" not in verdict.text
     assert not page.all("svg")
 
 
