@@ -124,8 +124,8 @@ def few_networks(networks: int, pairs: int) -> list[str]:
         return []
     needed = float(student.isf(0.025 / pairs, networks - 1))
     return [
-        f"Of other networks {networks} say little: with {networks - 1} degrees of freedom the first of {pairs} pairs needs "
-        f"|t| = {needed:.1f} (Holm), so a count of 0 does not mean that detectors are alike.",
+        f"Of other networks {networks} say little: with {networks - 1} degrees of freedom the first of {pairs} pairs "
+        f"needs |t| = {needed:.1f} (Holm), so a count of 0 does not mean that detectors are alike.",
         "",
     ]
 
