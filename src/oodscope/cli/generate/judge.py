@@ -58,7 +58,8 @@ def judge(
     """Judge a generated set beside real ones.
 
     Detectors of every network on the set and on the real sets, what judges see in its images, how close it lies, and
-    which claims its numbers allow. Networks that chose the set, kept in its folder, may neither judge nor be tested.
+    which claims its numbers allow. Networks that chose the set, kept in its folder, may not judge it; under test they
+    are marked.
     """
     loading()
 
