@@ -197,7 +197,7 @@ def _attack(job: AttackJob, progress: Progress) -> tuple[Attack, Path]:
         job.seed,
         classifier.fingerprint,
         classifier.transform_key,
-        [each.id for each in chosen],
+        [each.identity for each in chosen],
         {role: images.fingerprint for role, images in benchmark.members() if role.startswith("id_")},
         outliers.fingerprint,
     )

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
@@ -89,7 +90,7 @@ def with_generated(benchmark: Benchmark, folder: Path) -> Benchmark:
     if role == "csid":
         images = images.in_classes(benchmark.class_names)
     version = fingerprint(benchmark.version, images.fingerprint)[:12]
-    sets = {role: (images, *getattr(benchmark, role))}
+    sets: dict[str, Any] = {role: (images, *getattr(benchmark, role))}
     return replace(benchmark, name=f"{benchmark.name} with {images.name}", version=version, ood_train=None, **sets)
 
 

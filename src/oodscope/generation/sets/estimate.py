@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 
 import torch
@@ -47,7 +48,7 @@ def estimate(plan: SetPlan, id_train: ImageSet, device: str = "auto") -> Estimat
     channels, side, classes = len(frame.mean), frame.size, max(1, len(id_train.class_names))
     images = torch.rand(LOOKED, channels, side, side, device=place)
     members = [build_member(each, classes, channels).to(place) for each in plan.architectures]
-    member = sum(_seconds(lambda model=model: model(images), model) for model in members) / LOOKED
+    member = sum(_seconds(partial(model, images), model) for model in members) / LOOKED
     trained = member * len(id_train) * plan.ensemble.epochs
     if plan.method == "latent":
         # one forward pass of all members for each energy, a third of a training pass
@@ -94,7 +95,7 @@ def _seconds(forward: Callable[[], Tensor], network: nn.Module) -> float:
     for _ in range(2):
         began = perf_counter()
         total = forward().float().sum()
-        total.backward()
+        torch.autograd.backward(total)
         float(total)
         best = min(best, perf_counter() - began)
     return best

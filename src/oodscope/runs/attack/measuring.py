@@ -174,8 +174,12 @@ def validity_rows(
             yield Measurement(**shared, **place, **ends(share.interval))
             if isinstance(variation, GanVariation):
                 for truncation, plain in truncation_curve(variation, validity, seed=scores.context.seed or 0).items():
-                    drawn = {"set": f"plain draws, truncation {truncation:g}", "group": name, "n_ood": plain.n}
-                    found = {"metric": "valid_share", "value": plain.value, **ends(plain.interval)}
+                    drawn: dict[str, Any] = {
+                        "set": f"plain draws, truncation {truncation:g}",
+                        "group": name,
+                        "n_ood": plain.n,
+                    }
+                    found: dict[str, Any] = {"metric": "valid_share", "value": plain.value, **ends(plain.interval)}
                     yield Measurement(**shared, **drawn, **found)
 
 
