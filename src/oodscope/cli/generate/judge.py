@@ -91,7 +91,7 @@ def judge(
     study = given.study(names, device=device, seed=seed, progress=shown)
     page = write_generated_study(study, output)
     study.save(output)
-    typer.echo(study.table().render("terminal"))
+    typer.echo(study.table().render("markdown"))
     for claim in claims(study):
         typer.echo(f"{claim.answer}: {claim.text} ({claim.evidence})")
     typer.echo(f"saved: {output} ({page})")
