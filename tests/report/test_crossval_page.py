@@ -191,3 +191,13 @@ def test_no_name_acts_as_markup(tmp_path):
     assert len(run) == 4 and not page.all("img") and EVIL in page.text
     for path in Path(tmp_path).rglob("*.svg"):
         assert "<script>alert" not in path.read_text(encoding="utf-8")
+
+
+def test_a_value_and_its_interval_have_one_unit(written, table):
+    """A cell read ``0.0383 [1.0-7.1]``: a share, and an interval in percent."""
+    for metric in ("auroc", "aupr_out"):
+        text = (written[0].parent / "tables" / metric / "cross-validated.md").read_text(encoding="utf-8")
+        cells = re.findall(r"([\d.]+)\*{0,2} \[([\d.]+), ([\d.]+)\]", text)
+        assert cells
+        for value, low, high in cells:
+            assert float(low) - 0.06 <= float(value) <= float(high) + 0.06

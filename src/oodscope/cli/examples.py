@@ -85,6 +85,10 @@ EXAMPLES = {
     "data check": """
         oodscope data check cifar10 --root /data
     """,
+    "data lint": """
+        oodscope data lint birds.yaml
+        oodscope data lint cifar10 --declaration-only
+    """,
     "data audit": """
         oodscope data audit cifar10 --root /data
         oodscope data audit --id-train train --id-test test --near birds -o audit
@@ -98,6 +102,10 @@ EXAMPLES = {
     """,
     "generate shifted": """
         oodscope generate shifted --id cifar10 -o runs/shifted
+    """,
+    "generate judge": """
+        oodscope generate judge runs/near --benchmark cifar10 --model resnet18_32=a.safetensors \\
+          --judge vgg11_32=b.safetensors --judge wrn_16_4=c.safetensors -o runs/judged
     """,
     "generate again": """
         oodscope generate again --recipe runs/near --id glyphs -o runs/near-again

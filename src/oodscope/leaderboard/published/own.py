@@ -74,6 +74,9 @@ def _reported(row: Row) -> Iterator[Reported]:
         "accuracy": {"metric": "accuracy", "group": "id", "set": "id_test"},
     }
     for column, place in places.items():
-        spread = {"spread": row[f"{column}_sd"], "spread_meaning": "standard deviation over training runs"}
+        spread: dict[str, Any] = {
+            "spread": row[f"{column}_sd"],
+            "spread_meaning": "standard deviation over training runs",
+        }
         own = spread if int(row["seeds"]) > 1 else {}
         yield Reported(protocol="standard", printed=row[column], source=f"{_SOURCE}, {row['training']}", **place, **own)

@@ -89,7 +89,7 @@ def near_against_far(runs: Sequence[Run]) -> Figure:
         own = np.array([(100 * far[detector].value, 100 * near[detector].value) for detector in both])
         colour, marker = style_of(index)
         panel.scatter(own[:, 0], own[:, 1], s=16, color=colour, marker=marker, linewidth=0, label=name, zorder=2)
-        _crosses(panel, own, *([means[detector] for detector in both] for means in (far, near)), colour)
+        _crosses(panel, own, [far[detector] for detector in both], [near[detector] for detector in both], colour)
         points.append(own)
         labels += both
     far_values, near_values = np.concatenate(points).T
@@ -130,7 +130,8 @@ def _reach(rows: Sequence[Measurement]) -> np.ndarray:
         (row.value - row.low, row.high - row.value) if row.low is not None and row.high is not None else (0.0, 0.0)
         for row in rows
     ]
-    return 100 * np.maximum(np.array(ends).T, 0.0)
+    reach: np.ndarray = 100 * np.maximum(np.array(ends).T, 0.0)
+    return reach
 
 
 def _correlation_ends(r: float, n: int) -> str:

@@ -109,6 +109,7 @@ def fit_scorers(
     benchmark: Benchmark,
     detectors: Iterable[str | Detector],
     *,
+    tune: Tuning = "default",
     store: ActivationStore | None = None,
     batch_size: int = 256,
     progress: Progress = SILENT,
@@ -116,7 +117,8 @@ def fit_scorers(
     """Detectors fitted to ``id_train`` and ``id_val`` of a benchmark, each with the classifier as one scorer.
 
     They share one pass over the training images. Nothing is calibrated: they are for attacks and comparisons;
-    ``fit_scorer`` makes one to deploy. A detector that does not apply is an error.
+    ``fit_scorer`` makes one to deploy. A detector that does not apply is an error. ``tune`` searches hyper-parameters
+    as in ``evaluate``.
     """
     asked = [requested_detector(each) if isinstance(each, str) else each for each in detectors]
     if not asked:
@@ -124,7 +126,7 @@ def fit_scorers(
     classifier = classifier.with_default_transform(benchmark.transform)
     extraction = FromNetwork(classifier, store, batch_size, progress)
     usable = refuse_inapplicable(asked, extraction, benchmark)
-    fitted = _fit_all(extraction, benchmark, usable, "default", progress)
+    fitted = _fit_all(extraction, benchmark, usable, tune, progress)
     return {each.id: Scorer(classifier, each.detector, class_names=benchmark.class_names) for each in fitted}
 
 
@@ -149,16 +151,25 @@ def _fit_all(
     return fitted
 
 
-def _validation(
-    benchmark: Benchmark, val: Activations | None, detectors: Sequence[Detector], extraction: Extraction, track: Tuning
-) -> Validation[Activations]:
-    if benchmark.id_val is None or val is None:
+def check_search(benchmark: Benchmark, track: Tuning) -> None:
+    """Refuse a search of parameters for which there are no images."""
+    if track == "default":
+        return
+    if benchmark.id_val is None:
         raise DataError(f"benchmark {benchmark.name!r} has no id_val; without it parameters cannot be searched")
-    outliers = jigsaw(benchmark.id_val) if track == "id_only" else benchmark.ood_val
-    if outliers is None:
+    if track == "ood_val" and benchmark.ood_val is None:
         raise DataError(
             f"benchmark {benchmark.name!r} has no ood_val; search with outliers made from id_val: tune='id_only'"
         )
+
+
+def _validation(
+    benchmark: Benchmark, val: Activations | None, detectors: Sequence[Detector], extraction: Extraction, track: Tuning
+) -> Validation[Activations]:
+    check_search(benchmark, track)
+    assert benchmark.id_val is not None and val is not None, "checked"
+    outliers = jigsaw(benchmark.id_val) if track == "id_only" else benchmark.ood_val
+    assert outliers is not None, "checked"
     return Validation(val, extraction.extract(outliers, _probes_of(detectors, search=True)))
 
 
