@@ -20,10 +20,12 @@ from oodscope.cli.fit import fit
 from oodscope.cli.generate import generate
 from oodscope.cli.leaderboard import leaderboard
 from oodscope.cli.listing import listing
+from oodscope.cli.monitor import monitor
 from oodscope.cli.power import power
 from oodscope.cli.predict import predict
 from oodscope.cli.report import report
 from oodscope.cli.run import run
+from oodscope.cli.serve import predict as serve_predict
 from oodscope.cli.serve import serve
 from oodscope.cli.table import table
 from oodscope.cli.token import token
@@ -46,13 +48,14 @@ for panel, commands in {
     EVALUATE: (evaluate, run, crossval, attack),
     READ: (table, compare, power, report, figure, cite),
     MAKE: (train,),
-    DEPLOY: (fit, predict, export),
+    DEPLOY: (fit, predict, monitor, export),
 }.items():
     for command in commands:
         name = "list" if command is listing else command.__name__
         add(app, command, panel, name=name, examples=EXAMPLES[name])
 serving = typer.Typer(name="serve", cls=RunningGroup, invoke_without_command=True, rich_markup_mode="rich")
 serving.callback(epilog=epilog(EXAMPLES["serve"]))(serve)
+add(serving, serve_predict, name="predict", examples=EXAMPLES["serve predict"])
 serving.add_typer(token)
 app.add_typer(data, rich_help_panel=START)
 app.add_typer(generate, rich_help_panel=MAKE)

@@ -52,6 +52,10 @@ EXAMPLES = {
     """,
     "predict": """
         oodscope predict knn.oodscope photo.jpg more --json
+        oodscope predict knn.oodscope batch --fdr 0.1 --csid rainy
+    """,
+    "monitor": """
+        oodscope monitor knn.oodscope monday --state camera.json
     """,
     "export": """
         oodscope export knn.oodscope --onnx knn.onnx --images held_out
@@ -63,6 +67,9 @@ EXAMPLES = {
     "serve": """
         oodscope serve --board board --port 8000
         oodscope serve --board board --submissions
+    """,
+    "serve predict": """
+        oodscope serve predict knn.oodscope --port 8000
     """,
     "serve token add": """
         oodscope serve token add alice --board board
