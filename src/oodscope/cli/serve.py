@@ -93,8 +93,8 @@ def predict(
 ) -> None:
     """Serve verdicts: one image in, one verdict out.
 
-    POST the bytes of an image to /predict; the answer is JSON with class, score, p-value and verdict. Anybody who reaches
-    the address may ask: put it behind what you trust.
+    POST the bytes of an image to /predict; the answer is JSON with class, score, p-value and verdict. Anybody who
+    reaches the address may ask: put it behind what you trust.
     """
     loading()
     with _needs_extra():

@@ -1,4 +1,4 @@
-"""Monitor: the images that a deployed scorer sees, watched for the day they no longer are like its calibration images."""
+"""Monitor: what a deployed scorer sees, watched for the day it no longer is like the calibration images."""
 
 import json
 from collections.abc import Iterable

@@ -5,18 +5,19 @@ the calibration images *and all earlier images of the stream*,
 
 .. math:: p_t = \frac{\#\{i : s_i > s_t\} + u_t\,(1 + \#\{i : s_i = s_t\})}{n + t},\qquad u_t \sim U(0, 1).
 
-If calibration images and stream are exchangeable, the p-values are independent and uniform, exactly. P-values against the
-calibration images alone are not independent, and an alarm on them goes off too often the longer it runs.
+If calibration images and stream are exchangeable, the p-values are independent and uniform, exactly. P-values against
+the calibration images alone are not independent, and an alarm on them goes off too often the longer it runs.
 
 **The martingale** bets that p-values are small, with every stake at once (Vovk et al. 2003):
 
 .. math:: M_t = \int_0^1 \prod_{i\le t} \varepsilon\, p_i^{\varepsilon-1}\,d\varepsilon
               = e^{L}\,\gamma(t+1, L)\,/\,L^{t+1},\qquad L = -\sum_{i\le t}\log p_i .
 
-:math:`M_0 = 1`, and by Ville's inequality :math:`P(\exists t: M_t \ge 1/\alpha) \le \alpha`. So an alarm at :math:`1/\alpha` is false
-with probability at most :math:`\alpha` over the whole stream, however long. It says "not exchangeable": outliers, a shift of
-conditions, or an order in the stream; not which, and not "OOD". Images of the stream enter the ranks, so a slow drift is
-learned, and a share of outliers that is small needs many images: :func:`alarm_power` says how many.
+:math:`M_0 = 1`, and by Ville's inequality :math:`P(\exists t: M_t \ge 1/\alpha) \le \alpha`. So an alarm at
+:math:`1/\alpha` is false with probability at most :math:`\alpha` over the whole stream, however long. It says "not
+exchangeable": outliers, a shift of conditions, or an order in the stream; not which, and not "OOD". Images of the stream
+enter the ranks, so a slow drift is learned, and a small share of outliers needs many images: :func:`alarm_power` says
+how many.
 """
 
 from bisect import bisect_left, bisect_right, insort
@@ -108,8 +109,8 @@ class ExchangeabilityAlarm:
             return f"no alarm in {self.images:,} images: nothing speaks against exchangeability at {self.alpha:g}"
         return (
             f"ALARM at image {self.alarm:,}: the stream is not exchangeable with the calibration images (chance of a "
-            f"false alarm over the whole stream: at most {self.alpha:g}). It may hold outliers, or other conditions, or "
-            "an order; which, the alarm does not say"
+            f"false alarm over the whole stream: at most {self.alpha:g}). It may hold outliers, other conditions, or an "
+            "order; which, the alarm does not say"
         )
 
 

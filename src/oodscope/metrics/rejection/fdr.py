@@ -13,7 +13,7 @@ promises, and what not:
   .. math:: U_{(r)} \le b_r = 1 - \delta^{1/k}\Bigl(\prod_{j=0}^{k-1}\frac{n+1-r-j}{n-j}\Bigr)^{1/k}\quad
             \text{for all } r \text{ (generalised Simes inequality, } k = \lfloor n/2\rfloor).
 
-- Both are about ID images like the calibration images. ID images under other conditions (csID) count as outliers for it.
+- Both are about ID images like the calibration images. ID images under other conditions (csID) count as outliers.
 - The smallest p-value is :math:`1/(n+1)`: of m images fewer than :math:`m/(\alpha(n+1))` can never be flagged together.
 """
 
@@ -106,7 +106,7 @@ def select_outliers(
 
 @cache
 def conditional_bounds(n: int, delta: float) -> FloatArray:
-    r"""``[n + 1]``: :math:`b_1 \le \dots \le b_n`, and 1; above the order statistics of n uniform numbers, all at once."""
+    r"""``[n + 1]``: :math:`b_1 \le \dots \le b_n`, then 1: above all order statistics of n uniform numbers at once."""
     k = max(1, n // 2)
     left = n + 1 - np.arange(1, n + 1, dtype=np.float64)  # n + 1 - r
     whole = left >= k

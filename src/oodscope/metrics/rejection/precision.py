@@ -2,8 +2,8 @@ r"""Precision of a threshold where outliers are rare: what an operator sees.
 
 .. math:: \mathrm{precision}(\pi) = \frac{\pi\,\mathrm{TPR}}{\pi\,\mathrm{TPR} + (1-\pi)\,\mathrm{FPR}}
 
-with :math:`\pi` the share of outliers in operation, which no test set knows. At 5 % false alarms and 80 % caught, of the
-flagged images 94 % are outliers if half of all images are, and 14 % if one of a hundred is.
+with :math:`\pi` the share of outliers in operation, which no test set knows. At 5 % false alarms and 80 % caught, of
+the flagged images 94 % are outliers if half of all images are, and 14 % if one of a hundred is.
 """
 
 from dataclasses import dataclass
