@@ -15,9 +15,9 @@ the calibration images alone are not independent, and an alarm on them goes off 
 
 :math:`M_0 = 1`, and by Ville's inequality :math:`P(\exists t: M_t \ge 1/\alpha) \le \alpha`. So an alarm at
 :math:`1/\alpha` is false with probability at most :math:`\alpha` over the whole stream, however long. It says "not
-exchangeable": outliers, a shift of conditions, or an order in the stream; not which, and not "OOD". Images of the stream
-enter the ranks, so a slow drift is learned, and a small share of outliers needs many images: :func:`alarm_power` says
-how many.
+exchangeable": outliers, a shift of conditions, or an order in the stream; not which, and not "OOD". Images of the
+stream enter the ranks, so a slow drift is learned, and a small share of outliers needs many images: :func:`alarm_power`
+says how many.
 """
 
 from bisect import bisect_left, bisect_right, insort
@@ -40,10 +40,12 @@ def log_mixture(images: ArrayLike, information: ArrayLike) -> FloatArray:
     t, total = np.broadcast_arrays(t, total)
     lower = gammainc(t + 1.0, total)
     with np.errstate(divide="ignore", invalid="ignore"):
-        direct = total + np.log(lower) + gammaln(t + 1.0) - (t + 1.0) * np.log(total)
-        # where p-values are so large that the integral underflows: the same by Kummer's function, which is near 1
-        series = np.log(hyp1f1(1.0, t + 2.0, total)) - np.log(t + 1.0)
-    return np.where(lower > _UNDERFLOWS, direct, series)
+        found = np.asarray(total + np.log(lower) + gammaln(t + 1.0) - (t + 1.0) * np.log(total))
+    if (tiny := lower <= _UNDERFLOWS).any():
+        # p-values so large that the integral underflows: the same by Kummer's function, which is near 1
+        found = np.array(found)
+        found[tiny] = np.log(hyp1f1(1.0, t[tiny] + 2.0, total[tiny])) - np.log(t[tiny] + 1.0)
+    return found
 
 
 class ExchangeabilityAlarm:
@@ -109,8 +111,8 @@ class ExchangeabilityAlarm:
             return f"no alarm in {self.images:,} images: nothing speaks against exchangeability at {self.alpha:g}"
         return (
             f"ALARM at image {self.alarm:,}: the stream is not exchangeable with the calibration images (chance of a "
-            f"false alarm over the whole stream: at most {self.alpha:g}). It may hold outliers, other conditions, or an "
-            "order; which, the alarm does not say"
+            f"false alarm over the whole stream: at most {self.alpha:g}). It may hold outliers, other conditions, or "
+            "an order; which, the alarm does not say"
         )
 
 
