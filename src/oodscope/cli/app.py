@@ -9,6 +9,7 @@ from oodscope.cli.attack import attack
 from oodscope.cli.cite import cite
 from oodscope.cli.command import RunningGroup, add, epilog
 from oodscope.cli.compare import compare
+from oodscope.cli.convert import convert
 from oodscope.cli.crossval import crossval
 from oodscope.cli.data import data
 from oodscope.cli.demo.demo import demo
@@ -18,6 +19,7 @@ from oodscope.cli.export import export
 from oodscope.cli.figure import figure
 from oodscope.cli.fit import fit
 from oodscope.cli.generate import generate
+from oodscope.cli.importing import importing
 from oodscope.cli.leaderboard import leaderboard
 from oodscope.cli.listing import listing
 from oodscope.cli.monitor import monitor
@@ -36,6 +38,9 @@ REFUSED: type[Any] = typer.BadParameter.__mro__[2]
 
 START, EVALUATE, READ, MAKE, DEPLOY, SHARE = "Start", "Evaluate", "Read results", "Make", "Deploy", "Share"
 
+_KEYWORDS = {"listing": "list", "importing": "import"}
+"""Commands whose names Python keeps for itself."""
+
 app = typer.Typer(
     name="oodscope",
     no_args_is_help=True,
@@ -45,13 +50,13 @@ app = typer.Typer(
 )
 for panel, commands in {
     START: (demo, listing),
-    EVALUATE: (evaluate, run, crossval, attack),
-    READ: (table, compare, power, report, figure, cite),
+    EVALUATE: (evaluate, run, crossval, attack, importing),
+    READ: (table, compare, power, report, figure, cite, convert),
     MAKE: (train,),
     DEPLOY: (fit, predict, monitor, export),
 }.items():
     for command in commands:
-        name = "list" if command is listing else command.__name__
+        name = _KEYWORDS.get(command.__name__, command.__name__)
         add(app, command, panel, name=name, examples=EXAMPLES[name])
 serving = typer.Typer(name="serve", cls=RunningGroup, invoke_without_command=True, rich_markup_mode="rich")
 serving.callback(epilog=epilog(EXAMPLES["serve"]))(serve)

@@ -25,6 +25,15 @@ EXAMPLES = {
         oodscope attack --model resnet18_32 --weights net.pt --benchmark cifar10
         oodscope attack --model python:mynet:build --id-test test --far birds -d msp
     """,
+    "import": """
+        oodscope import id_test=c10.npz near:c100=c100.npz far:svhn=svhn.npz -d msp
+        oodscope import --openood msp=msp.csv,knn=knn.csv
+        oodscope import --pytorch-ood results.json
+    """,
+    "convert": """
+        oodscope convert runs/RUN --to huggingface --dataset me/bench -o auroc.yaml
+        oodscope convert runs/RUN --to every-eval-ever --organization me -o e.json
+    """,
     "table": """
         oodscope table
         oodscope table runs/demo/RUN --metric fpr95_id_positive --format latex
