@@ -2,8 +2,8 @@
 
 **Hugging Face evaluation results** (hub documentation "eval-results", read in 2026-09): a YAML list for
 ``.eval_results/NAME.yaml`` of a model's repository. An entry has ``dataset`` (``id`` and ``task_id`` required,
-``revision``), ``value`` (required), ``date``, ``source`` (``url``, ``name``) and ``notes``. The dataset must be one that
-is registered there.
+``revision``), ``value`` (required), ``date``, ``source`` (``url``, ``name``) and ``notes``. The dataset must be one
+that is registered there.
 
 **Every Eval Ever** (schema 0.2.1; instances ``instance_level_eval_0.2.1``): a JSON object for one model, a result per
 detector, set and metric with its interval, and a JSON line per image. Written for language models: an image is a single
