@@ -28,11 +28,13 @@ from oodscope.cli.serve import serve
 from oodscope.cli.table import table
 from oodscope.cli.token import token
 from oodscope.cli.train import train
+from oodscope.cli.work import plan, status, work
 
 REFUSED: type[Any] = typer.BadParameter.__mro__[2]
 """What typer raises for a command line that it cannot parse; newer versions export no name for it."""
 
 START, EVALUATE, READ, MAKE, DEPLOY, SHARE = "Start", "Evaluate", "Read results", "Make", "Deploy", "Share"
+WORK = "Many machines"
 
 app = typer.Typer(
     name="oodscope",
@@ -45,6 +47,7 @@ for panel, commands in {
     START: (demo, listing),
     EVALUATE: (evaluate, run, crossval, attack),
     READ: (table, compare, power, report, figure, cite),
+    WORK: (plan, work, status),
     MAKE: (train,),
     DEPLOY: (fit, predict, export),
 }.items():
