@@ -78,7 +78,7 @@ def work(
             if unit is None:
                 time.sleep(POLL)
             else:
-                _one(plan, unit, do, worked)
+                do_one(plan, unit, do, worked)
         advance(len(asked) - len(finished) - len(worked.blocked))
     worked.seconds = time.monotonic() - begun
     return worked
@@ -123,7 +123,8 @@ def _next(plan: WorkPlan, ready: Sequence[Unit]) -> Unit | None:
     return None
 
 
-def _one(plan: WorkPlan, unit: Unit, do: Do, worked: Worked) -> None:
+def do_one(plan: WorkPlan, unit: Unit, do: Do, worked: Worked) -> None:
+    """Do a unit and record that it is done, or why it failed."""
     plan.mark_running(unit)
     begun = time.monotonic()
     try:
