@@ -31,7 +31,7 @@ def sbatch_options(given: Sequence[str]) -> tuple[tuple[str, str], ...]:
         key, sign, value = text.partition("=")
         if not sign or not _OPTION.fullmatch(key) or not _VALUE.fullmatch(value):
             raise UsageError(
-                f"--slurm {text}: write KEY=VALUE as sbatch knows it, such as partition=gpu or time=2:00:00"
+                f"--slurm {text}: write KEY=VALUE as sbatch has it, such as partition=gpu or time=2:00:00"
             )
         if key in _OURS:
             raise UsageError(f"--slurm {key}: is set by oodscope; leave it out")
