@@ -7,6 +7,7 @@
 CIFAR-100 against the other 20, one of each superclass. Two-layer heads on frozen embeddings of an ImageNet network, or,
 as a warning, of a ResNet-18 that was trained on CIFAR-10. The command works off its rows (``ROWS``) for ``--seconds``
 and writes the page (``--page``), which names what was not yet run; called again, it goes on where it stopped.
+``--rows`` chooses among them, ``--images`` tries them with few images at 64 px and 3 hold-outs.
 ``--reduced`` takes about 400 images of CIFAR-10 and of each OOD set at 64 px, 2 cross-validations and 20 hold-outs:
 minutes on a CPU.
 """
@@ -15,7 +16,7 @@ import argparse
 import json
 import os
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,19 @@ REDUCED = (
         known=("cifar10",),
     ),
 )
+
+
+def chosen_rows(options: argparse.Namespace) -> list[Row]:
+    """The rows that are asked for, in their order."""
+    rows = [row for row in (REDUCED if options.reduced else ROWS) if row.name in (options.rows or [row.name])]
+    if options.images is None:
+        return rows
+    few = {"repetitions": 1, "hold_outs": 4, "variance_design": None}
+    sides = [None if row.side is None else 64 for row in rows]
+    return [
+        replace(row, plan=row.plan | few, recipe=_SMALL, most=options.images, side=side)
+        for row, side in zip(rows, sides)
+    ]
 
 
 class Resized(nn.Module):
@@ -239,6 +253,8 @@ def main() -> None:
     parser.add_argument("output", type=Path, help="folder of all rows; called again, the command goes on there")
     parser.add_argument("--reduced", action="store_true", help="the reduced rows alone")
     parser.add_argument("--cifar10-train", type=Path, help="50,000 training images; otherwise the 10,000 test images")
+    parser.add_argument("--rows", nargs="*", choices=[row.name for row in ROWS], help="all unless given")
+    parser.add_argument("--images", type=int, help="images of a set, for a try")
     parser.add_argument("--only", nargs="*", help="pairs, such as cifar10/svhn; all unless given")
     parser.add_argument("--seconds", type=float, default=540.0, help="after which no new draw is begun")
     parser.add_argument("--device", default="auto")
@@ -249,7 +265,7 @@ def main() -> None:
     until = time.perf_counter() + options.seconds
     # what an accelerator leaves to the host is thousands of small decompositions, for which threads only wait
     threadpool_limits(1, user_api="blas")
-    for row in () if options.write_only else REDUCED if options.reduced else ROWS:
+    for row in () if options.write_only else chosen_rows(options):
         if time.perf_counter() >= until:
             break
         left = run_row(row, options, until)

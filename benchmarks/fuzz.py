@@ -23,7 +23,11 @@ from tests.hostile.fuzzing import TARGETS, Target, fuzz
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 PAGE, COUNTS = RESULTS / "fuzzing.md", RESULTS / "data" / "fuzzing.json"
+MACHINE = RESULTS / "data" / "machine.json"
+CORPUS = RESULTS / "data" / "corpus.json"
 BLOCK = 1000
+STEPS = 1000
+CORPUS_SECONDS = 180
 BAR = 10_000
 
 
@@ -58,6 +62,36 @@ def verdict(counts: Mapping[str, Mapping[str, Any]]) -> str:
     return f"{found[0].upper()}{found[1:]} in {cases:,} cases.{left}"
 
 
+def corpus_words(counts: Mapping[str, Any] | None) -> str:
+    """How long the corpus takes, and whether it passes."""
+    if counts is None:
+        return "Not yet measured: `python -m benchmarks.hostile_corpus`."
+    here, apart = counts["here"], counts["as processes"]
+    failed = here["failed"] + apart["failed"]
+    passed = "All pass" if not failed else f"{failed:.0f} fail"
+    within = "within" if here["processor"] <= CORPUS_SECONDS else "beyond"
+    return (
+        f"{here['cases']:.0f} bad inputs with their expected line and status in one process: "
+        f"{here['processor']:.0f} s of processor time, {within} the {CORPUS_SECONDS} s allowed; {apart['cases']:.0f} "
+        f"of them as processes of their own: {apart['processor']:.0f} s. {passed} (load average {counts['load']:.0f}; "
+        f"{here['seconds']:.0f} and {apart['seconds']:.0f} s by the clock)."
+    )
+
+
+def machine_words(counts: Mapping[str, Any] | None) -> str:
+    """What the state machine of a live server has shown."""
+    if counts is None:
+        return "Not yet run: `python -m benchmarks.serve_machine FOLDER`."
+    steps = sum(counts["steps"].values())
+    kinds = ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in sorted(counts["steps"].items()))
+    left = "" if steps >= STEPS else f" {STEPS - steps:,} of {STEPS:,} steps are left; the command goes on there."
+    return (
+        f"{steps:,} steps at random ({kinds}) in {counts['seconds']:.0f} s, load average {counts['load']:.0f}: "
+        f"{counts['accepted']} entries were accepted, none was lost, each stands in the audit trail once, and "
+        f"no two answers of one state showed different entries.{left}"
+    )
+
+
 def page(counts: Mapping[str, Mapping[str, Any]], today: str, machine: str) -> str:
     """The results page."""
     rows = [
@@ -80,7 +114,7 @@ def page(counts: Mapping[str, Mapping[str, Any]], today: str, machine: str) -> s
             "",
             f"**Machine.** {machine}. **Date.** {today}",
             "",
-            verdict(counts),
+            f"**Answer.** {verdict(counts)}",
             "",
             "| target | cases | refused in one line | healed | valid all the same | uncaught | CPU ms a case |",
             "|---|--:|--:|--:|--:|--:|--:|",
@@ -90,8 +124,24 @@ def page(counts: Mapping[str, Mapping[str, Any]], today: str, machine: str) -> s
             "that is read, or the file still declares something that is allowed.",
             *(["", "Uncaught:", "", *errors] if errors else []),
             "",
+            "## A live server under submissions, kills, revocations and restarts",
+            "",
+            "**Command.** `python -m benchmarks.serve_machine FOLDER` (a stopped run goes on)",
+            "",
+            machine_words(_kept(MACHINE)),
+            "",
+            "## The corpus of bad inputs",
+            "",
+            "**Command.** `python -m benchmarks.hostile_corpus`",
+            "",
+            corpus_words(_kept(CORPUS)),
+            "",
         ]
     )
+
+
+def _kept(path: Path) -> Any:
+    return json.loads(path.read_text()) if path.exists() else None
 
 
 def main() -> None:
@@ -110,6 +160,7 @@ def main() -> None:
             COUNTS.write_text(json.dumps(counts, indent=1, sort_keys=True) + "\n")
             PAGE.write_text(page(counts, datetime.date.today().isoformat(), machine), encoding="utf-8")
             print(name, {key: value for key, value in counts[name].items() if key != "errors"}, flush=True)
+    PAGE.write_text(page(counts, datetime.date.today().isoformat(), machine), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -57,6 +57,7 @@ def main() -> None:
         folder = Path(name)
         for number in range(options.entries):
             make_entry(folder / "board", f"first-{number}", number)
+        before = os.getloadavg()[0]
         started = time.monotonic()
         live = Live(folder, "--submissions", store=options.postgres)
         print(f"started in {time.monotonic() - started:.1f} s with {options.entries} entries")
@@ -71,7 +72,7 @@ def main() -> None:
                 seen = crowd.run(PATHS, options.readers)
         finally:
             live.stop()
-    text = page(seen, crowd.outcome, options, os.getloadavg()[0])
+    text = page(seen, crowd.outcome, options, (before, os.getloadavg()[0]))
     print(text)
     if options.write:
         PAGE.write_text(text, encoding="utf-8")
@@ -101,16 +102,15 @@ def quantile(values: list[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
-def page(seen: Seen, outcome: Outcome, options: argparse.Namespace, load: float) -> str:
+def page(seen: Seen, outcome: Outcome, options: argparse.Namespace, load: tuple[float, float]) -> str:
     """The results page."""
     rate = len(seen.seconds) / options.seconds
     readers = " | ".join(f"{1000 * quantile(seen.seconds, share):.0f}" for share in (0.5, 0.95, 0.99, 1.0))
     waits = " | ".join(f"{quantile(outcome.seconds, share):.1f}" for share in (0.5, 0.99, 1.0))
     statuses = ", ".join(f"{count} × {status or 'closed'}" for status, count in sorted(outcome.hostile.items()))
     details = [f"- {each}" for each in [*outcome.refused, *outcome.lost, *outcome.twice, *seen.wrong][:20]]
-    busy = (
-        f", load average {load:.0f} at the end: other work ran beside it" if load > 30 else f", load average {load:.0f}"
-    )
+    others = " (other work ran beside it)" if load[0] > 1 else ""
+    busy = f"; load average {load[0]:.1f} before it began{others}, {load[1]:.1f} at the end"
     return "\n".join(
         [
             "# A live leaderboard under load",
@@ -129,7 +129,7 @@ def page(seen: Seen, outcome: Outcome, options: argparse.Namespace, load: float)
             f"upload), {HOSTILE} hostile; "
             f"{options.seconds:.0f} s, then what was begun is waited for.",
             "",
-            verdict(seen, outcome),
+            f"**Answer.** {verdict(seen, outcome)}",
             "",
             "| readers | answers | per second | MiB | median ms | 95 % ms | 99 % ms | worst ms | states seen |",
             "|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
@@ -140,8 +140,8 @@ def page(seen: Seen, outcome: Outcome, options: argparse.Namespace, load: float)
             "|--:|--:|--:|--:|--:|--:|--:|",
             f"| {outcome.count} | {len(outcome.refused)} | {len(outcome.lost)} | {len(outcome.twice)} | {waits} |",
             "",
-            f"Answers to the hostile submitter: {statuses}. A submission is answered when the pages with it are there, "
-            "one after the other, so with many at once each waits for those before it.",
+            f"Answers to the hostile submitter: {statuses}. A submission is answered when the pages with it are there; "
+            "those that come while pages are built are built together.",
             *(["", *details] if details else []),
             "",
         ]

@@ -12,8 +12,11 @@ too small is skipped and says so. pytorch-ood takes part if it is installed (``p
 """
 
 import argparse
+import contextlib
+import importlib
 import json
 import os
+import pkgutil
 import platform
 import subprocess
 import sys
@@ -32,7 +35,6 @@ from speed_watch import GpuBusy, Stages  # beside this file
 TWENTY = ["msp", "mls", "ebo", "odin", "gen", "temp_scaling", "klm", "knn", "mds", "rmds"]
 TWENTY += ["vim", "residual", "react", "ash", "scale", "dice", "she", "fdbd", "nci", "nnguide"]
 SEVEN = ["msp", "mls", "ebo", "odin", "mds", "knn", "vim"]
-BATCH = 256
 KNOWN = Path(__file__).parents[1] / "docs" / "results" / "data" / "speed.json"
 
 
@@ -47,6 +49,7 @@ class Race:
     sample: Path | None
     started: float
     budget: float
+    batch: int = 256
     notes: dict[str, Any] = field(default_factory=dict)
 
     def left(self) -> float:
@@ -73,9 +76,9 @@ def prepare(race: Race) -> Any:
         if isinstance(module, torch.nn.BatchNorm2d):
             module.momentum = None
     with torch.no_grad():
-        for piece in batch.split(BATCH):
+        for piece in batch.split(256):
             model.train()(piece.to(device))
-        features = torch.cat([model.eval()(piece.to(device)) for piece in batch.split(BATCH)])
+        features = torch.cat([model.eval()(piece.to(device)) for piece in batch.split(256)])
         centre = features.mean(dim=0)
         means = torch.stack([features[labels.to(device) == each].mean(dim=0) for each in range(len(bench.class_names))])
         weight = 4 * (means - centre) / (means - centre).norm(dim=1, keepdim=True).square()
@@ -85,17 +88,29 @@ def prepare(race: Race) -> Any:
     return model
 
 
+def import_all() -> None:
+    """Import what an evaluation imports when it first needs it: imports are not counted."""
+    for package in ("activations", "detectors", "metrics", "protocols", "results", "runs.evaluation"):
+        whole = importlib.import_module(f"oodscope.{package}")
+        for module in pkgutil.walk_packages(whole.__path__, f"{whole.__name__}."):
+            with contextlib.suppress(ImportError):  # of an extra that is not installed, and so not needed
+                importlib.import_module(module.name)
+
+
 def evaluate(race: Race, detectors: list[str], tune: str, cache: str, precision: str = "float32") -> dict[str, Any]:
     """One evaluation from files, with a cache of its own or one that an earlier line filled."""
     import oodscope as oods
 
     os.environ["OODSCOPE_CACHE"] = str(race.work / cache)
+    import_all()
     watch = Stages()
     with GpuBusy(race.device) as busy:
         started = time.perf_counter()
         bench = oods.load_benchmark(race.files / "bench.yaml")
         clf = oods.Classifier(race.notes["model"], device=race.device, name="resnet18", precision=precision)
-        result = oods.evaluate(clf, bench, detectors, tune=tune, batch_size=BATCH, progress=watch, intervals="full")
+        result = oods.evaluate(
+            clf, bench, detectors, tune=tune, batch_size=race.batch, progress=watch, intervals="full"
+        )
         seconds = time.perf_counter() - started
     images = sum(len(images) for _, images in bench.members())
     near = [row for row in result.measurements if (row.metric, row.group, row.set) == ("auroc", "near", "mean")]
@@ -107,6 +122,7 @@ def evaluate(race: Race, detectors: list[str], tune: str, cache: str, precision:
         "busy": busy.share,
         "stages": watch.seconds,
         "near_auroc": auroc,
+        "batch": race.batch,
     }
 
 
@@ -139,7 +155,7 @@ def seven_tf32(race: Race) -> dict[str, Any]:
 def peer(race: Race) -> dict[str, Any]:
     from speed_peer import run_seven
 
-    return run_seven(race.files / "bench.yaml", race.notes["model"], race.device, BATCH)
+    return run_seven(race.files / "bench.yaml", race.notes["model"], race.device, 256)
 
 
 def png32(race: Race) -> dict[str, Any]:
@@ -150,10 +166,38 @@ def png32(race: Race) -> dict[str, Any]:
 
 
 def jpeg256(race: Race) -> dict[str, Any]:
+    """The race's largest JPEGs, each under three names: one pass over them alone would be over in two seconds."""
     import oodscope as oods
+    from oodscope.data.images.files import FileSource
 
     bench = oods.load_benchmark(race.files / "bench.yaml")
-    return extraction(race, bench.far[-1], bench.transform, race.notes["model"], "float32", 20.0)
+    images, folder = bench.far[-1], race.work / "jpeg256"
+    if not folder.exists():
+        folder.mkdir()
+        for row in range(len(images)):
+            for copy in range(3):
+                (folder / f"{row:05}-{copy}.jpg").hardlink_to(images.source.encoded(int(images.rows[row])))
+    named = oods.ImageSet("jpeg256", FileSource(folder, sorted(path.name for path in folder.iterdir())))
+    return extraction(race, named, bench.transform, race.notes["model"], "float32", 20.0)
+
+
+def probe(race: Race) -> dict[str, Any]:
+    """The bare network by layout, batch, tried or guessed kernels, and graph, in true float32."""
+    import speed_probe
+
+    if race.scale < 1:
+        return {"ways": speed_probe.probe(race.device, 0.0, (2, 4))}
+    ways = speed_probe.probe(race.device, 0.3)
+    for kind, found in speed_probe.guessed_otherwise(race.device, 0.3).items():
+        ways[kind] |= found
+    return {"ways": ways}
+
+
+def chosen_batch(facts: dict[str, Any]) -> int:
+    """The batch that the probe found faster in extraction's own layout and kernels; 256 where nobody probed."""
+    ways = facts["lines"].get("probe", {}).get("ways", {}).get("plain", {})
+    rates = {size: ways.get(f"planes, batches of {size}, guessed kernels", 0.0) for size in (256, 1024)}
+    return 1024 if rates[1024] > 1.02 * rates[256] else 256
 
 
 def resnet50(race: Race, precision: str = "float32") -> dict[str, Any]:
@@ -201,7 +245,7 @@ def layouts(race: Race) -> dict[str, Any]:
     for precision in ("float32", "tf32", "bf16"):
         clf = oods.Classifier(race.notes["model"], transform, device=race.device, precision=precision)
         for name, layout in (("planes", torch.contiguous_format), ("channels last", torch.channels_last)):
-            for batch in (BATCH, 1024) if race.scale >= 1 else (8,):
+            for batch in (256, 1024) if race.scale >= 1 else (8,):
                 rate = bare_rate(clf, transform, batch, 1.0 * min(1.0, race.scale), layout)
                 rates.setdefault(precision, {})[f"{name}, batches of {batch}"] = rate
     return {"rates": rates}
@@ -235,22 +279,23 @@ def extraction(race: Race, images: Any, transform: Any, model: Any, precision: s
     os.environ["OODSCOPE_CACHE"] = str(race.work / "extraction")
     clf = oods.Classifier(model, transform, device=race.device, precision=precision)
     assert clf.head is not None
-    bare = bare_rate(clf, transform, BATCH, 3.0 * min(1.0, race.scale * 20))
+    bare = bare_rate(clf, transform, race.batch, 3.0 * min(1.0, race.scale * 20))
     files = [str(images.source.encoded(int(row))) for row in images.rows]
     alone = decode_rate(files[: int(20_000 * min(1.0, 10 * race.scale))], transform)
     expected = min(bare, alone)
-    rows = np.arange(min(len(images), max(BATCH, int(most * expected))))
+    rows = np.arange(min(len(images), max(race.batch, int(most * expected))))
     with worker_session(), tempfile.TemporaryDirectory(dir=race.work) as folder:
         pool = session_workers(start=True)
-        warm_up = oods.ImageSet("first", images.source, rows=images.rows[rows[: 16 * 4 * BATCH]])
-        oods.ActivationStore(f"{folder}/first").extract(clf, warm_up, batch_size=BATCH)
+        warm_up = oods.ImageSet("first", images.source, rows=images.rows[rows[: 16 * 4 * 256]])
+        oods.ActivationStore(f"{folder}/first").extract(clf, warm_up, batch_size=race.batch)
         part = images.take(rows)
         assert part.source.key
         with GpuBusy(race.device) as busy:
             started = time.perf_counter()
-            oods.ActivationStore(f"{folder}/timed").extract(clf, part, batch_size=BATCH)
+            oods.ActivationStore(f"{folder}/timed").extract(clf, part, batch_size=race.batch)
             seconds = time.perf_counter() - started
         start_seconds = None if pool is None else pool.start_seconds
+        workers = None if pool is None else {"count": pool.count, "used": pool.limit, "gain": pool.gain}
     return {
         "seconds": seconds,
         "images": len(rows),
@@ -261,24 +306,27 @@ def extraction(race: Race, images: Any, transform: Any, model: Any, precision: s
         "busy": busy.share,
         "precision": precision,
         "start_seconds": start_seconds,
+        "workers": workers,
+        "batch": race.batch,
     }
 
 
 LINES: dict[str, tuple[Callable[[Race], dict[str, Any]], float]] = {
+    "probe": (probe, 60.0),
     "cold": (cold, 20.0),
     "warm": (warm, 10.0),
     "msp": (msp, 15.0),
     "seven": (seven, 20.0),
-    "peer": (peer, 100.0),
-    "jpeg256": (jpeg256, 20.0),
-    "resnet50": (resnet50, 45.0),
     "png32": (png32, 15.0),
-    "resnet50_bf16": (resnet50_bf16, 25.0),
-    "resnet50_tf32": (resnet50_tf32, 30.0),
+    "jpeg256": (jpeg256, 25.0),
+    "resnet50": (resnet50, 45.0),
+    "layouts": (layouts, 20.0),
     "tf32": (tf32, 30.0),
     "msp_tf32": (msp_tf32, 15.0),
     "seven_tf32": (seven_tf32, 20.0),
-    "layouts": (layouts, 20.0),
+    "peer": (peer, 100.0),
+    "resnet50_tf32": (resnet50_tf32, 30.0),
+    "resnet50_bf16": (resnet50_bf16, 25.0),
 }
 """Each line, and the seconds that must be left for it to begin."""
 
@@ -346,6 +394,7 @@ def run(asked: argparse.Namespace, work: Path, started: float) -> None:
     facts["date"] = f"{datetime.now(UTC):%Y-%m-%d}"
     race = Race(files, work, device, asked.scale, asked.sample, started, asked.budget_seconds)
     for name in wanted:
+        race.batch = chosen_batch(facts)
         facts["lines"][name] = timed(name, race)
         print(name, json.dumps(facts["lines"][name])[:400], flush=True)
         (asked.output / "speed.json").write_text(json.dumps(facts, indent=1))

@@ -43,11 +43,6 @@ def open_sets(folder: Path, known: str, images: int | None, device: str) -> oods
     Packs of far sets that are not there are left out.
     """
     bench = open_benchmark(folder, known)
-    if known == "cifar100" and (folder / "cifar100_train_rest_25k.npz").exists():
-        halves = [bench.id_train, pack(folder, "cifar100_train_rest_25k")]
-        pixels = np.concatenate([np.stack(each.images(range(len(each)))) for each in halves])
-        labels = np.concatenate([each.labels for each in halves])
-        bench = replace(bench, id_train=ImageSet.from_arrays("id_train", pixels, labels, bench.id_train.class_names))
 
     def few(found: ImageSet, name: str | None = None) -> ImageSet:
         return found.take(range(min(images or len(found), len(found))), name)

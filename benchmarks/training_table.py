@@ -2,16 +2,18 @@
 
     OODSCOPE_DATA=path/to/packs python benchmarks/training_table.py --output FOLDER [--minutes 9.5]
 
-The lines of ``training_rows.py`` in their order, or those that ``--id`` and ``--methods`` name. Each method follows
-OpenOOD's recipe (100 epochs, batches of 128, learning rate .1) in bf16-mixed and keeps the epoch of the best ID
+The lines of ``training_rows.py`` in their order, or those that ``--id`` and ``--methods`` name, in theirs. Each method
+follows OpenOOD's recipe (100 epochs, batches of 128, learning rate .1) in bf16-mixed and keeps the epoch of the best ID
 validation accuracy; the last epoch stands beside it. The seeds of a method are trained side by side and scored in the
 same call. Called again, it goes on where it stopped, also in the middle of a training: a network whose scores are there
 is not made again. ``--minutes`` ends the work in time; a method that would not end in time, by the speed of those
-before it, is begun by the next call. ``--earlier`` names a table of networks that count as done. The rows that are not
-run yet are named at the end.
+before it, is begun by the next call. A method that fails is reported and left out, the others are made. ``--earlier``
+names a table of networks that count as done. The rows that are not run yet are named at the end. Several calls may work
+on one folder at a time if their methods differ: while one waits for its host, the GPU has the others' steps.
 
 FOLDER holds, for each ID set, ``scores/METHOD-SEED.parquet`` (a row for each test image, ``kept`` says of which epoch;
-a column for each detector), ``table.csv`` (accuracy and AUROC), ``seconds.csv`` (what each detector took), and the
+a column for each detector, or for MSP, the method's own scores and those that ``--stored`` names), ``rows/`` (accuracy
+and AUROC of each network, all detectors), ``table.csv`` (all of these), ``seconds/`` (what each detector took), and the
 cross-entropy networks of seeds 1 and 2 as float16 in pieces of at most 15 MiB (``weights/``). ``near`` and ``far`` are
 against ID test images; ``fs-near`` and ``fs-far`` against those and their corrupted copies together (full spectrum);
 ``csid`` is ID against the copies. Trainings under way lie in ``--trainings``. Scores alone are computed here: intervals
@@ -22,6 +24,7 @@ import argparse
 import copy
 import os
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -129,28 +132,32 @@ def area(known: np.ndarray, outliers: np.ndarray) -> float:
     return float(roc_auc_score(np.r_[np.zeros(len(known)), np.ones(len(outliers))], np.r_[known, outliers]))
 
 
-def summary(folder: Path) -> pd.DataFrame:
-    """Accuracy and AUROC, percent, of every table of scores in a folder."""
+def summary(frame: pd.DataFrame, method: str, seed: int) -> pd.DataFrame:
+    """Accuracy and AUROC, percent, of one network's table of scores."""
     rows = []
-    for path in sorted(folder.glob("*.parquet")):
-        method, _, seed = path.stem.rpartition("-")
-        frame = pd.read_parquet(path)
-        detectors = [name for name in frame.columns if frame[name].dtype == "float32"]
-        for kept, part in frame.groupby("kept"):
-            known, shifted = part[part["role"] == "id_test"], part[part["role"] == "csid"]
-            accuracies = [100 * float((each["label"] == each["prediction"]).mean()) for each in (known, shifted)]
-            both = pd.concat([known, shifted])
-            pairs = [("near", "near", known), ("far", "far", known), ("csid", "csid", known)]
-            pairs += [("fs-near", "near", both), ("fs-far", "far", both)] if len(shifted) else []
-            for detector in detectors:
-                if part[detector].isna().any():
-                    continue
-                for group, role, negatives in pairs:
-                    for name, outliers in part[part["role"] == role].groupby("set", observed=True):
-                        value = 100 * area(negatives[detector].to_numpy(), outliers[detector].to_numpy())
-                        rows.append([method, int(seed), kept, *accuracies, detector, group, name, value])
+    detectors = [name for name in frame.columns if frame[name].dtype == "float32"]
+    for kept, part in frame.groupby("kept"):
+        known, shifted = part[part["role"] == "id_test"], part[part["role"] == "csid"]
+        accuracies = [100 * float((each["label"] == each["prediction"]).mean()) for each in (known, shifted)]
+        both = pd.concat([known, shifted])
+        pairs = [("near", "near", known), ("far", "far", known), ("csid", "csid", known)]
+        pairs += [("fs-near", "near", both), ("fs-far", "far", both)] if len(shifted) else []
+        for detector in detectors:
+            if part[detector].isna().any():
+                continue
+            for group, role, negatives in pairs:
+                for name, outliers in part[part["role"] == role].groupby("set", observed=True):
+                    value = 100 * area(negatives[detector].to_numpy(), outliers[detector].to_numpy())
+                    rows.append([method, seed, kept, *accuracies, detector, group, name, value])
     columns = ["method", "seed", "kept", "accuracy", "csid_accuracy", "detector", "group", "set", "auroc"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def write_table(folder: Path) -> None:
+    """All networks' rows together."""
+    parts = [pd.read_csv(path) for path in sorted((folder / "rows").glob("*.csv"))]
+    if parts:
+        write_text(folder / "table.csv", pd.concat(parts, ignore_index=True).to_csv(index=False))
 
 
 class Work:
@@ -176,7 +183,7 @@ class Work:
         """Train and score these networks; ``False`` where the time is too short to begin."""
         recipe = self.recipe(line)
         units = len(seeds) * recipe.epochs * (recipe.cost or 1.0)
-        if self.watch.too_late_for(units):
+        if self.watch.too_late_for(units) and not self.options.begin:
             return False
         bench = exposed_sets(self.bench) if line.exposed else self.bench
         if bench.ood_train is not None:
@@ -216,21 +223,22 @@ class Work:
     def score(self, method: str, seed: int, trained: Trained, bench: oods.Benchmark) -> None:
         begun = _clock()
         frame, seconds = self.scored(trained, bench)
+        for name, rows in (("rows", summary(frame, method, seed)), ("seconds", seconds)):
+            (self.folder / name).mkdir(exist_ok=True)
+            write_text(self.folder / name / f"{method}-{seed}.csv", rows.to_csv(index=False))
+        if self.options.stored is not None:
+            stored = {"msp", *trained.recipe.detectors, *self.options.stored.split(",")}
+            scores = [name for name in frame.columns if frame[name].dtype == "float32"]
+            frame = frame.drop(columns=[name for name in scores if name not in stored])
         partial = self.path(method, seed).with_suffix(".tmp")
         frame.to_parquet(partial, compression="zstd", index=False)
         if (method, seed) in KEPT_WEIGHTS:
             write_pieces(trained.model.state_dict(), self.folder / "weights", f"{method}-{seed}")
-        self.note(seconds.assign(method=method, seed=seed))
         partial.replace(self.path(method, seed))
         best = 100 * max(epoch.val_accuracy or 0 for epoch in trained.history)
         slow = ", ".join(f"{each.detector} {each.seconds:.1f}" for each in seconds.nlargest(3, "seconds").itertuples())
         words = f"{_clock() - begun:.0f} s to score (slowest: {slow}), validation accuracy {best:.2f} %"
         print(f"{self.known} {method} {seed}: {words}", flush=True)
-
-    def note(self, seconds: pd.DataFrame) -> None:
-        path = self.folder / "seconds.csv"
-        before = [pd.read_csv(path)] if path.exists() else []
-        write_text(path, pd.concat([*before, seconds]).to_csv(index=False))
 
     def scored(self, trained: Trained, bench: oods.Benchmark) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Scores of all detectors that apply, of the last epoch those of MSP and of the method's own; their seconds."""
@@ -269,7 +277,7 @@ def chosen_lines(options: argparse.Namespace) -> list[Line]:
         unknown = sorted(set(names) - {line.method for line in lines})
         if unknown:
             raise SystemExit(f"unknown method {unknown[0]!r}; known: {', '.join(line.method for line in lines)}")
-        lines = [line for line in lines if line.method in names]
+        lines = sorted((line for line in lines if line.method in names), key=lambda line: names.index(line.method))
     return lines
 
 
@@ -285,8 +293,12 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--precision", default="bf16-mixed")
     parser.add_argument("--network", default="resnet18_32")
     parser.add_argument("--detectors", default=",".join(DETECTORS))
+    parser.add_argument("--stored", help="detectors whose scores are written beside MSP's and the own; by default all")
     parser.add_argument("--images", type=int, help="images of each set, for a try")
     parser.add_argument("--minutes", type=float, default=float("inf"))
+    parser.add_argument(
+        "--begin", action="store_true", help="also begin what will not end in time: the next call ends it"
+    )
     parser.add_argument("--cheap", action="store_true", help="leave out detectors that take passes of their own")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     options = parser.parse_args(arguments)
@@ -322,10 +334,15 @@ def main(arguments: Sequence[str] | None = None, sets: Callable[..., oods.Benchm
                 stopped = not opened[line.known].make(line, todo)
             except TimeUpError:
                 stopped = True
+            except Exception:  # one method's fault must not cost the others their time
+                print(f"{line.known} {line.method} {todo}: failed", flush=True)
+                traceback.print_exc()
+                if torch.cuda.is_available():
+                    torch.cuda.synchronize()  # raises where the device itself is lost to this process
             todo = [seed for seed in todo if not (scores / f"{line.method}-{seed}.parquet").exists()]
         missing += [f"{line.known} {line.method} {seed}" for seed in todo]
     for known in {line.known for line in lines}:
-        write_text(options.output / known / "table.csv", summary(options.output / known / "scores").to_csv(index=False))
+        write_table(options.output / known)
     if stopped:
         print("the minutes are over; call again to go on")
     print(f"not yet run: {', '.join(missing) or 'nothing'}")

@@ -21,12 +21,14 @@ from scipy.special import stdtr
 from scipy.stats import beta, norm
 
 from oodscope.base.files import write_text
-from oodscope.metrics.comparison.influence import Estimates, effective_classes, from_replicates, noise_freedom, refusal
+from oodscope.metrics.catalog import METRICS
+from oodscope.metrics.comparison.influence import Estimates, effective_classes, join_sets, refusal
+from oodscope.metrics.comparison.rates import rate_sets
 from oodscope.metrics.comparison.selection import leader_value
 from oodscope.metrics.comparison.simultaneous import compare_pairs, may_be_best, rank_intervals
+from oodscope.metrics.metric import columns_of
 from oodscope.metrics.ranking.clusters import logit_interval
 from oodscope.metrics.ranking.ranking import Ranking
-from oodscope.metrics.resampling.resampling import bootstrap_each
 from verdict_worlds import LUCK, Array, World, joined, one_network, post_hoc, trainings
 
 PLACE = Path(__file__).parent.parent / "artifacts" / "verdicts"
@@ -108,28 +110,11 @@ def run_cell(name: str, tables: int) -> dict[str, Any]:
     }
 
 
-def resampled(known: Array, ood: Array, seed: int, replicates: int) -> tuple[Array, Array]:
-    """FPR95 of every detector, and its bootstrap replicates."""
-    samples = {str(row): (own, {"o": other}) for row, (own, other) in enumerate(zip(known, ood))}
-    draws = bootstrap_each(samples, seed=seed, replicates=replicates, metrics=[FPR]).values()
-    points = np.array([each.point(FPR, ["o"]) for each in draws])
-    return points, np.stack([each.replicates(FPR, ["o"]) for each in draws], axis=1)
-
-
-def fpr_pairs(known: Array, ood: Array, seed: int, honest: bool = True) -> Any:
-    """All pairs under FPR95, the noise of the noise found in halves of the images, or ignored."""
-    points, replicates = resampled(known, ood, seed, 400)
-    if not honest:
-        return compare_pairs(from_replicates(points, replicates, freedom=1e6), replicates=499, seed=seed)
-    rng = np.random.default_rng([31, seed])
-    halves = []
-    for _ in range(2):
-        rows = [rng.permutation(each.shape[1]) for each in (known, ood)]
-        cut = [[own[: own.size // 2] for own in rows], [own[own.size // 2 :] for own in rows]]
-        first, second = (resampled(known[:, a], ood[:, b], seed, 200)[1] for a, b in cut)
-        halves.append((first, second))
-    freedom = noise_freedom(halves, len(replicates))
-    return compare_pairs(from_replicates(points, replicates, freedom=freedom), replicates=499, seed=seed)
+def fpr_pairs(known: Array, ood: Array, seed: int) -> Any:
+    """All pairs under FPR95."""
+    columns = [columns_of(*own) for own in zip(known, ood)]
+    units = rate_sets(METRICS[FPR], {"o": columns}, {})["o"]
+    return compare_pairs(join_sets([units]), replicates=499, seed=seed)
 
 
 def fpr_shift(world: World, detectors: int, rng: np.random.Generator) -> float:
@@ -209,7 +194,7 @@ def possible(truth: Array, own: float, ranks: tuple[int, int]) -> bool:
 
 def pieces(tables: int) -> "Pieces":
     """Everything that the page is made of, by name."""
-    some, fewer = max(tables // 8, 20), max(tables // 40, 10)
+    some, fewer = max(tables // 8, 20), max(tables // 10, 10)
     return {
         **{f"cell: {name}": lambda name=name: run_cell(name, tables) for name in CELLS},
         **{f"chosen: {classes}": lambda classes=classes: run_chosen(classes, some) for classes in (10, 50)},

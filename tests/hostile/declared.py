@@ -15,6 +15,10 @@ EVALUATE = (
     *("evaluate", "--model", "python:goodnet:build", "--id-test", "GOOD/test.npz", "--near", "GOOD/near.npz"),
     *("--detectors", "msp", "--device", "cpu", "--transform", "{size: 8}", "--output", "out"),
 )
+FIT = (
+    *("fit", "--model", "python:goodnet:build", "--detector", "msp", "--id-cal", "GOOD/test.npz"),
+    *("--device", "cpu", "--transform", "{size: 8}"),
+)
 NPZ = {"source": "npz", "path": "test.npz"}
 BENCHMARK = {
     "name": "own",
@@ -110,6 +114,9 @@ JOBS: dict[str, tuple[dict, tuple[str, ...]]] = {
     "tune unknown": ({"tune": "test"}, ("test",)),
     "tune a list": ({"tune": ["default"]}, ("tune",)),
     "output a number": ({"output": 5}, ("output",)),
+    "output too long": ({"output": "x" * 5000}, ("too long",)),
+    "output with a null": ({"output": "a\0b"}, ("output", "null")),
+    "output too long below a folder": ({"output": "a/b/" + "x" * 300}, ("too long",)),
     "images per class 0": ({"images_per_class": 0}, ("images_per_class",)),
     "skip unreadable a word": ({"skip_unreadable": "perhaps"}, ("skip_unreadable",)),
     "as seeds with one": ({"as_seeds": True}, ("as_seeds",)),
@@ -145,6 +152,9 @@ JOBS: dict[str, tuple[dict, tuple[str, ...]]] = {
 """Changes of a good job."""
 
 FAILING_JOBS = {
+    "output too long",
+    "output too long below a folder",
+    "output with a null",
     "ID test not there",
     "benchmark file not there",
     "classes not there",
@@ -311,11 +321,21 @@ OPTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "supersede nothing": (("leaderboard", "supersede", "a", "b", "--reason", "r", "--board", "nowhere"), ("nowhere",)),
     "rerun nothing": (("leaderboard", "rerun", "nowhere", "--activations", "x"), ("nowhere",)),
     "fit without data": (("fit", "--model", "small_cnn", "--detector", "msp", "--output", "x.oodscope"), ("--id-cal",)),
+    "fit into a name too long": ((*FIT, "--output", "x" * 300 + ".oodscope"), ("too long",)),
+    "fit into a folder": ((*FIT, "--output", "."), ("is a folder",)),
+    "export into a name too long": (("export", "GOOD/good.oodscope", "--onnx", "x" * 300 + ".onnx"), ("too long",)),
+    "output too long": ((*EVALUATE[:-1], "x" * 300), ("too long",)),
+    "output too long below a folder": ((*EVALUATE[:-1], "a/b/" + "x" * 300), ("too long",)),
     "crossval without a plan": (("crossval",), ("--model",)),
 }
 """Command lines over good files."""
 
 FAILING = {
+    "export into a name too long",
+    "fit into a folder",
+    "fit into a name too long",
+    "output too long",
+    "output too long below a folder",
     "activations not there",
     "build nothing",
     "classes not there",

@@ -17,10 +17,18 @@ def machine(tmp_path):
 
 
 def test_one_step_of_each_kind(machine):
-    for kind in ("submit", "submit_again", "revoke", "submit_revoked", "submit_damaged", "kill_during_a_submission"):
+    for kind in (
+        "submit",
+        "submit_again",
+        "revoke",
+        "submit_revoked",
+        "submit_damaged",
+        "remove",
+        "kill_during_a_submission",
+    ):
         machine.do(getattr(machine, kind))
     machine.check_trail()
-    assert len(machine.accepted) >= 2
+    assert machine.accepted and machine.removed
 
 
 @pytest.mark.soak
@@ -28,4 +36,4 @@ def test_a_thousand_steps(machine):
     for _ in range(1000):
         machine.step()
     machine.check_trail()
-    assert len(machine.taken) == 10, "steps of every kind were taken"
+    assert len(machine.taken) == 11, "steps of every kind were taken"

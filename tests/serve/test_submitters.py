@@ -2,19 +2,27 @@
 
 import asyncio
 import json
+import threading
+import time
+from datetime import UTC, datetime
+from functools import partial
 
 import pytest
 
 from oodscope.base.errors import OodscopeError
+from oodscope.leaderboard.records.keeping import Stamp, write_stamp
 from oodscope.results.store.store import ResultStore
 from oodscope.serve.app import Leaderboard
-from oodscope.serve.audit import DailyQuota
+from oodscope.serve.audit import DAY, STRANGERS, Audit, DailyQuota
 from oodscope.serve.board import LiveBoard
+from oodscope.serve.building import Built
+from oodscope.serve.rates import Buckets
 from oodscope.serve.receiving import Limits
 from oodscope.serve.store import WatchedStore
-from oodscope.serve.submissions import Submissions
+from oodscope.serve.submissions import Submissions, keep
 from oodscope.serve.submitters import Submitters
 from oodscope.serve.token import Token
+from oodscope.serve.worker import WorkerError
 from tests.serve.asking import ask, asked
 from tests.serve.world import changed, files_of, make_entry, upload, zipped
 
@@ -102,7 +110,7 @@ def test_what_cannot_be_built_is_not_kept(world, tmp_path, monkeypatch):
     real = board._worker.call
 
     def failing(work, *args, seconds):
-        if len(args) > 1 and args[1] is not None and args[1].name == "bad":
+        if any(each.name == "bad" for each in args[1]):
             raise OodscopeError("no page can be made with it")
         return real(work, *args, seconds=seconds)
 
@@ -155,6 +163,27 @@ def test_a_slow_sender_keeps_nobody_else_out(world, tmp_path):
     assert asyncio.run(both()) == (429, 201)
 
 
+def test_what_is_being_examined_counts_too(world, tmp_path, monkeypatch):
+    """Whoever sends entries that take long to examine waits for them, and others do not wait for all of them."""
+    entries, tokens, app, _ = world
+    released = threading.Event()
+
+    def slow(self, upload, ready):
+        released.wait(20)
+        raise OodscopeError("enough")
+
+    monkeypatch.setattr(Submissions, "_check", slow)
+
+    async def both():
+        first = asyncio.ensure_future(asked(app, "POST", "/api/entries", zip_of(tokens["eve"]), [b"PK"]))
+        await asyncio.sleep(0.3)
+        second = await asked(app, "POST", "/api/entries", zip_of(tokens["eve"]), [b"PK"])
+        released.set()
+        return (await first).status, second.status
+
+    assert asyncio.run(both()) == (422, 429)
+
+
 def test_the_deadline_grows_with_the_size():
     limits = Limits()
     assert (
@@ -174,10 +203,131 @@ def test_quotas():
     assert quota.full("ada") and not quota.full("eve")
 
 
+def test_a_quota_is_of_the_last_day():
+    now = 0.0
+    quota = DailyQuota(2, lambda: now)
+    for _ in range(2):
+        quota.count("ada")
+    now = DAY + 1
+    quota.count("ada", when=0.5)
+    assert not quota.full("ada"), "what is older than a day does not count"
+    quota.count("ada", when=2.0)
+    quota.count("ada", when=now + 3600)
+    assert quota.full("ada")
+
+
+def test_a_quota_survives_a_restart_and_a_kill(tmp_path):
+    """One acceptance stands in the trail, damaged lines beside it; of the other a kill left the stamp alone."""
+    entries, now = tmp_path / "board", datetime.now(UTC).isoformat(timespec="seconds")
+    for number, (name, received) in enumerate({"a": now, "b": now, "old": "2026-01-01T00:00:00+00:00"}.items()):
+        make_entry(entries, name, number)
+        write_stamp(entries, Stamp(entry=name, received=received, submitter="ada"))
+    make_entry(entries, "of-the-keeper", 4)
+    audit = Audit(entries)
+    audit.write("ada", "::1", 201, "a", 1.0)
+    with audit.path.open("ab") as file:
+        file.write(
+            b'{"status": 201}\n{"status": 201, "entry": "x", "submitter": "y", "time": "never"}\n\xff"status": 201\n'
+        )
+    for _ in range(2):
+        submissions = Submissions(entries, Submitters(entries, Token("correct-horse-battery")), LIMITS)
+        submissions.open()
+        submissions.close()
+        assert submissions._quota.full("ada") and not submissions._quota.full("y")
+        kept = sorted(audit.accepted())
+        assert [(entry, who) for entry, who, _ in kept] == [("a", "ada"), ("b", "ada"), ("old", "ada")]
+
+
 def test_refusals_leave_a_line_too(world):
     entries, _, app, _ = world
     assert ask(app, "POST", "/api/entries", zip_of("nobody's"), [b"x"]).status == 401
     assert trail(entries)[-1]["status"] == 401
+
+
+def test_requests_without_a_token_do_not_fill_the_trail(tmp_path):
+    audit = Audit(tmp_path)
+    audit._strangers = Buckets(STRANGERS, lambda: now)
+    now = 0.0
+    for _ in range(1000):
+        audit.write("", "::1", 401, "", 0.0)
+    assert len(trail(tmp_path)) == STRANGERS.burst
+    audit.write("ada", "::1", 422, "", 0.0)
+    now = 3600.0
+    audit.write("", "::1", 401, "", 0.0)
+    assert len(trail(tmp_path)) == STRANGERS.burst + 2, "of submitters every line is kept"
+    assert trail(tmp_path)[-1]["left_out"] == 1000 - STRANGERS.burst
+
+
+class TestABurst:
+    """Entries that come while the board is built are built together; each keeps its own fate."""
+
+    @pytest.fixture
+    def board(self, tmp_path):
+        (tmp_path / "board").mkdir()
+        board = LiveBoard(tmp_path / "board")
+        board.calls = []
+
+        def called(work, entries, newcomers, seconds):
+            names = [each.name for each in newcomers]
+            board.calls.append(names)
+            time.sleep(0.05)
+            if "deadly" in names:
+                raise WorkerError("the process that did it ended without an answer")
+            shown = {each.name for each in entries.iterdir()} | set(names) - {"odd"}
+            return Built(dict.fromkeys(shown, b""), {name: "no page" for name in names if name == "odd"})
+
+        board._worker.call = called
+        return board
+
+    def admit(self, board, tmp_path, names, taken=()):
+        async def one(name):
+            folder = tmp_path / "ready" / name
+            folder.mkdir(parents=True)
+            (folder / "entry.json").write_text("{}")
+            if name in taken:
+                (board.entries / name).mkdir()
+                (board.entries / name / "of-the-keeper").write_text("")
+            await board.admit(folder, partial(keep, folder, board.entries / name))
+
+        async def all_of_them():
+            return await asyncio.gather(*map(one, names), return_exceptions=True)
+
+        return dict(zip(names, asyncio.run(all_of_them()), strict=True))
+
+    def test_costs_two_builds(self, board, tmp_path):
+        names = [f"n{number}" for number in range(20)]
+        assert set(self.admit(board, tmp_path, names).values()) == {None}
+        assert set(board.snapshot.pages) == set(names) == {path.name for path in board.entries.iterdir()}
+        assert sum(map(len, board.calls)) == 20 and len(board.calls) <= 2
+
+    def test_one_that_no_page_can_be_made_with_costs_itself(self, board, tmp_path):
+        found = self.admit(board, tmp_path, ["a", "odd", "b"])
+        assert found["a"] is found["b"] is None and "no page" in str(found["odd"])
+        assert set(board.snapshot.pages) == {"a", "b"} == {path.name for path in board.entries.iterdir()}
+
+    def test_one_that_brings_the_builder_down_costs_itself(self, board, tmp_path):
+        found = self.admit(board, tmp_path, ["a", "deadly", "b"])
+        assert found["a"] is found["b"] is None and isinstance(found["deadly"], WorkerError)
+        assert set(board.snapshot.pages) == {"a", "b"}
+
+    def test_a_place_that_was_taken_meanwhile_is_shown_as_it_is(self, board, tmp_path):
+        found = self.admit(board, tmp_path, ["a", "taken", "b"], taken=["taken"])
+        assert found["a"] is found["b"] is None and found["taken"].status == 409
+        assert board.calls[-1] == [], "built again, from what is there"
+        assert set(board.snapshot.pages) == {"a", "b", "taken"}
+
+    def test_what_the_keeper_changes_during_a_build_is_shown(self, board, tmp_path):
+        real = board._worker.call
+
+        def called(work, entries, newcomers, seconds):
+            built = real(work, entries, newcomers, seconds=seconds)
+            (entries / "by-hand").mkdir(exist_ok=True)
+            (entries / "by-hand" / "entry.json").touch()
+            return built
+
+        board._worker.call = called
+        self.admit(board, tmp_path, ["a"])
+        assert set(board.snapshot.pages) == {"a", "by-hand"}
 
 
 def test_errors_are_pages_for_browsers_and_json_for_programs(world):

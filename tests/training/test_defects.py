@@ -171,6 +171,16 @@ def test_t8_colours_are_varied_before_images_are_normalised():
     assert pixels.min() >= -1e-6 and pixels.max() <= 1 + 1e-6
 
 
+def test_t8_released_colours_are_cut_off():
+    images = torch.randn(400, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+    pixels = (255 * torch.rand(4, 3, 8, 8)).to(torch.uint8)
+    for jitter, cut in ((ColourJitter(), 0.0), (ColourJitter(normalised=True, grey=0), 0.8)):
+        made = jitter.after_scaling(images, torch.Generator().manual_seed(1))
+        inside = ((made >= 0) & (made <= 1)).flatten(1).all(dim=1).float().mean().item()
+        assert inside == pytest.approx(cut, abs=0.06), "the share of views that is damaged"
+    assert torch.equal(ColourJitter(normalised=True)(pixels, torch.Generator()), pixels), "and pixels are left alone"
+
+
 def test_t9_warm_up_and_epochs_of_csi_are_as_documented():
     recipe = create_recipe("csi")
     assert (recipe.epochs, recipe.warmup_epochs) == (700, 10)
@@ -214,9 +224,27 @@ def test_t13_kept_noise_is_the_farthest_of_its_own_centre():
         expected = around[distance.topk(10).indices]
         torch.testing.assert_close(kept.sort(0).values, expected.sort(0).values)
 
+    def test_the_released_form_keeps_noise_of_other_distances(self):
+        queues = torch.randn(1, 60, 5, generator=torch.Generator().manual_seed(3)) + 2
+        settings = {"queue": 60, "neighbours": 5, "boundary": 10, "noise": 600, "keep_of_noise": 200, "spread": 0.5}
+        ours, released = (
+            NPOS(**settings, parity=parity).outliers_of(queues, torch.Generator().manual_seed(4)).view(2, 200, 5)
+            for parity in (False, True)
+        )
+        shared = [len({tuple(row) for row in a.tolist()} & {tuple(row) for row in b.tolist()})
+                  for a, b in zip(ours, released)]  # fmt: skip
+        assert 100 < sum(shared) < 170, "as many of the truly farthest third as chance gives: 133 of 400"
+
 
 class TestT14:
     """NPOS: queues that begin every epoch with zeros."""
+
+    def test_the_released_form_does(self):
+        recipe, net, _ = prepared("npos", parity=True)
+        recipe.start_epoch(net, 1, None)
+        assert not net.fc.queues.features.any() and net.fc.queues.full
+        made = recipe.outliers_of(net.fc.queues.features, torch.Generator().manual_seed(0))
+        assert made.isfinite().all() and made.abs().max() < 6 * recipe.spread, "noise around zero"
 
     def test_queues_outlast_epochs_and_hold_no_zeros(self):
         trained = run(fast("npos", epochs=2))

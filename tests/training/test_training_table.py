@@ -25,7 +25,7 @@ FAST += ["--detectors", "msp,knn"]
 
 
 LATER = "G-ODIN VOS CIDER NPOS MOS MOS-released PALM ReweightOOD ISH ASCOOD CSI-first CSI MCD MCD-released UDG"
-LATER = set(LATER.split())
+LATER = {*LATER.split(), "NPOS-released", "CSI-first-released", "CSI-released"}
 
 
 def tiny(folder, known, images, device):
@@ -112,7 +112,7 @@ def self_checks(folder, printed):
     model = oods.create_model("small_cnn", num_classes=3)[0]
     model.load_state_dict(weights)
     assert not list((folder / "weights").glob("ConfBranch*"))
-    seconds = pd.read_csv(folder / "seconds.csv")
+    seconds = pd.read_csv(folder / "seconds" / "CE-1.csv")
     assert {"msp", "knn", "passes"} <= set(seconds["detector"]) and (seconds["seconds"] >= 0).all()
     assert "s to score (slowest: " in printed
 
@@ -144,6 +144,27 @@ def test_the_rest_of_openood_s_trainings(tmp_path, monkeypatch):
             assert {line.score, *oods.create_recipe(line.recipe).detectors} <= scores | {"adascale_a"}
     assert set(table[table["method"] == "MCD"]["kept"]) == {"best"}, "the last epoch is the one that is kept"
     assert run(tmp_path, *whole) == []
+
+
+@pytest.mark.slow
+def test_a_method_that_fails_does_not_stop_the_others(tmp_path, monkeypatch, capsys):
+    """Scores that are not asked for stay out of the file; the order is that of the call."""
+    real = training_table.Work.train
+
+    def train(self, line, *rest):
+        if line.method == "G-ODIN":
+            raise ValueError("no such layer")
+        return real(self, line, *rest)
+
+    monkeypatch.setattr(training_table.Work, "train", train)
+    missing = run(tmp_path, "--methods", "G-ODIN,ConfBranch,CE", "--seeds", "0", "--stored", "")
+    assert missing == ["cifar10 G-ODIN 0"]
+    printed = capsys.readouterr()
+    assert "G-ODIN [0]: failed" in printed.out and "no such layer" in printed.err
+    assert printed.out.index("ConfBranch 0:") < printed.out.index("CE 0:")
+    stored = pd.read_parquet(tmp_path / "cifar10" / "scores" / "CE-0.parquet")
+    table = pd.read_csv(tmp_path / "cifar10" / "table.csv")
+    assert "knn" not in stored and "knn" in set(table["detector"]) and set(table["method"]) == {"CE", "ConfBranch"}
 
 
 @pytest.mark.slow

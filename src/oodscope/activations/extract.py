@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from oodscope.activations.feeding import cut, feed
+from oodscope.activations.probes.own import PixelProbe
 from oodscope.activations.probes.probe import RECORDED, Passes, Probe, Tap
 from oodscope.data.imageset import ImageSet
 from oodscope.models.classifier.classifier import Classifier
@@ -101,7 +102,8 @@ class _Host:
         self.columns = {name: values.to("cpu", non_blocking=True) for name, values in columns.items()}
         self.event = None
         if any(values.is_cuda for values in columns.values()):
-            self.event = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            # who waits for a blocking event leaves its core to those who decode
+            self.event = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
             self.event.record()
 
     def arrived(self) -> dict[str, Tensor]:
@@ -111,8 +113,9 @@ class _Host:
 
 
 def _joined(batches: Sequence[_Host]) -> dict[str, NDArray[np.float32]]:
+    # by NumPy: torch joins with all its threads, each of which then stays awake for some 8 ms on a decoder's core
     arrived = [batch.arrived() for batch in batches]
-    return {name: torch.cat([part[name] for part in arrived]).numpy() for name in arrived[0]}
+    return {name: np.concatenate([part[name].numpy() for part in arrived]) for name in arrived[0]}
 
 
 def batch_columns(
@@ -125,11 +128,12 @@ def batch_columns(
     Parameters
     ----------
     plain : whether ``logits`` and ``features`` are wanted; if not, only the probes' columns are there.
-    grad : record the plain pass and its taps, so that they can be differentiated with respect to ``batch``. What
-        probes find in passes of their own is never recorded.
+    grad : record the plain pass, its taps and what is computed from pixels, so that they can be differentiated with
+        respect to ``batch``. What probes find in passes of their own is never recorded.
     """
     taps = [probe for probe in probes if isinstance(probe, Tap)]
-    others = [probe for probe in probes if not isinstance(probe, Tap)]
+    own = [probe for probe in probes if isinstance(probe, PixelProbe)]
+    others = [probe for probe in probes if not isinstance(probe, Tap | PixelProbe)]
     passes = Passes(classifier, batch)
     with at_precision(classifier.device, classifier.precision):
         found: dict[str, Tensor] = {}
@@ -138,6 +142,8 @@ def batch_columns(
             found = _plain_pass(classifier, batch, taps, grad, passes if shared else None)
         if not plain:
             found = {tap.column: found[tap.column] for tap in taps}
+        with torch.set_grad_enabled(grad):
+            found |= {probe.column: probe.of_prepared(classifier, batch) for probe in own}
         # probes take gradients even where the caller records none
         with torch.enable_grad():
             return found | {probe.column: probe(passes).detach() for probe in others}

@@ -88,7 +88,7 @@ class Lane(ABC):
         if self.device.type != "cuda":
             return crops.to(self.device)
         moved = crops.to(self.device, non_blocking=True)
-        self._copied[slot] = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        self._copied[slot] = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
         self._copied[slot].record()
         return moved
 

@@ -32,11 +32,11 @@ def export(
     loading()
 
     from oodscope.deploy.onnx import TOLERANCE, export_onnx
-    from oodscope.jobs.checking import check_writable
+    from oodscope.jobs.checking import check_writable_file
     from oodscope.jobs.fit import load_fitted
     from oodscope.jobs.opening import open_one
 
-    check_writable(onnx.parent)
+    check_writable_file(onnx, "knn.onnx")
     scorer = load_fitted(detector, model, separated(weights), "cpu", allow_download=allow_download)
     checked = export_onnx(scorer, onnx, None if images is None else open_one(images, None, SILENT, name="images"))
     for what, off in checked.items():

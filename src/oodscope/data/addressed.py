@@ -46,10 +46,14 @@ class Draws:
         return _mix(start[:, None] + counter).view(-1, *shape)
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]  # a graph holds the number, not the hash
 def _number(text: str) -> int:
     """A signed 64-bit number for a text."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big", signed=True)
+
+
+# what torch.compiler.assume_constant_result sets: a graph holds the number, not the hash. The decorator itself would
+# import the whole compiler, seconds of every first command
+_number._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def content_keys(images: Tensor) -> Tensor:

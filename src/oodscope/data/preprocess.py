@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from mmap import mmap
 from typing import TYPE_CHECKING, Literal
 
@@ -76,11 +77,8 @@ class Preprocess(StrictModel):
         Divisors are tensors, because CUDA multiplies by the reciprocal of a plain number: so every device divides, and
         all give the same bits.
         """
-        import torch
-
-        numbers = torch.tensor([[255.0] * len(self.mean), self.mean, self.std], dtype=torch.float32)
-        most, mean, std = numbers.to(crops.device, non_blocking=True)
-        return crops.to(torch.float32).div_(most).sub_(mean).div_(std).permute(0, 3, 1, 2)
+        most, mean, std = _numbers(self.mean, self.std, str(crops.device))
+        return crops.float().div_(most).sub_(mean).div_(std).permute(0, 3, 1, 2)
 
     def crop(self, image: Picture) -> NDArray[np.uint8]:
         """The pixels ``[size, size, C]`` that the network sees, not yet normalised."""
@@ -105,6 +103,14 @@ class Preprocess(StrictModel):
             return picture
         left, top = (round((edge - self.size) / 2.0) for edge in picture.size)
         return picture.crop((left, top, left + self.size, top + self.size))
+
+
+@lru_cache(maxsize=64)
+def _numbers(mean: tuple[float, ...], std: tuple[float, ...], device: str) -> "Tensor":
+    """Divisors and mean on a device: sent once, because a copy from ordinary memory waits for all work before it."""
+    import torch
+
+    return torch.tensor([[255.0] * len(mean), mean, std], dtype=torch.float32).to(device)
 
 
 def _tensor(crops: NDArray[np.uint8]) -> "Tensor":

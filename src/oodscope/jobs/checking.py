@@ -4,6 +4,7 @@ A misspelt name should end a command at once. What needs more than names is refu
 before data are opened too.
 """
 
+import os
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any, get_args
 
 from oodscope.base.catalog import catalog, plugins
 from oodscope.base.config import parse_declared
-from oodscope.base.errors import StorageError, UnknownNameError, UsageError
+from oodscope.base.errors import OodscopeError, StorageError, UnknownNameError, UsageError
 from oodscope.base.own_code import PREFIX, find_own
 from oodscope.jobs.sets import CalibrationSets, OwnSets
 from oodscope.metrics.metric import Tuning
@@ -58,9 +59,7 @@ def check_declared(declared: Mapping[str, Any], where: str) -> None:
 
 def check_writable(folder: Path) -> None:
     """Refuse a folder that cannot be made or written to; nothing is made here."""
-    there = folder.absolute()
-    while not there.exists() and there != there.parent:
-        there = there.parent
+    there = _nearest(folder)
     if not there.is_dir():
         raise StorageError(f"cannot write to {folder}: {there} is a file; choose another folder (output)")
     try:
@@ -69,6 +68,34 @@ def check_writable(folder: Path) -> None:
             pass
     except OSError as error:
         raise StorageError(f"cannot write to {folder}: {error.strerror}; choose another folder (output)") from error
+
+
+def check_writable_file(path: Path, example: str) -> None:
+    """Refuse a file that cannot be written; ``example`` is a name that could be."""
+    if _nearest(path) == path.absolute() and path.is_dir():
+        raise OodscopeError(f"{path} is a folder; name the file to write, such as {example}")
+    check_writable(path.parent)
+
+
+def _nearest(path: Path) -> Path:
+    """The last part of a path that is there; a path that no file system could hold is refused."""
+    there = path.absolute()
+    try:
+        while not there.exists() and there != there.parent:
+            there = there.parent
+        longest = os.pathconf(there, "PC_NAME_MAX") if hasattr(os, "pathconf") else 255
+        names = [os.fsencode(part) for part in path.absolute().relative_to(there).parts]
+    except OSError as error:
+        raise StorageError(f"cannot write to {path}: {error.strerror}; choose another name (output)") from error
+    except UnicodeError as error:
+        raise StorageError(f"cannot write to {str(path)!r}: not all of it is text; choose another name") from error
+    if any(b"\0" in name for name in names):
+        raise StorageError(f"cannot write to {str(path)!r}: a name holds no null character (output)")
+    if any(len(name) > longest for name in names):
+        raise StorageError(
+            f"cannot write to {path}: a name in it is too long ({longest} bytes at most); choose another"
+        )
+    return there
 
 
 def _names(given: Any) -> Iterable[str]:

@@ -20,7 +20,7 @@ from oodscope.deploy.scorer import Scorer
 from oodscope.detectors.registry import requested_detector
 from oodscope.detectors.saving import pack
 from oodscope.execution.progress import Progress
-from oodscope.jobs.checking import check_writable
+from oodscope.jobs.checking import check_writable_file
 from oodscope.jobs.model import ModelData, ModelSpec, build_classifier, class_order
 from oodscope.jobs.opening import open_one
 from oodscope.jobs.sets import CalibrationSets
@@ -61,9 +61,7 @@ class FitJob(Task):
             raise UsageError("fit: a network trained here has no weights file; keep its weights: --include-weights")
 
     def _check_output(self) -> None:
-        check_writable(Path(self.output).parent)
-        if Path(self.output).is_dir():
-            raise OodscopeError(f"{self.output} is a folder; name the file to write, such as knn.oodscope")
+        check_writable_file(Path(self.output), "knn.oodscope")
 
 
 def execute_fit(job: FitJob, progress: Progress) -> tuple[Fit, Path]:

@@ -17,6 +17,7 @@ from oodscope.metrics.metric import Tuning
 from oodscope.protocols.registry import read_protocols
 from oodscope.results.scoretable import ScoreTable
 from oodscope.runs.evaluation.evaluate import evaluate
+from oodscope.runs.evaluation.pipeline import check_roles
 from oodscope.runs.evaluation.run import Result
 from oodscope.runs.evaluation.scoring import score_benchmark
 from oodscope.training.registry import PLAIN
@@ -85,6 +86,7 @@ def _evaluated(
     job: Job, detectors: str | list[Detector], score: Callable[..., ScoreTable], progress: Progress
 ) -> Result:
     benchmark = job.open_benchmark(progress)
+    check_roles(benchmark, read_protocols(job.protocols), job.tune)
     built = job.build(benchmark, progress)
     return evaluate(
         built.classifier,

@@ -21,6 +21,7 @@ from oodscope.metrics.comparison.influence import (
     place_sets,
     refusal,
 )
+from oodscope.metrics.comparison.rates import is_rate, rate_sets
 from oodscope.metrics.comparison.simultaneous import may_be_best, rank_intervals
 from oodscope.metrics.metric import Metric, Population
 from oodscope.protocols.separation import Separation
@@ -42,7 +43,8 @@ class Statements:
     Parameters
     ----------
     separations : the scores of each detector, images in one order.
-    metric : AUROC has its contributions in closed form; any other needs ``Metric.value``.
+    metric : AUROC and rates at a quantile (FPR95) have their contributions in closed form; any other needs
+        ``Metric.value``.
     """
 
     separations: Mapping[str, Separation]
@@ -96,6 +98,8 @@ def units_of(
             first.class_names,
         )
     columns = {name: [each.columns()[name] for each in separations.values()] for name in first.ood}
+    if is_rate(metric):
+        return rate_sets(metric, columns, populations, first.class_names)
     return weigh_sets(metric, columns, populations, first.class_names, seed=seed)
 
 

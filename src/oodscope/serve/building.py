@@ -1,12 +1,11 @@
 """Building: every page of the board, from the folder of entries."""
 
 import json
-from collections.abc import Iterator
-from dataclasses import asdict, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from oodscope.base.errors import DataError
 from oodscope.leaderboard.published.table import published_standings
 from oodscope.leaderboard.records.board import Board
 from oodscope.leaderboard.records.standing import Standing
@@ -17,30 +16,42 @@ BUILD_SECONDS = 1800.0
 """Longer than verifying a few thousand entries takes; who passes it hangs."""
 
 
-def build(entries: Path, newcomer: Path | None = None) -> dict[str, bytes]:
-    """The pages of the site and the answers for programs, by path. It runs in a process of its own.
+State = tuple[tuple[str, int, int], ...]
+"""Path, size and time of every file of a board."""
 
-    With a newcomer they are those of the board that it would be on; one that they cannot be made with is refused.
+
+@dataclass(frozen=True)
+class Built:
+    """Every page and every answer for programs, by path, and the newcomers that are not among them, with the reason."""
+
+    contents: dict[str, bytes]
+    refused: dict[str, str]
+
+
+def build(entries: Path, newcomers: Sequence[Path] = ()) -> Built:
+    """The pages of the site and the answers for programs. It runs in a process of its own.
+
+    With newcomers they are those of the board that they would be on; one that they cannot be made with is left out.
 
     A folder that is not there holds no entries: a server may have runs to show, and nothing else.
     """
     from oodscope.leaderboard.verify.remembered import RememberedExaminer
     from oodscope.leaderboard.verify.verifying import Verification, verify_each
 
-    more = () if newcomer is None else (newcomer,)
     known = entries.is_dir()
-    found = verify_each(entries, RememberedExaminer(), more) if known else Verification(Board(()), {})
+    found = verify_each(entries, RememberedExaminer(), newcomers) if known else Verification(Board(()), {})
     board = replace(found.board, standings=(*found.board.standings, *published_standings()))
     site = sound_pages(board, scores=True, live=True)
     pages = {path: text.encode() for path, text in site.pages.items()}
     refused = {**found.refused, **site.refused}
-    if newcomer is not None and newcomer.name in refused:
-        raise DataError(refused[newcomer.name])
+    # whoever sent one is told; what never was on the board is not of it
+    turned_away = {each.name: refused.pop(each.name) for each in newcomers if each.name in refused}
     answers = [*_answers(site.board), ("api/refused", refused)]
-    return pages | {path: json.dumps(content, allow_nan=False).encode() for path, content in answers}
+    pages |= {path: json.dumps(content, allow_nan=False).encode() for path, content in answers}
+    return Built(pages, turned_away)
 
 
-def state(entries: Path) -> tuple[tuple[str, int, int], ...]:
+def state(entries: Path) -> State:
     """What tells one state of the folder from another without reading it: names, sizes and times of its files.
 
     Hidden files and folders do not count; a folder takes its place whole, so a state never shows half of one.

@@ -45,7 +45,9 @@ class Limits:
     check_seconds : for unpacking and verifying it.
     memory : most bytes that the process may hold which does so.
     unpacked : most bytes of the files in an archive.
-    at_once, each : uploads at the same time, in all and of one submitter, who can so keep nobody else out.
+    at_once : uploads that are received at the same time.
+    each : submissions of one submitter that are received, examined or built at the same time: so nobody can keep
+        others out.
     per_day, entries : entries that are accepted from one submitter in 24 hours, and that a board may have.
     """
 

@@ -6,7 +6,7 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -21,9 +21,9 @@ from starlette.requests import Request
 
 from oodscope.base.errors import OodscopeError
 from oodscope.base.files import storage_errors
-from oodscope.leaderboard.records.keeping import RECEIVED, Stamp, entry_folders, write_stamp
+from oodscope.leaderboard.records.keeping import RECEIVED, Stamp, entry_folders, read_stamp, write_stamp
 from oodscope.serve.answers import RefusedError
-from oodscope.serve.audit import Audit, DailyQuota
+from oodscope.serve.audit import Audit, DailyQuota, seconds_of
 from oodscope.serve.checking import check
 from oodscope.serve.receiving import Limits, receive
 from oodscope.serve.submitters import Submitters
@@ -82,7 +82,10 @@ class Submissions:
         with storage_errors(entries):
             self._incoming.mkdir(parents=True, exist_ok=True)
         self._lock = FileLock(self._incoming / "lock")
-        self._receiving: Counter[str] = Counter()
+        self._receiving = 0
+        self._begun: Counter[str] = Counter()
+        self._turn: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._checking = asyncio.Lock()
         self._quota = DailyQuota(self.limits.per_day)
         self._tickets: OrderedDict[str, Ticket] = OrderedDict()
         self._in_progress: set[str] = set()
@@ -95,6 +98,28 @@ class Submissions:
             raise OodscopeError(f"{self.entries}: another server accepts submissions into this folder") from error
         for stale in self._incoming.glob("upload-*"):
             shutil.rmtree(stale, ignore_errors=True)
+        self._remember()
+
+    def _remember(self) -> None:
+        """What servers before this one accepted, for the quotas.
+
+        An entry whose server was killed before it wrote the line of its acceptance gets the line now.
+        """
+        accepted = list(self.audit.accepted())
+        known = {entry for entry, _, _ in accepted}
+        for folder in entry_folders(self.entries):
+            if folder.name in known:
+                continue
+            try:
+                stamp = read_stamp(self.entries, folder.name)
+                if stamp is not None:
+                    accepted.append((stamp.entry, stamp.submitter, seconds_of(stamp.received)))
+                    reason = "the server ended before it could answer"
+                    self.audit.write(stamp.submitter, "", 201, stamp.entry, 0.0, reason, when=stamp.received)
+            except (OodscopeError, ValueError):
+                continue  # a stamp that cannot be read is named by the pages, with its remedy
+        for _, submitter, when in sorted(accepted, key=lambda each: each[2]):
+            self._quota.count(submitter, when)
 
     def close(self) -> None:
         self._worker.close()
@@ -114,18 +139,20 @@ class Submissions:
                 reason = "a submission needs a token: Authorization: Bearer ..."
                 raise RefusedError(401, reason, {"www-authenticate": "Bearer"})
             self._check_quotas(submitter)
-            self._receiving[submitter] += 1
+            self._receiving += 1
+            self._begun[submitter] += 1
             folder = None
             try:
                 folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="upload-", dir=self._incoming))
                 (folder / "received").mkdir()
                 await receive(request, folder / "received", self.limits)
             except BaseException:
+                self._begun[submitter] -= 1
                 if folder is not None:
                     await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
                 raise
             finally:
-                self._receiving[submitter] -= 1
+                self._receiving -= 1
         except RefusedError as error:
             self._ended(ticket, error.status, error.line)
             raise
@@ -147,6 +174,7 @@ class Submissions:
             self._ended(ticket, 500, repr(error))
             raise
         finally:
+            self._begun[ticket.submitter] -= 1
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
         ticket.stage = "accepted"
         self._quota.count(ticket.submitter)
@@ -158,10 +186,10 @@ class Submissions:
         self.audit.write(ticket.submitter, ticket.client, status, ticket.entry, seconds, reason)
 
     def _check_quotas(self, submitter: str) -> None:
-        if self._receiving.total() >= self.limits.at_once:
+        if self._receiving >= self.limits.at_once:
             raise RefusedError(503, "other submissions are being received; try again later", {"retry-after": "30"})
-        if self._receiving[submitter] >= self.limits.each:
-            reason = f"{self.limits.each} submissions of yours are being received; wait for them"
+        if self._begun[submitter] >= self.limits.each:
+            reason = f"{self.limits.each} submissions of yours are being received or examined; wait for them"
             raise RefusedError(429, reason, {"retry-after": "30"})
         if self._quota.full(submitter):
             reason = f"{self.limits.per_day} entries of yours were accepted within 24 hours; try again later"
@@ -174,7 +202,10 @@ class Submissions:
         ready.mkdir()
         ticket.stage = "examining"
         try:
-            ticket.entry = entry = await asyncio.to_thread(self._check, folder / "received", ready)
+            # one of each submitter at a time, so that whoever sends many that take long is waited for once; and one
+            # thread in all, because the others of the server have readers to answer
+            async with self._turn[ticket.submitter], self._checking:
+                ticket.entry = entry = await asyncio.to_thread(self._check, folder / "received", ready)
             if entry in self._in_progress or (self.entries / entry).exists():
                 raise RefusedError(409, f"there is an entry {entry!r}; entries are never overwritten")
             self._in_progress.add(entry)
@@ -197,7 +228,7 @@ class Submissions:
         place = self.entries / ready.name
         try:
             await admit(ready, partial(keep, ready, place))
-        except BaseException:
+        except Exception:
             if not place.exists():
                 with suppress(OSError):
                     (self.entries / RECEIVED / f"{ready.name}.json").unlink()

@@ -16,7 +16,8 @@ def test_threads_see_what_one_sees(tmp_path, monkeypatch, count):
         names[count // 2 : count // 2] = ["gone.png", "folder"]
         (tmp_path / "folder").mkdir()
     alone = Statuses.read(tmp_path, names)
-    monkeypatch.setattr(filedigests, "MANY", 2)
+    monkeypatch.setattr(filedigests, "BATCH", 2)
+    monkeypatch.setattr(filedigests, "SLOW", -1.0)
     monkeypatch.setattr(filedigests, "threads", lambda: 3)
     several = Statuses.read(tmp_path, names)
     assert np.array_equal(alone.sizes, several.sizes)

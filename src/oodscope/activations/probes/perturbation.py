@@ -1,5 +1,7 @@
 """Probes that look at an image after a small step along its gradient."""
 
+from weakref import WeakKeyDictionary
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -50,7 +52,7 @@ class PerturbedLogits(Probe):
     def __call__(self, passes: Passes) -> Tensor:
         gradient = passes.gradient(self._gradient, self._objective)
         direction = _largest_only(gradient) if self.single else gradient.sign()
-        step = self.epsilon * pixel_unit(passes.classifier).to(gradient.device)
+        step = self.epsilon * pixel_unit(passes.classifier)
         return passes.classifier.forward(passes.images - step * direction).logits
 
     @property
@@ -104,13 +106,19 @@ class PerturbedFeatures(Probe):
 
 
 def pixel_unit(classifier: Classifier) -> Tensor:
-    """How far the network's input moves, per channel, when a pixel goes from 0 to 1.
+    """How far the network's input moves, per channel, when a pixel goes from 0 to 1; on the classifier's device.
 
-    Read off the classifier's own preprocessing, whatever it is: a white image minus a black one.
+    Read off the classifier's own preprocessing, whatever it is: a white image minus a black one. Once per classifier:
+    sending it to a GPU waits for all work before it.
     """
-    black = np.zeros((64, 64, 3), dtype=np.uint8)
-    prepared = classifier.prepare([black, ~black])
-    return (prepared[1] - prepared[0]).mean(dim=(1, 2), keepdim=True)
+    if classifier not in _UNITS:
+        black = np.zeros((64, 64, 3), dtype=np.uint8)
+        prepared = classifier.prepare([black, ~black])
+        _UNITS[classifier] = (prepared[1] - prepared[0]).mean(dim=(1, 2), keepdim=True).to(classifier.device)
+    return _UNITS[classifier]
+
+
+_UNITS: WeakKeyDictionary[Classifier, Tensor] = WeakKeyDictionary()
 
 
 def _largest_only(gradient: Tensor) -> Tensor:
@@ -154,7 +162,7 @@ class SteppedMaps(Probe):
 
     def __call__(self, passes: Passes) -> Tensor:
         classifier, pool = passes.classifier, PooledMaps().reduce
-        unit = self.epsilon * pixel_unit(classifier).to(passes.images.device)
+        unit = self.epsilon * pixel_unit(classifier)
         leaf = passes.images.clone().requires_grad_(True)
         with watched_maps(classifier.model, classifier.anatomy.stages, pool) as shown:
             classifier.forward(leaf, grad=True)

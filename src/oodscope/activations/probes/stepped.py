@@ -43,7 +43,7 @@ class SteppedNumerators(Probe):
             leaf = images.clone().requires_grad_(True)
             (gradient,) = torch.autograd.grad(self._numerators(passes, leaf, grad=True).amax(dim=1).sum(), leaf)
             direction = torch.where(gradient >= 0, 1.0, -1.0)
-            images = images + self.epsilon * pixel_unit(passes.classifier).to(images.device) * direction
+            images = images + self.epsilon * pixel_unit(passes.classifier) * direction
         return self._numerators(passes, images, grad=False).float()
 
     def _numerators(self, passes: Passes, images: Tensor, grad: bool) -> Tensor:

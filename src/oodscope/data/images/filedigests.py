@@ -6,13 +6,16 @@ file's status and no look into any.
 """
 
 import hashlib
+import math
 import os
 import stat
-from collections import defaultdict
-from collections.abc import Sequence
+from array import array
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -32,10 +35,16 @@ DIGEST = 16
 """Bytes of a digest."""
 
 BATCH = 1000
-"""Files hashed at once: what a kill can cost, and how rarely another process must wait for the table."""
+"""Files hashed at once."""
+
+PATIENCE = 1.0
+"""Seconds between two notes in the table: what a kill can cost. Each note waits for the disk."""
 
 MANY = 20_000
-"""Files from which on several threads ask for their statuses, and it pays to start processes that hash them."""
+"""Files from which on it pays to start processes that hash them."""
+
+SLOW = 50e-6
+"""Seconds for one file's status from which on several threads ask for those of the others."""
 
 
 @dataclass(frozen=True)
@@ -49,36 +58,51 @@ class Statuses:
     def read(cls, root: Path, paths: Sequence[str]) -> "Statuses":
         """One question to the system per file, asked from inside the root: its path is looked up once.
 
-        Of many files several threads ask, which wait for the system and not for each other.
+        Where the system answers slowly (a file system behind a network), several threads ask, which wait for it and not
+        for each other. Where it answers at once they would only wait for Python.
         """
         try:
             folder = os.open(root, os.O_RDONLY)
         except OSError:
             return cls(*np.full((2, len(paths)), MISSING, dtype=np.int64))
         try:
-            share = len(paths) if len(paths) < MANY else -(-len(paths) // threads())
-            with ThreadPoolExecutor(threads()) as pool:
-                shares = [paths[start : start + share] for start in range(0, len(paths), share or 1)]
-                parts = list(pool.map(lambda piece: _statuses(folder, piece), shares))
+            started = monotonic()
+            first = _statuses(folder, paths[:BATCH])
+            slow = monotonic() - started > SLOW * BATCH
+            parts = [first, *_shared_out(folder, paths[BATCH:], threads() if slow else 1)]
         finally:
             os.close(folder)
-        return cls(*np.concatenate([np.empty((2, 0), np.int64), *parts], axis=1))
+        return cls(*np.concatenate(parts, axis=1))
 
     def missing(self) -> list[int]:
         """The rows of which no file is there."""
         return np.flatnonzero(self.sizes == MISSING).tolist()
 
 
+def _shared_out(folder: int, paths: Sequence[str], askers: int) -> list[NDArray[np.int64]]:
+    if askers == 1:
+        return [_statuses(folder, paths)]
+    share = max(1, -(-len(paths) // askers))
+    with ThreadPoolExecutor(askers) as pool:
+        shares = [paths[start : start + share] for start in range(0, len(paths), share)]
+        return list(pool.map(lambda piece: _statuses(folder, piece), shares))
+
+
 def _statuses(folder: int, paths: Sequence[str]) -> NDArray[np.int64]:
-    found = []
+    # flat arrays: a million tuples would be walked by the garbage collector again and again
+    sizes, times = array("q"), array("q")
     for path in paths:
         try:
             status = os.stat(path, dir_fd=folder)
-            regular = stat.S_ISREG(status.st_mode)
-            found.append((status.st_size, status.st_mtime_ns) if regular else (MISSING, MISSING))
         except OSError:
-            found.append((MISSING, MISSING))
-    return np.array(found, dtype=np.int64).reshape(-1, 2).T
+            status = None
+        if status is not None and stat.S_ISREG(status.st_mode):
+            sizes.append(status.st_size)
+            times.append(status.st_mtime_ns)
+        else:
+            sizes.append(MISSING)
+            times.append(MISSING)
+    return np.array([sizes, times], dtype=np.int64)
 
 
 def file_digests(root: Path, paths: Sequence[str], statuses: Statuses) -> list[bytes]:
@@ -185,32 +209,50 @@ def _hash(
     rows: Sequence[int],
     hashes: FileHashes,
 ) -> None:
-    """Hash files, here until the processes of the session are there, if they are worth it; note them as they come."""
+    """Hash files, here until the processes of the session are there, if they are worth it; note them now and then."""
     workers = session_workers(start=len(rows) >= MANY)
     pieces = [rows[start : start + BATCH] for start in range(0, len(rows), BATCH)]
-    place, begun = str(root), []
-    for piece in pieces:
-        names = [paths[row] for row in piece]
-        if workers is not None and workers.ready:
-            begun.append((piece, workers.submit(hash_files, place, names).result))
-        else:
-            _note(piece, hash_files(None, place, names), root, paths, statuses, digests, hashes)
-    for piece, result in begun:
-        _note(piece, result(), root, paths, statuses, digests, hashes)
+    place, begun = str(root), deque[tuple[Sequence[int], Callable[[], list[bytes]]]]()
+    hashed: list[int] = []
+    since = monotonic()
+    try:
+        for piece in pieces:
+            names = [paths[row] for row in piece]
+            if workers is not None and workers.ready:
+                begun.append((piece, workers.submit(hash_files, place, names).result))
+                continue
+            _take(piece, hash_files(None, place, names), digests, hashed)
+            since = _noted(hashed, since, root, paths, statuses, digests, hashes)
+        while begun:
+            piece, result = begun.popleft()
+            _take(piece, result(), digests, hashed)
+            since = _noted(hashed, since, root, paths, statuses, digests, hashes)
+    finally:
+        # an unreadable file must not cost what was hashed before it
+        _noted(hashed, -math.inf, root, paths, statuses, digests, hashes)
 
 
-def _note(
-    rows: Sequence[int],
-    found: Sequence[bytes],
+def _take(rows: Sequence[int], found: Sequence[bytes], digests: NDArray[np.uint8], hashed: list[int]) -> None:
+    digests[rows] = np.frombuffer(b"".join(found), dtype=np.uint8).reshape(-1, DIGEST)
+    hashed.extend(rows)
+
+
+def _noted(
+    hashed: list[int],
+    since: float,
     root: Path,
     paths: Sequence[str],
     statuses: Statuses,
     digests: NDArray[np.uint8],
     hashes: FileHashes,
-) -> None:
+) -> float:
+    """Note in the table what was hashed since, if that is long ago; when it was last noted."""
+    if monotonic() - since < PATIENCE or not hashed:
+        return since
     folders: dict[str, list[tuple[str, int, int, bytes]]] = defaultdict(list)
-    for row, digest in zip(rows, found):
-        digests[row] = np.frombuffer(digest, dtype=np.uint8)
+    for row in hashed:
         folder, _, name = paths[row].rpartition("/")
-        folders[str(root / folder)].append((name, int(statuses.sizes[row]), int(statuses.times[row]), digest))
-    hashes.note(folders)
+        folders[folder].append((name, int(statuses.sizes[row]), int(statuses.times[row]), digests[row].tobytes()))
+    hashes.note({str(root / folder): files for folder, files in folders.items()})
+    hashed.clear()
+    return monotonic()

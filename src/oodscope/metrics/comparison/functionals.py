@@ -51,10 +51,7 @@ def weigh_sets(
         is_ood = detectors[0]["is_ood"]
         own = detectors[0]["ood_class"][is_ood]
         sampled = populations.get(name, "none") == "sampled" and bool((own >= 0).all())
-        weights = np.ones(is_ood.size)
-        if sampled:
-            sizes = np.bincount(own)
-            weights[is_ood] = own.size / (np.count_nonzero(sizes) * sizes[own])
+        weights = class_weights(is_ood, own) if sampled else np.ones(is_ood.size)
         known = draw_weights(weights, ~is_ood, seed, "")
         drawn = _without(weights, is_ood, own) if sampled else draw_weights(weights, is_ood, seed, name)
         table = np.concatenate([weights[None], np.ones((1, is_ood.size)), known, drawn])
@@ -66,6 +63,14 @@ def weigh_sets(
         # the mean of B units varies as each of them over the root of B; so a resample is a unit times that root
         found[name] = SetUnits(name, values[0], values[1], sqrt(len(of_id)) * of_id, units, keys)
     return found
+
+
+def class_weights(is_ood: NDArray[np.bool_], classes: NDArray[np.int64]) -> FloatArray:
+    """Weights of all images under which every OOD class weighs the same, and OOD images one in the mean."""
+    weights = np.ones(is_ood.size)
+    sizes = np.bincount(classes)
+    weights[is_ood] = classes.size / (np.count_nonzero(sizes) * sizes[classes])
+    return weights
 
 
 def _without(weights: FloatArray, side: NDArray[np.bool_], classes: NDArray[np.int64]) -> FloatArray:

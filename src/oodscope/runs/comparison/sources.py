@@ -18,11 +18,13 @@ from oodscope.metrics.comparison.influence import (
     SetUnits,
     class_keys,
     from_replicates,
+    half_a_failure,
     join_sets,
     noise_freedom,
     placed_images,
     refusal,
 )
+from oodscope.metrics.comparison.rates import is_rate
 from oodscope.metrics.interval import REPLICATES
 from oodscope.metrics.metric import Metric, Population, columns_of
 from oodscope.metrics.rejection.rejection import Decisions, Rejection
@@ -34,7 +36,7 @@ from oodscope.protocols.base import Protocol
 from oodscope.protocols.human_centric.sets import LabelledSet, labelled_sets, rows_of
 from oodscope.protocols.ranking import resample
 from oodscope.protocols.separation import Separation, separate
-from oodscope.protocols.statements import Statements
+from oodscope.protocols.statements import Statements, units_of
 from oodscope.results.scoretable import ScoreTable
 
 _HALVINGS, _HALF_DRAWS = 2, 200
@@ -112,13 +114,15 @@ class RankingSource(Source):
     def images(self, names: Sequence[str]) -> Estimates:
         if self.metric.name == AUROC.name:
             return placed_images([each.placements(names) for each in self.separations.values()])
+        if is_rate(self.metric):
+            return join_sets([self._image_units[name] for name in names], half_a_failure(self._any.placements(names)))
         values = np.array([each.point(self.metric.name, names) for each in self._draws.values()])
         replicates = self._stacked(self._draws, names)
         return from_replicates(values, replicates, freedom=self._freedom(names))
 
     def classes(self, names: Sequence[str]) -> Estimates:
         found = super().classes(names)
-        if self.metric.name == AUROC.name:
+        if self.metric.name == AUROC.name or is_rate(self.metric):
             return found
         # images are resampled, not counted: how well their noise is known is no matter of how many resamples there are
         most = self._freedom(names)
@@ -127,6 +131,10 @@ class RankingSource(Source):
             for part in found.parts
         ]
         return replace(found, parts=tuple(parts))
+
+    @cached_property
+    def _image_units(self) -> Mapping[str, SetUnits]:
+        return units_of(self.separations, self.metric, {}, self.seed)
 
     def _freedom(self, names: Sequence[str]) -> float:
         halves = [(self._stacked(first, names), self._stacked(second, names)) for first, second in self._halves]

@@ -23,6 +23,8 @@ class ColourJitter(Augmentation):
     hue : :math:`h`.
     probability : of varying an image at all.
     grey : probability of a grey image, after that.
+    normalised : vary images after they are normalised, with the same bounds of [0, 1], as the code behind OpenOOD's row
+        of CSI does: most entries of an image that is varied are then cut off, and no test image is.
     """
 
     kind: ClassVar[str] = "jitter"
@@ -31,20 +33,32 @@ class ColourJitter(Augmentation):
     hue: float = Field(default=0.1, ge=0, le=0.5)
     probability: float = Field(default=0.8, ge=0, le=1)
     grey: float = Field(default=0.2, ge=0, le=1)
+    normalised: bool = False
 
     def __call__(self, pixels: Tensor, generator: torch.Generator) -> Tensor:
-        chance = torch.rand(6, len(pixels), 1, 1, 1, generator=generator, device=generator.device).to(pixels.device)
+        if self.normalised:
+            return pixels
+        chance = self._chance(pixels, generator)
         if pixels.shape[1] != 3:
             return pixels
+        return (self._vary(pixels.float() / 255, chance) * 255).round().to(torch.uint8)
+
+    def after_scaling(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        if not self.normalised or images.shape[1] != 3:
+            return images
+        return self._vary(images, self._chance(images, generator))
+
+    def _chance(self, images: Tensor, generator: torch.Generator) -> Tensor:
+        return torch.rand(6, len(images), 1, 1, 1, generator=generator, device=generator.device).to(images.device)
+
+    def _vary(self, images: Tensor, chance: Tensor) -> Tensor:
         factors = 1 + self.strength * (2 * chance[:3] - 1)
-        images = pixels.float() / 255
         varied = (images * factors[0]).clamp(0, 1)
         varied = _blend(varied, _grey(varied).mean(dim=(2, 3), keepdim=True), factors[1])
         varied = _blend(varied, _grey(varied), factors[2])
         varied = _turned(varied, self.hue * (2 * chance[3] - 1))
         images = torch.where(chance[4] < self.probability, varied, images)
-        images = torch.where(chance[5] < self.grey, _grey(images).expand_as(images), images)
-        return (images * 255).round().to(torch.uint8)
+        return torch.where(chance[5] < self.grey, _grey(images).expand_as(images), images)
 
 
 def _blend(images: Tensor, other: Tensor, factor: Tensor) -> Tensor:

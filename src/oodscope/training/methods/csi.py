@@ -23,6 +23,8 @@ from oodscope.training.recipe import Batch, Role, Step, TrainingFacts
 HEAD_RATE = 1e-3
 """Of Adam, for the linear layer that reads the class off the features."""
 
+_FLOOR = 1e-8
+
 TURNED_VIEW = Chain(steps=(ResizedCrop(flip=False), ColourJitter()))
 """Crop and colours; images are mirrored before they are turned, because a mirrored turn is another turn."""
 
@@ -59,11 +61,14 @@ class CSI(CrossEntropy):
 
     The authors train 700 epochs with LARS; here it is SGD, with their warm-up of 10 epochs. OpenOOD's 100 epochs are
     ``epochs: 100``. Colours are varied before images are normalised (see ``ColourJitter``); in OpenOOD's code, after.
+    The whole released form: ``parity: true``, ``warmup_epochs: 0``, ``epochs: 100`` and
+    ``augment: [{kind: resized_crop, flip: false}, {kind: jitter, normalised: true}]``.
 
     Parameters
     ----------
     temperature : :math:`\tau`.
     size : of the projection.
+    parity : count each image among its own positives, as the code behind the published row does.
     """
 
     name: ClassVar[str] = "csi"
@@ -83,6 +88,7 @@ class CSI(CrossEntropy):
     augment: AnyAugment = TURNED_VIEW
     temperature: float = Field(default=0.07, gt=0)
     size: int = Field(default=128, gt=1)
+    parity: bool = False
 
     def prepare(self, model: nn.Module, facts: TrainingFacts) -> nn.Module:
         return replace_layer(model, lambda last: ContrastHead(last, self.size))
@@ -101,8 +107,16 @@ class CSI(CrossEntropy):
         upright = output["logits"][: len(batch.labels)]
         labels = turn_labels(batch.labels, upright.shape[1], len(batch.images))
         with torch.autocast(upright.device.type, enabled=False):
-            loss = contrast(output[EMBEDDING], labels, self.temperature)
+            loss = (released_contrast if self.parity else contrast)(output[EMBEDDING], labels, self.temperature)
         return Step(loss + label_loss(upright, batch), upright)
+
+
+def released_contrast(points: Tensor, classes: Tensor, temperature: float) -> Tensor:
+    """OpenOOD's form: each point is one of its own class, with probability 0, and 1e-8 is added to probabilities."""
+    itself = torch.eye(len(points), dtype=torch.bool, device=points.device)
+    shares = (points @ points.T / temperature).masked_fill(itself, -torch.inf).softmax(dim=1)
+    same = classes[:, None] == classes
+    return -((shares + _FLOOR).log() * same).sum(dim=1).div(same.sum(dim=1)).mean()
 
 
 def turned(pixels: Tensor, generator: torch.Generator) -> Tensor:

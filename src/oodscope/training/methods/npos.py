@@ -1,6 +1,6 @@
 """NPOS: outliers around the boundary points of each class, without a Gaussian; a small network learns them apart."""
 
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import torch
 from pydantic import Field, model_validator
@@ -14,6 +14,9 @@ from oodscope.training.methods.cider import CIDER
 from oodscope.training.methods.prototypes import Prototypes, prototypes_of
 from oodscope.training.methods.queues import ClassQueues
 from oodscope.training.recipe import Batch, Step, TrainingFacts
+
+if TYPE_CHECKING:
+    from oodscope.training.loop.streams import Streams
 
 _HIDDEN = 128
 _SLOW = 0.1
@@ -56,6 +59,8 @@ class NPOS(CIDER):
     queue : features kept of each class.
     neighbours, boundary, centres, noise, keep_of_noise : of the synthesis, above.
     spread : standard deviation of the noise.
+    parity : keep the outliers of mismatched distances and empty the queues before every epoch, as the code behind the
+        published rows does; places that are still empty are then the first boundary points.
     """
 
     name: ClassVar[str] = "npos"
@@ -74,6 +79,7 @@ class NPOS(CIDER):
     noise: int = Field(default=600, gt=0)
     keep_of_noise: int = Field(default=200, gt=0)
     spread: float = Field(default=0.1, gt=0)
+    parity: bool = False
 
     @model_validator(mode="after")
     def _check_sizes(self) -> Self:
@@ -90,6 +96,11 @@ class NPOS(CIDER):
 
     def optimizer(self, model: nn.Module) -> Optimizer:
         return self.descent(model, _layer(model).is_real.parameters(), lr=_SLOW * self.learning_rate)
+
+    def start_epoch(self, model: nn.Module, epoch: int, streams: "Streams") -> None:
+        super().start_epoch(model, epoch, streams)
+        if self.parity:
+            _layer(model).queues.features.zero_()  # what was pushed still counts, so they count as full
 
     def loss(self, model: nn.Module, batch: Batch) -> Step:
         assert batch.draws is not None, "the loop gives each batch its random numbers"
@@ -115,16 +126,26 @@ class NPOS(CIDER):
             edge = farthest(unit, unit, self.neighbours + 1, self.boundary)  # the nearest of a row is the row itself
             chosen = torch.rand(self.boundary, generator=draws, device=device).argsort()[: self.centres]
             points = queue[edge[chosen.to(queues.device)]][:, None] + noise
-            made += [
-                around[farthest(normalize(around), unit, self.neighbours, self.keep_of_noise)] for around in points
-            ]
+            similar = similarity(normalize(points.flatten(0, 1)), unit, self.neighbours)
+            # the released code reads the list of all points' noise as if it lay sample by sample
+            similar = similar.view(-1, self.centres).T if self.parity else similar.view(self.centres, -1)
+            kept = similar.topk(self.keep_of_noise, dim=1, largest=False).indices
+            made.append(points.gather(1, kept[:, :, None].expand(-1, -1, width)).flatten(0, 1))
         return torch.cat(made)
 
 
 def farthest(points: Tensor, bank: Tensor, neighbours: int, count: int) -> Tensor:
     """Rows of the ``count`` unit ``points`` that are farthest from their ``neighbours``-th nearest of ``bank``."""
-    similar = (points @ bank.T).topk(neighbours, dim=1).values[:, -1]  # of unit vectors the nearest is the most similar
-    return similar.topk(count, largest=False).indices
+    return similarity(points, bank, neighbours).topk(count, largest=False).indices
+
+
+def similarity(points: Tensor, bank: Tensor, neighbours: int) -> Tensor:
+    """The cosine of unit ``points`` and their ``neighbours``-th nearest of ``bank``; what has no direction has none.
+
+    Zeros, of which only the released form has any, are farther than everything.
+    """
+    cosines = (points @ bank.T).topk(neighbours, dim=1).values[:, -1]  # of unit vectors the nearest is most similar
+    return cosines.masked_fill(~points.any(dim=1), -torch.inf)
 
 
 def real_or_made(real: Tensor, made: Tensor) -> Tensor:
