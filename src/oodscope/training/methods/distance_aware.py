@@ -60,7 +60,7 @@ class SoftSpectralConv(nn.Module):
             if self.training:
                 with torch.no_grad():
                     there = self._convolved(image, weight)
-                    back = conv2d_input(
+                    back = conv2d_input(  # type: ignore[no-untyped-call]
                         image.shape, weight, there, self.main.stride, self.main.padding, self.main.dilation,
                         self.main.groups,
                     )  # fmt: skip
