@@ -131,7 +131,7 @@ def test_the_marker_of_a_dead_process_does_not_count(tmp_path):
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     plan.mark_running(unit(1))
-    (path,) = (tmp_path / "running").iterdir()
+    (path,) = (tmp_path / "running").glob("*/*.json")
     content = json.loads(path.read_text())
     assert plan.status().running.keys() == {unit(1).name}
     path.write_text(json.dumps({**content, "pid": process.pid}))
@@ -143,9 +143,9 @@ def test_the_marker_of_a_dead_process_does_not_count(tmp_path):
 def test_a_unit_of_another_machine_is_waited_for_and_then_done_here(tmp_path, monkeypatch):
     monkeypatch.setattr("oodscope.execution.work.PATIENCE", 0.3)
     plan = made(tmp_path, [unit(1)])
-    (tmp_path / "running").mkdir()
+    (tmp_path / "running" / unit(1).name).mkdir(parents=True)
     marker = {"host": "elsewhere", "pid": 1, "since": time.time()}
-    (tmp_path / "running" / f"{unit(1).name}.elsewhere-1.json").write_text(json.dumps(marker))
+    (tmp_path / "running" / unit(1).name / "elsewhere-1.json").write_text(json.dumps(marker))
     begun = time.monotonic()
     work(plan, write)
     assert asked(plan) == [1] and time.monotonic() - begun >= 0.3

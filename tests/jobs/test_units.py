@@ -117,7 +117,7 @@ def kill_a_worker(output, chance, patience=120.0):
     """SIGKILL to a worker that is at a unit."""
     until = time.monotonic() + patience
     while time.monotonic() < until:
-        busy = list(output.glob("plans/*/running/*.json"))
+        busy = list(output.glob("plans/*/running/*/*.json"))
         workers = workers_of(output)
         if busy and workers:
             os.kill(chance.choice(workers), signal.SIGKILL)
@@ -218,4 +218,6 @@ def test_what_is_one_piece_of_work_says_so(tmp_path):
 def test_every_kind_of_unit_can_be_imported():
     from oodscope.base.registry import load_target
 
-    assert all(callable(load_target("kind of unit", kind, target)) for kind, target in KINDS.items() if kind != "search")
+    assert all(
+        callable(load_target("kind of unit", kind, target)) for kind, target in KINDS.items() if kind != "search"
+    )

@@ -1,7 +1,6 @@
 """``oodscope plan``, ``work`` and ``status``: a job in units, for many processes and machines."""
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,14 +8,14 @@ import typer
 from oodscope.cli import options
 from oodscope.cli.command import EXECUTION, loading, progress
 
-Plan = Annotated[Path, typer.Argument(help="Folder of a plan.", metavar="PLAN")]
+Plan = Annotated[str, typer.Argument(help="Folder of a plan, or its URL (s3://...).", metavar="PLAN")]
 
 
 def plan(
     config: Annotated[str, typer.Argument(help="YAML file that declares the job, or the name of a packaged one.")],
     output: Annotated[
-        Path, typer.Option("--output", "-o", rich_help_panel=options.OUTPUT, help="Folder for the plan.")
-    ] = Path("plan"),
+        str, typer.Option("--output", "-o", rich_help_panel=options.OUTPUT, help="Folder for the plan, or its URL.")
+    ] = "plan",
     workers: Annotated[
         int, typer.Option(rich_help_panel=EXECUTION, help="Workers it is meant for: more get smaller pieces.", min=1)
     ] = 1,

@@ -14,9 +14,8 @@ from typing import Any
 from oodscope import __version__
 from oodscope.base.config import StrictModel, parse
 from oodscope.base.errors import OodscopeError, StorageError
-from oodscope.base.files import write_text
 from oodscope.base.hashing import fingerprint
-from oodscope.base.place import LocalPlace, Place
+from oodscope.base.place import Place, is_url, open_place
 from oodscope.execution.units import Unit
 
 PLAN, DONE, FAILED, RUNNING = "plan.json", "done", "failed", "running"
@@ -74,11 +73,13 @@ class WorkPlan:
 
     Parameters
     ----------
-    folder : of the plan; only plans of one's own user are worked on, because a plan may name code (``python:``).
+    folder : of the plan, or its URL in an object store; only plans of one's own user are worked on, because a plan may
+        name code (``python:``).
     """
 
     def __init__(self, folder: Path | str) -> None:
-        self.folder = Path(folder)
+        self.folder = folder if isinstance(folder, str) and is_url(folder) else Path(folder)
+        self.home = open_place(self.folder)
 
     @classmethod
     def create(
@@ -118,29 +119,24 @@ class WorkPlan:
         )
         plan = cls(folder)
         text = contents.model_dump_json(indent=1, exclude_defaults=True) + "\n"
-        if not LocalPlace(plan.folder).create(PLAN, text.encode()) and plan.contents != contents:
+        if not plan.home.create(PLAN, text.encode()) and plan.contents != contents:
             raise StorageError(f"{plan.folder} holds another plan; choose another folder")
         return plan
 
     @cached_property
     def contents(self) -> Contents:
-        path = self.folder / PLAN
+        path = f"{self.folder}/{PLAN}"
         try:
-            found = path.stat()
-            if hasattr(os, "getuid") and found.st_uid != os.getuid():
-                raise OodscopeError(f"{path}: belongs to another user; a plan may name code, so only its owner runs it")
-            if found.st_mode & stat.S_IWOTH:
-                raise OodscopeError(f"{path}: anybody may write to it; take that right away (chmod o-w) to run it")
-            content = json.loads(path.read_text(encoding="utf-8"))
+            if isinstance(self.folder, Path):
+                _check_owner(self.folder / PLAN)
+            content = json.loads(self.home.read(PLAN))
         except FileNotFoundError as error:
-            raise OodscopeError(
-                f"{path}: no such plan; write one with: oodscope plan JOB --output {self.folder}"
-            ) from error
+            raise OodscopeError(f"{path}: no such plan; write one: oodscope plan JOB -o {self.folder}") from error
         except (ValueError, RecursionError) as error:
             raise OodscopeError(f"{path}: not a plan of work ({error})") from error
         except OSError as error:
             raise OodscopeError(f"{path}: cannot be read ({error.strerror or error})") from error
-        contents = parse(Contents, content, str(path))
+        contents = parse(Contents, content, path)
         if (contents.format, contents.version) != (_FORMAT, __version__):
             raise OodscopeError(f"{path}: made by oodscope {contents.version}, this is {__version__}; plan it again")
         return contents
@@ -148,7 +144,15 @@ class WorkPlan:
     @cached_property
     def place(self) -> Place:
         """Where what is done, failed and running is recorded."""
-        return LocalPlace(self.folder / self.contents.records)
+        if self.contents.records == ".":
+            return self.home
+        return open_place(self.contents.records)
+
+    def local_folder(self) -> Path:
+        """The folder itself, for those who write scripts and logs into it."""
+        if isinstance(self.folder, Path):
+            return self.folder
+        raise OodscopeError(f"{self.folder}: a launcher needs a folder for its logs; start 'oodscope work' by hand")
 
     @property
     def units(self) -> tuple[Unit, ...]:
@@ -175,23 +179,20 @@ class WorkPlan:
         self.place.replace(f"{FAILED}/{unit.name}.json", _json({**worker_name(), "reason": reason, "trace": trace}))
 
     def mark_running(self, unit: Unit) -> None:
-        write_text(self._running(unit.name), _json({**worker_name(), "since": time.time()}).decode())
+        self.place.replace(_running(unit.name), _json({**worker_name(), "since": time.time()}))
 
     def mark_left(self, unit: Unit) -> None:
-        self._running(unit.name).unlink(missing_ok=True)
+        self.place.remove(_running(unit.name))
 
     def runner(self, name: str) -> dict[str, Any] | None:
         """Who works on a unit, as far as is known: a process of this machine that is no more does not count."""
-        folder = self.place.local(RUNNING)
-        for path in sorted(folder.glob(f"{name}.*.json")):
-            try:
-                found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-                pid, host = int(found["pid"]), str(found["host"])
-            except (OSError, ValueError, KeyError, TypeError):
+        for marker in self.place.list(f"{RUNNING}/{name}"):
+            found = self._read(marker)
+            if "pid" not in found or "host" not in found:
                 continue
-            if host != socket.gethostname() or _alive(pid):
+            if found["host"] != socket.gethostname() or _alive(int(found["pid"])):
                 return found
-            path.unlink(missing_ok=True)
+            self.place.remove(marker)
         return None
 
     def record(self, name: str) -> dict[str, Any]:
@@ -205,7 +206,7 @@ class WorkPlan:
     def _read(self, name: str) -> dict[str, Any]:
         try:
             found = json.loads(self.place.read(name))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return {}
         return found if isinstance(found, dict) else {}
 
@@ -247,9 +248,19 @@ class WorkPlan:
         known = [each for each in seconds if each is not None]
         return sum(known) if len(known) == len(seconds) else None
 
-    def _running(self, name: str) -> Path:
-        who = worker_name()
-        return self.place.local(f"{RUNNING}/{name}.{who['host']}-{who['pid']}.json")
+
+def _running(name: str) -> str:
+    who = worker_name()
+    return f"{RUNNING}/{name}/{who['host']}-{who['pid']}.json"
+
+
+def _check_owner(path: Path) -> None:
+    """Refuse the plan of another user, or one that others may have changed: it may name code."""
+    found = path.stat()
+    if hasattr(os, "getuid") and found.st_uid != os.getuid():
+        raise OodscopeError(f"{path}: belongs to another user; a plan may name code, so only its owner runs it")
+    if found.st_mode & stat.S_IWOTH:
+        raise OodscopeError(f"{path}: anybody may write to it; take that right away (chmod o-w) to run it")
 
 
 def worker_name() -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from oodscope.base.config import read_yaml
 from oodscope.base.errors import UnknownNameError, UsageError
+from oodscope.base.place import is_url
 from oodscope.execution.progress import SILENT, Progress
 from oodscope.jobs.checking import check_declared
 from oodscope.jobs.outcome import Finished
@@ -86,9 +87,9 @@ def execute_file(
     ready: Callable[[], None] = lambda: None,
 ) -> "Finished | WorkPlan":
     """``run``, with the folders and files that were written; the plan where a queue has taken it."""
-    if (Path(job) / PLAN).is_file():
+    if is_url(str(job)) or (Path(job) / PLAN).is_file():
         ready()
-        return execute_plan(Path(job), launcher, progress)
+        return execute_plan(job, launcher, progress)
     path, declared = _read_file(job)
     if output is not None:
         declared = {**declared, "output": str(output)}
@@ -113,7 +114,7 @@ def _read_file(job: str | Path) -> tuple[Path, dict[str, Any]]:
     return path, dict(declared)
 
 
-def execute_plan(folder: Path, launcher: "Launcher | None", progress: Progress = SILENT) -> "Finished | WorkPlan":
+def execute_plan(folder: Path | str, launcher: "Launcher | None", progress: Progress = SILENT) -> "Finished | WorkPlan":
     """Do what is left of a plan, and join its results."""
     from oodscope.execution.launch.launcher import refuse_unfinished
     from oodscope.execution.plan import WorkPlan

@@ -59,7 +59,7 @@ class _Process:
             "-q",
         ]
         self.environment = dict(environment)
-        self.log = plan.folder / "logs" / f"worker-{number}.txt"
+        self.log = plan.local_folder() / "logs" / f"worker-{number}.txt"
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self.start()
 

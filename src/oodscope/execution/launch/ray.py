@@ -63,7 +63,7 @@ class _Actor:
 
 def _dispatch(ray: Any, actors: Sequence[Any], plan: WorkPlan, advance: Advance, target: str) -> None:
     """Hand a unit whose needs are done to an actor that is free, until none is left."""
-    folder = str(plan.folder.absolute())
+    folder = str(plan.local_folder().absolute())
     waiting = [unit for unit in plan.units if not plan.is_done(unit.name)]
     advance(len(plan.units) - len(waiting))
     free, busy = list(actors), {}

@@ -30,9 +30,7 @@ def sbatch_options(given: Sequence[str]) -> tuple[tuple[str, str], ...]:
     for text in given:
         key, sign, value = text.partition("=")
         if not sign or not _OPTION.fullmatch(key) or not _VALUE.fullmatch(value):
-            raise UsageError(
-                f"--slurm {text}: write KEY=VALUE as sbatch has it, such as partition=gpu or time=2:00:00"
-            )
+            raise UsageError(f"--slurm {text}: write KEY=VALUE as sbatch has it, such as partition=gpu or time=2:00:00")
         if key in _OURS:
             raise UsageError(f"--slurm {key}: is set by oodscope; leave it out")
         options.append((key, value))
@@ -62,7 +60,7 @@ class SlurmLauncher(Launcher):
 
     def scripts(self, plan: WorkPlan) -> tuple[Path, Path]:
         """The two scripts, written."""
-        folder = plan.folder.absolute()
+        folder = plan.local_folder().absolute()
         (folder / "logs").mkdir(parents=True, exist_ok=True)
         known = {
             "name": f"oodscope-{plan.key}",

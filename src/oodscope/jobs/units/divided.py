@@ -89,7 +89,7 @@ class Declared:
 
 
 def write_plan(
-    declared: Declared, folder: Path | None = None, *, workers: int = 1, progress: Progress = SILENT
+    declared: Declared, folder: Path | str | None = None, *, workers: int = 1, progress: Progress = SILENT
 ) -> WorkPlan:
     """Divide a job and write its plan.
 
@@ -137,7 +137,7 @@ def run_divided(declared: Declared, launcher: Launcher, progress: Progress = SIL
     if not launcher.waits:
         return plan
     finished = join_plan(plan, declared.kind, progress)
-    shutil.rmtree(plan.folder, ignore_errors=True)
+    shutil.rmtree(plan.local_folder(), ignore_errors=True)
     return finished
 
 

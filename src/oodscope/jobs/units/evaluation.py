@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -236,14 +237,16 @@ def score(spec: Mapping[str, Any], plan: WorkPlan) -> dict[str, Any]:
     table = score_benchmark(
         job.extraction, job.prepared, detectors, track=job.job.tune, roles=job.roles, context=context
     )
-    table.save(_table_path(plan, spec))
+    with TemporaryDirectory() as folder:
+        table.save(Path(folder) / "scores.parquet")
+        plan.home.create(_table_name(spec), (Path(folder) / "scores.parquet").read_bytes())
     names = [each.id for each in detectors]
     devices = sorted(job.extraction.devices)
     return {"detectors": names, "forwarded": job.extraction.forwarded - before, "devices": devices}
 
 
-def _table_path(plan: WorkPlan, spec: Mapping[str, Any]) -> Path:
-    return plan.folder / SCORES / f"{fingerprint(dict(spec))[:16]}.parquet"
+def _table_name(spec: Mapping[str, Any]) -> str:
+    return f"{SCORES}/{fingerprint(dict(spec))[:16]}.parquet"
 
 
 class ScoredByUnits:
@@ -264,12 +267,9 @@ class ScoredByUnits:
     ) -> ScoreTable:
         made_on = {device for record in self.records for device in record.get("devices", ())}
         extraction.credit(sum(int(record.get("forwarded", 0)) for record in self.records), made_on)
-        tables = []
-        for unit in self.units:
-            path = _table_path(self.plan, unit.spec)
-            if not path.is_file() and self.plan.record(unit.name).get("detectors") == []:
-                continue
-            tables.append(ScoreTable.load(path))
+        # a group without a detector that applies has no table
+        units = [unit for unit in self.units if self.plan.record(unit.name).get("detectors")]
+        tables = [ScoreTable.load(self.plan.home.local(_table_name(unit.spec))) for unit in units]
         if any(table.context.fingerprint != extraction.fingerprint for table in tables):
             raise OodscopeError(f"{self.plan.folder}: its scores are of another network than the job's; plan it again")
         return join_scores(tables, [each.id for each in detectors], context)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from oodscope.base.files import file_sha256, write_text
+from oodscope.base.files import file_sha256
 from oodscope.execution.plan import WorkPlan
 from oodscope.execution.units import Unit
 from oodscope.leaderboard.records.folder import ENTRY
@@ -37,5 +37,5 @@ def rerun(spec: Mapping[str, Any], plan: WorkPlan) -> dict[str, Any]:
     """Execute one entry again; its receipt lies in the plan's folder."""
     folder = Path(spec["entry"])
     receipt = rerun_entry(folder, Path(spec["activations"]), alone=spec["alone"], seed=spec["seed"])
-    write_text(plan.folder / RECEIPTS / f"{folder.name}.json", receipt.model_dump_json(indent=1) + "\n")
+    plan.home.replace(f"{RECEIPTS}/{folder.name}.json", (receipt.model_dump_json(indent=1) + "\n").encode())
     return {"verdict": receipt.verdict}
