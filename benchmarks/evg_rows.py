@@ -66,7 +66,7 @@ ROWS = (
     own(
         "nae",
         (0.935, 0.900, 0.755, 0.704, 0.005),
-        5,
+        7,
         {"width": 4, "code": 4, "epochs": 2, "plain_epochs": 1, "latent_steps": 1, "pixel_steps": 1},
     ),
     exposed("oe", (0.997, 0.566, 0.751, 0.953, 0.620), 1, stages=(("outlier_exposure", {}),), start="plain"),

@@ -31,7 +31,7 @@ import numpy as np
 import torch
 
 import oodscope as oods
-from evg_rows import KINDS, ROWS, SETS, Row
+from evg_rows import KINDS, ROWS, SETS, VARIED, Row
 from evg_table_page import record_minutes, write_page
 from oodscope.base.files import atomic_path, write_text
 from oodscope.deploy.scorer import Scorer
@@ -94,6 +94,7 @@ class Study:
     small: bool
     clock: Deadline
     failed: dict[str, str] = field(default_factory=dict)
+    scorers: dict[str, Scorer] = field(default_factory=dict)
 
     @cached_property
     def benchmark(self) -> oods.Benchmark:
@@ -150,7 +151,13 @@ class Study:
         return images.take(np.sort(np.argsort(keys, kind="stable")[: self.chains]), name)
 
     def scorer(self, row: Row) -> Scorer:
-        """The trained, fitted detector of a row; what is in the folder is not done again."""
+        """The trained, fitted detector of a row, made once."""
+        if row.name not in self.scorers:
+            self.scorers[row.name] = self._scorer(row)
+        return self.scorers[row.name]
+
+    def _scorer(self, row: Row) -> Scorer:
+        """What is in the folder is not done again."""
         classifier = self._classifier(row)
         saved = self.home / "detectors" / f"{row.name}.safetensors"
         if saved.exists():
@@ -252,22 +259,26 @@ class Study:
     def _search(self, row: Row, scorer: Scorer, name: str, kind: str, seed: int) -> dict[str, np.ndarray]:
         bench = self.benchmark
         assert bench.id_val is not None
-        variation = self.variation(kind, name)
-        attack = oods.attack(
-            {row.name: scorer},
-            bench.id_val,
-            bench.id_test,
-            self.sources(name),
-            [variation],
-            budget=self._budget(kind),
-            chains=self.chains,
-            runs=1,
-            seed=seed,
-            folder=self.home / "searches" / row.name / name / kind / str(seed),
-            benchmark=(bench.name, bench.version),
-            progress=self.clock,
-            **({} if (sampler := sampler_of(kind)) is None else {"sampler": sampler}),
-        )
+        if kind == "linf" and not scorer.differentiable:
+            raise oods.OodscopeError("the score has no gradient, so there is no white-box attack")
+        variation, sampler = self.variation(kind, name), sampler_of(kind)
+        # a search of a few seconds is not worth half a minute of compiling
+        with torch.compiler.set_stance("force_eager"):
+            attack = oods.attack(
+                {row.name: scorer},
+                bench.id_val,
+                bench.id_test,
+                self.sources(name),
+                [variation],
+                budget=self._budget(kind),
+                chains=self.chains,
+                runs=1,
+                seed=seed,
+                folder=self.home / "searches" / row.name / name / kind / str(seed),
+                benchmark=(bench.name, bench.version),
+                progress=self.clock,
+                **({} if sampler is None else {"sampler": sampler}),
+            )
         frame = attack.result.scores.frame
         label = variation if isinstance(variation, str) else variation.name
         parts = {
@@ -289,14 +300,14 @@ def sampler_of(kind: str) -> Sampler | None:
 
 
 def units(rows: Sequence[Row], seeds: int) -> Iterator[tuple[Row, str, str, int]]:
-    """What is to be done, in the order in which it pays: every row once, then further seeds."""
+    """What is to be done, in the order in which it pays: every row once, then further seeds of what has some."""
     for row in rows:
         for name in SETS:
             yield row, name, "clean", 0
     for seed in range(seeds):
-        for kind in KINDS:
-            for name in SETS:
-                for row in rows:
+        for row in rows:
+            for kind in KINDS if seed == 0 else VARIED:
+                for name in SETS:
                     yield row, name, kind, seed
 
 
@@ -304,14 +315,15 @@ def run(study: Study, rows: Sequence[Row]) -> bool:
     """Work until the time is over; whether everything is done."""
     try:
         for row, name, kind, seed in units(rows, study.seeds):
-            if row.name in study.failed or study.unit(row, name, kind, seed).exists():
+            part = f"{row.name} {kind}"
+            if {part, f"{row.name} clean"} & study.failed.keys() or study.unit(row, name, kind, seed).exists():
                 continue
             study.clock.advance(0)
             try:
                 study.measure(row, name, kind, seed)
             except Exception as error:  # one row's failure must not cost the others' minutes
                 traceback.print_exc()
-                study.failed[row.name] = f"{kind}: {type(error).__name__}: {str(error).splitlines()[0][:200]}"
+                study.failed[part] = f"{type(error).__name__}: {(str(error).splitlines() or ['no message'])[0][:200]}"
     except OutOfTimeError:
         return False
     return not study.failed
@@ -350,7 +362,8 @@ def main() -> int:
         Deadline(time.time() + 60 * options.minutes),
     )
     done = run(study, known)
-    reasons = {row.name: f"recipe {row.recipe} is not installed" for row in rows if row not in known} | study.failed
+    absent = {f"{row.name} clean": f"recipe {row.recipe} is not installed" for row in rows if row not in known}
+    reasons = absent | study.failed
     write_text(options.output / "failed.json", json.dumps(reasons, indent=1) + "\n")
     for name, reason in reasons.items():
         print(f"left out: {name}: {reason}", flush=True)

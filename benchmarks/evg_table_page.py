@@ -169,9 +169,10 @@ def _missing_lines(cells: Cells, failed: Mapping[str, str]) -> Iterator[str]:
         missing = [
             f"{name} {kind}" for name in SETS for kind in ("clean", *KINDS) if (row.name, name, kind) not in cells
         ]
-        if row.name in failed:
-            yield f"- {row.name}: {failed[row.name]}"
-        elif missing:
+        for kind in ("clean", *KINDS):
+            if reason := failed.get(f"{row.name} {kind}"):
+                yield f"- {row.name}, {kind}: {reason}"
+        if missing:
             yield f"- {row.name}: {'everything' if len(missing) == 2 * (1 + len(KINDS)) else ', '.join(missing)}"
 
 

@@ -115,9 +115,9 @@ def test_orders_have_intervals_and_need_four_rows():
 
 
 def test_a_page_names_what_was_not_run(tmp_path):
-    empty = page({}, {"good": "recipe good is not installed"}, FACTS)
+    empty = page({}, {"good clean": "recipe good is not installed"}, FACTS)
     assert "**Answer.** Of the six points" in empty and "on 6 these runs cannot say; 0 of 14 rows" in empty
-    assert "- glow: everything" in empty and "- good: recipe good is not installed" in empty
+    assert "- glow: everything" in empty and "- good, clean: recipe good is not installed" in empty
     (tmp_path / "units").mkdir()
     rng = np.random.default_rng(0)
     np.savez(

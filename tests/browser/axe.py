@@ -16,7 +16,7 @@ FOLDER = Path(tempfile.gettempdir()) / f"oodscope-axe-{VERSION}"
 GRAVE = ("serious", "critical")
 
 RUN = """async () => {
-  const found = await axe.run(document, { resultTypes: ["violations"] });
+  const found = await axe.run(document, { resultTypes: ["violations"], preload: false });
   const where = (nodes) => nodes.map((node) => node.html.slice(0, 160));
   return found.violations.map(({ id, impact, help, nodes }) => ({ id, impact, help, where: where(nodes) }));
 }"""

@@ -19,15 +19,30 @@ FIRST_CHART = 1.5
 """Seconds from the load of a page to its first chart; a machine that is shared counts processor time."""
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_nothing_serious_or_critical_is_found(name, made, browser):
+@pytest.fixture(scope="module")
+def checker():
     if reason := axe.script()[1]:
         pytest.skip(reason)
+
+
+# unfolded, a report with 70 plots takes axe half a minute
+UNFOLDED = [pytest.param(name, marks=[pytest.mark.soak] * (name == "report")) for name in PAGES]
+
+
+@pytest.mark.usefixtures("checker")
+@pytest.mark.parametrize("name", UNFOLDED)
+def test_nothing_serious_or_critical_is_found(name, made, browser):
     page = browser.open(made(name))
     unfold(page)
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         assert axe.findings(page) == [], scheme
+
+
+@pytest.mark.usefixtures("checker")
+def test_nothing_serious_or_critical_is_found_on_a_report_as_it_opens(made, browser):
+    page = browser.open(made("report"), scheme="dark")
+    assert axe.findings(page) == []
 
 
 @pytest.mark.parametrize("name", PAGES)

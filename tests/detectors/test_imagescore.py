@@ -101,6 +101,20 @@ def test_a_deployed_file_holds_the_network(name, networks, evaluated, tmp_path):
         moved.rename(networks)
 
 
+def test_records_name_the_network_and_not_its_folder(networks, evaluated, tmp_path):
+    made = detector("glow", networks)
+    known = evaluated.result.scores.context.detectors[made.id]
+    assert known.params["network"] == f"glow {made.open_network().fingerprint[:16]}"
+    folder = tmp_path / "glow" / "density.safetensors"
+    save_density(made.open_network(), folder, {})
+    moved = oods.create_detector("glow", network=str(tmp_path / "glow"))
+    before = moved.identity
+    assert before.endswith(made.open_network().fingerprint)
+    torch.manual_seed(1)
+    save_density(build_density(SHAPES["glow"]), folder, {})
+    assert moved.identity != before and moved.id in before, "another training in the same place"
+
+
 def test_gradients_reach_the_pixels_where_there_are_any(networks, evaluated):
     for name in NAMES:
         scorer = oods.fit_scorer(evaluated.clf, detector(name, networks), evaluated.bench.id_val, target=0.1)

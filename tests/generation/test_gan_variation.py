@@ -107,7 +107,7 @@ class Mingled(Own):
         (Own(lambda x: 255 * torch.sigmoid(x)), {"dimension": 5}, "set output_range to the values of its black"),
         (Noisy(), {"dimension": 5}, "switch noise inputs to constants"),
         (Mingled(), {"dimension": 5}, "other latents of its batch"),
-        (Own(), {"dimension": 5, "truncation": 0.5}, "truncation needs a generator of oodscope"),
+        (Own(), {"dimension": 5, "label": 2}, "label 2 is not one of the generator's no classes"),
         (Own(), {"dimension": 5, "output_range": (1, -1)}, "black < white"),
         (Own(), {"dimension": 5, "domain": "ball"}, "'sphere' or 'box'"),
     ],

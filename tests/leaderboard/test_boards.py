@@ -78,7 +78,8 @@ def test_the_front_page_has_a_table_of_every_benchmark_at_once(front):
         assert lines[0].all("td")[0].text.startswith(("(1", "cannot say"))
     first = tables[0].all("tr")[1].all("th")[0].text
     (lead, *_) = front.all("p", **{"class": "wide lead"})
-    assert first.strip() in lead.text and lead.text.endswith("nobody computed it again: not certain.")
+    assert first.strip() in lead.text and "Not certain: " in lead.text
+    assert lead.text.endswith("nobody computed it again.")
 
 
 def test_methods_stand_beside_benchmarks(front):
@@ -103,7 +104,7 @@ def test_ranks_by_printed_spreads_keep_their_promise():
 
 def test_our_own_rows_stand_beside_the_published_ones():
     own = {each.entry.id: each for each in own_standings()}
-    assert len(own) == len(own_rows()) > 60 and {each.tier for each in own.values()} == {"reported"}
+    assert len(own) == len(own_rows()) > 35 and {each.tier for each in own.values()} == {"reported"}
     (knn,) = [each for each in own.values() if each.entry.method == "KNN"]
     groups = {(row.metric, row.group) for row in knn.measurements}
     assert groups == {("auroc", "near"), ("accuracy", "id")}, "our far sets are not the published ones"

@@ -170,6 +170,15 @@ def test_small_studies_say_what_they_are_too_small_for(tmp_path):
     assert "crossed design is too small" in page.text and len(page.all("figure")) == 2
 
 
+def test_a_study_at_chance_says_so(tmp_path):
+    table = make_table(detectors=("msp", "knn"), metrics=("auroc",), pairs=1, repetitions=3, folds=3, hold_outs=0)
+    frame = table.frame.copy()
+    frame["value"] = 0.5 + 0.02 * np.random.default_rng(0).normal(size=len(frame))
+    page = read(write_crossval(CrossValidationTable(frame), tmp_path)[0].read_text(encoding="utf-8"))
+    (warning,) = page.all("p", **{"class": "warning wide"})
+    assert "No detector is shown to be better than chance" in warning.text
+
+
 def test_no_name_acts_as_markup(tmp_path):
     table = make_table(detectors=("msp", "knn", "ebo"), metrics=("auroc",), pairs=4, repetitions=2, hold_outs=3)
     frame = table.frame.astype({"detector": str, "pair": str, "metric": str})

@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import os
+import re
 import tempfile
 import zlib
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from oodscope.base.errors import DataError, StorageError
+from oodscope.base.hashing import fingerprint
 
 _MOST_NAME = 200
 """Bytes of a name; file systems allow 255, and we add endings to it."""
@@ -132,3 +134,9 @@ def _read_umask() -> int:
 _UMASK = _read_umask()
 """Read once, when the module is imported: reading sets it for a moment, and a file that another thread makes in that
 moment would be writable by everybody."""
+
+
+def slug(name: str) -> str:
+    """A name as the name of a folder: readable, and distinct from others that read alike."""
+    plain = re.sub(r"[^A-Za-z0-9_+.-]+", "-", name).strip("-.")
+    return plain if plain == name else f"{plain}-{fingerprint(name)[:8]}"

@@ -113,6 +113,10 @@ EXAMPLES = {
     "generate shifted": """
         oodscope generate shifted --id cifar10 -o runs/shifted
     """,
+    "generate judge": """
+        oodscope generate judge runs/near --benchmark cifar10 --model resnet18_32=a.safetensors \\
+          --judge vgg11_32=b.safetensors --judge wrn_16_4=c.safetensors -o runs/judged
+    """,
     "generate again": """
         oodscope generate again --recipe runs/near --id glyphs -o runs/near-again
     """,

@@ -251,6 +251,15 @@ class Detector(Estimator, ABC):
         own = {key: value for key, value in self.get_params(deep=False).items() if value != declared[key].default}
         return f"{self.name}({', '.join(f'{key}={value}' for key, value in own.items())})" if own else self.name
 
+    def recorded_params(self) -> dict[str, Any]:
+        """The parameters as records keep them."""
+        return self.get_params(deep=False)
+
+    @property
+    def identity(self) -> str:
+        """What decides its scores beside the data it is fitted to: equal ids may stand for other files."""
+        return self.id
+
     @property
     def probes(self) -> tuple[Probe, ...]:
         """Columns that must be extracted for this detector beyond logits and features."""
@@ -383,7 +392,7 @@ _COLUMNS = {Needs.LOGITS: "logits", Needs.FEATURES: "features"}
 
 def parameters_json(detector: Detector) -> dict[str, Any]:
     """The parameters as plain JSON, a nested detector as its name and parameters."""
-    values = detector.get_params(deep=False)
+    values = detector.recorded_params()
     plain: dict[str, Any] = json.loads(json.dumps(values, default=_nested))
     return plain
 

@@ -48,6 +48,18 @@ class ImageScore(Detector):
         """The paths of its networks by the name of their parameter."""
         return {"network": self.network}
 
+    def recorded_params(self) -> dict[str, Any]:
+        """With the fingerprint of a network in the place of its path: who reads a record has other folders."""
+        known = {key: self.open_network(key) for key, path in self.networks.items() if density_file(path).is_file()}
+        return self.get_params(deep=False) | {
+            key: f"{each.kind} {each.fingerprint[:16]}" for key, each in known.items()
+        }
+
+    @property
+    def identity(self) -> str:
+        """The same with its networks: another training may lie in the same place."""
+        return " ".join([self.id, *(self.open_network(parameter).fingerprint for parameter in self.networks)])
+
     def open_network(self, parameter: str = "network") -> DensityModel:
         """The trained network; where there is none, an error with the command that trains it."""
         kept = getattr(self, f"{parameter}_record_", None)

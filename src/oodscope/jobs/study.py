@@ -11,6 +11,7 @@ from oodscope.base.errors import UsageError
 from oodscope.base.files import atomic_path, file_sha256, write_text
 from oodscope.base.hashing import fingerprint
 from oodscope.jobs.job import Job
+from oodscope.jobs.task import make_detectors
 from oodscope.results.measurement import Measurements
 from oodscope.runs.evaluation.run import Result
 from oodscope.runs.models.run import STUDIED, Study, StudyMember, StudyModel
@@ -29,6 +30,10 @@ class StudyJob:
         named = [self.job.benchmark] if isinstance(self.job.benchmark, str) else []
         files = [Path(name) for name in (*self.job.model.files, *named)]
         digests = [file_sha256(path) for path in files if path.is_file()]
+        detectors = make_detectors(self.job.detectors)
+        if not isinstance(detectors, str):
+            # networks of detectors are named by their folders
+            digests += [each.identity for each in detectors if each.identity != each.id]
         declared = self.job.model_dump(mode="json", exclude={"output", "device", "batch_size"})
         return fingerprint(declared, self.labels, digests, __version__)[:24]
 

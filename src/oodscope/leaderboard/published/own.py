@@ -45,7 +45,7 @@ def _standing(table: PublishedTable, row: Row) -> Standing:
     entry = Entry(
         schema_version=1,
         id=f"{PREFIX}-cifar10-{row['training']}-{row['detector']}".lower().replace("_", ""),
-        method=post if plain else f"{trained} + {post}",
+        method=post if plain else trained,
         submitted=_DATE,
         track=track,
         paper=_publication(row["detector"]) if plain else None,

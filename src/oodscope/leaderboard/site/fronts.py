@@ -151,8 +151,8 @@ def lead_sentence(lines: Sequence[tuple[Line, Number]]) -> str:
         )
     if printed:
         first, near = printed[0]
-        said = f"Of the rows that are only reported {first.entry.method} is highest, {near.number}"
-        parts.append(f"{said}; {_reported(near, [each for _, each in printed])}.")
+        said = f"{first.entry.method} is highest on near-OOD of the rows that are only reported: {near.number}"
+        parts.append(f"{said}. {_reported(near, [each for _, each in printed])}.")
     return " ".join(parts)
 
 
@@ -169,14 +169,14 @@ def _in_brackets(rank: tuple[int, int] | None) -> str:
 
 def _reported(best: Number, numbers: Sequence[Number]) -> str:
     if best.sd is None:
-        return "a single run, so whether it leads cannot be said"
+        return "It is a single run, so whether it leads cannot be said"
     ranks = spread_ranks([each.value for each in numbers], [each.sd for each in numbers])
     first = sum(rank is not None and rank[0] == 1 for rank in ranks)
     single = sum(rank is None for rank in ranks)
     more = f"{first - 1} of {len(numbers) - single - 1} others may be first too for other training runs"
     alone = "no other row with a spread may be first for other training runs"
     runs = f", {single} single run{'s' * (single > 1)} cannot say" if single else ""
-    return f"{more if first > 1 else alone}{runs}, and nobody computed it again: not certain"
+    return f"Not certain: {more if first > 1 else alone}{runs}, and nobody computed it again"
 
 
 def _cell(view: TableView, line: Line, column: Column) -> Number | None:

@@ -8,6 +8,7 @@ from typing import Any
 from oodscope.base.files import write_text
 from oodscope.document.figure import positions_of
 from oodscope.document.formats import FORMATS
+from oodscope.document.number import Number
 from oodscope.document.table import Table
 from oodscope.report.page.figures import attack_plots
 from oodscope.report.page.templating import data_uri, render_plotted
@@ -41,6 +42,17 @@ class Panel:
     clean: Measurement
     thumbnails: list[Thumbnail]
     flags: tuple[str, ...]
+
+    @property
+    def before(self) -> Number:
+        """The AUROC on the outliers as they are."""
+        return Number(self.clean.value, self.clean.low, self.clean.high, exposure=self.clean.exposure)
+
+    @property
+    def left(self) -> Number:
+        """What is left of it, with the reasons to think that a longer search would leave less."""
+        own = self.auroc
+        return Number(own.value, own.low, own.high, exposure=own.exposure, doubts=self.flags)
 
 
 @dataclass(frozen=True)

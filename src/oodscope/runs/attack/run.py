@@ -97,6 +97,12 @@ chains moved, and how many reasons there are not to trust them."""
 CLEAN, ANY = "clean", "any"
 """``group`` of a row about the source images as they are, and about the worst of all variations of each of them."""
 
+
+def unit_of_search(variation: str, number: int) -> str:
+    """``unit`` of the scores that a variation found with the search seed of this number; 0 is the first."""
+    return variation if number == 0 else f"{variation}, search {number + 1}"
+
+
 RECORD, _FOLDER, _LANDSCAPE = "attack.json", "attack", "landscape.safetensors"
 _EXAMPLES = "examples."
 

@@ -157,6 +157,7 @@ def fit_scorers(
     benchmark: Benchmark,
     detectors: Iterable[str | Detector],
     *,
+    tune: Tuning = "default",
     store: ActivationStore | None = None,
     batch_size: int = 256,
     progress: Progress = SILENT,
@@ -164,7 +165,8 @@ def fit_scorers(
     """Detectors fitted to ``id_train`` and ``id_val`` of a benchmark, each with the classifier as one scorer.
 
     They share one pass over the training images. Nothing is calibrated: they are for attacks and comparisons;
-    ``fit_scorer`` makes one to deploy. A detector that does not apply is an error.
+    ``fit_scorer`` makes one to deploy. A detector that does not apply is an error. ``tune`` searches hyper-parameters
+    as in ``evaluate``.
     """
     asked = [requested_detector(each) if isinstance(each, str) else each for each in detectors]
     if not asked:
@@ -172,7 +174,7 @@ def fit_scorers(
     classifier = classifier.with_default_transform(benchmark.transform)
     extraction = FromNetwork(classifier, store, batch_size, progress)
     usable = refuse_inapplicable(asked, extraction, benchmark)
-    fitted = _fit_all(extraction, benchmark, usable, "default", progress)
+    fitted = _fit_all(extraction, benchmark, usable, tune, progress)
     return {each.id: Scorer(classifier, each.detector, class_names=benchmark.class_names) for each in fitted}
 
 

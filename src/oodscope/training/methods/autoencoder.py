@@ -13,7 +13,9 @@ from oodscope.training.recipe import Batch, Step, TrainingFacts
 
 
 class AutoencoderRecipe(DensityRecipe):
-    r"""Mean squared error of an autoencoder: :math:`\tfrac1D \lVert x - g(f(x)) \rVert^2`.
+    r"""Squared error of images after the way through a short code.
+
+    .. math:: \tfrac1D \lVert x - g(f(x)) \rVert^2
 
     Pixels are dequantised, :math:`x \leftarrow (255x + u)/256`.
 

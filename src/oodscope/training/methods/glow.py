@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 class GlowRecipe(DensityRecipe):
-    r"""Bits per dimension of a flow: :math:`-\log_2 p(x) / D`, exact, of dequantised pixels.
+    r"""Exact likelihood of dequantised pixels under an invertible network.
+
+    .. math:: -\tfrac1D \log_2 p(x), \qquad \log p(x) = \log \mathcal N(z) + \sum \log |\det J|
 
     Every actnorm takes its first shift and scale from the first batch, dequantised as all others.
 

@@ -12,7 +12,9 @@ from oodscope.training.recipe import Batch, Step, TrainingFacts
 
 
 class PixelCNNRecipe(DensityRecipe):
-    r"""Bits per dimension of a PixelCNN++: :math:`-\tfrac1D \sum_i \log_2 P(x_i \mid x_{<i})`, of stored levels.
+    r"""Exact likelihood of stored pixels, each given those before it.
+
+    .. math:: -\tfrac1D \sum_i \log_2 P(x_i \mid x_{<i})
 
     Parameters
     ----------
