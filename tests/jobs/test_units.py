@@ -143,11 +143,11 @@ def test_three_processes_and_twenty_kills_give_the_numbers_of_one(expected, tmp_
 
 def test_a_study_is_shared_by_two_processes_and_each_model_is_evaluated_once(tmp_path):
     models = [
-        {"architecture": "small_cnn", "name": f"net {seed}", "train": {"epochs": 1, "seed": seed}} for seed in range(4)
+        {"architecture": "small_cnn", "name": f"net {seed}", "train": {"epochs": 3, "seed": seed}} for seed in range(4)
     ]
     declared = json.loads(job(tmp_path).read_text())
     del declared["model"]
-    declared |= {"models": models, "detectors": ["msp"], "protocols": ["human_centric"]}
+    declared |= {"models": models, "detectors": ["msp"], "protocols": ["human_centric"], "images_per_class": 20}
     path = tmp_path / "study.yaml"
     path.write_text(json.dumps(declared))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OMP_NUM_THREADS": "1"}
@@ -164,12 +164,12 @@ def test_a_study_is_shared_by_two_processes_and_each_model_is_evaluated_once(tmp
 
 def test_a_model_that_fails_leaves_the_others(tmp_path):
     models = [
-        {"architecture": "small_cnn", "name": "good", "train": {"epochs": 1}},
+        {"architecture": "small_cnn", "name": "good", "train": {"epochs": 3}},
         {"architecture": "small_cnn", "name": "bad", "train": {"epochs": 1, "learning_rate": 1e30}},
     ]
     declared = json.loads(job(tmp_path).read_text())
     del declared["model"]
-    declared |= {"models": models, "detectors": ["msp"], "protocols": ["human_centric"]}
+    declared |= {"models": models, "detectors": ["msp"], "protocols": ["human_centric"], "images_per_class": 20}
     path = tmp_path / "study.yaml"
     path.write_text(json.dumps(declared))
     with pytest.raises(OodscopeError, match="evaluate bad: .*1 of 2 units failed"):
@@ -200,6 +200,29 @@ def test_draws_of_a_cross_validation_are_divided(tmp_path):
             frames.append(oods.run(path).draws.frame)
     shown = [frame.drop(columns=[name for name in frame if "seconds" in name]) for frame in frames]
     assert shown[0].equals(shown[1])
+
+
+def test_searches_of_an_attack_are_divided(tmp_path):
+    declared = {
+        "benchmark": "glyphs",
+        "images_per_class": 5,
+        "detectors": ["msp", "knn"],
+        "device": "cpu",
+        "model": {"architecture": "small_cnn", "train": {"epochs": 1}},
+        "attack": {"variations": ["color"], "budget": "8", "chains": 8},
+    }
+    frames = []
+    for name in ("a", "b"):
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(json.dumps({**declared, "output": str(tmp_path / name)}))
+        if name == "b":
+            plan = write_plan(declared_file(path), tmp_path / "plan", workers=2)
+            assert [unit.kind for unit in plan.units] == ["search", "search"]
+            work(plan, do, share=Share(number=1, count=2))
+            frames.append(execute_plan(plan.folder, None).result.result.scores.frame)
+        else:
+            frames.append(oods.run(path).result.scores.frame)
+    assert frames[0].equals(frames[1])
 
 
 def test_other_bytes_under_the_same_name_are_another_plan(tmp_path):

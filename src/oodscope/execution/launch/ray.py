@@ -66,7 +66,7 @@ def _dispatch(ray: Any, actors: Sequence[Any], plan: WorkPlan, advance: Advance,
     folder = str(plan.local_folder().absolute())
     waiting = [unit for unit in plan.units if not plan.is_done(unit.name)]
     advance(len(plan.units) - len(waiting))
-    free, busy = list(actors), {}
+    free, busy = list(actors), dict[Any, Any]()
     while waiting or busy:
         for unit in [each for each in waiting if all(plan.is_done(name) for name in each.needs)]:
             if not free:

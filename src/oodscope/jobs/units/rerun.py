@@ -8,8 +8,8 @@ from oodscope.base.files import file_sha256
 from oodscope.execution.plan import WorkPlan
 from oodscope.execution.units import Unit
 from oodscope.leaderboard.records.folder import ENTRY
-from oodscope.leaderboard.verify.rerun import ALONE
-from oodscope.leaderboard.verify.rerun import rerun as rerun_entry
+from oodscope.leaderboard.verify.rerunning import ALONE
+from oodscope.leaderboard.verify.rerunning import rerun as rerun_entry
 
 RECEIPTS = "receipts"
 """The folder of a plan that receipts lie in."""
