@@ -22,7 +22,7 @@ from oodscope.activations.store.shards import DamagedError, ShardedColumn
 from oodscope.base.errors import ActivationError
 from oodscope.base.files import cache_root
 from oodscope.base.hashing import fingerprint
-from oodscope.base.place import LocalPlace, Place, open_place
+from oodscope.base.place import LocalPlace, Place, is_url, open_place
 from oodscope.data.imageset import ImageSet
 from oodscope.execution.progress import SILENT, Progress
 from oodscope.models.classifier.classifier import Classifier
@@ -81,7 +81,8 @@ class ActivationStore:
     def __init__(
         self, root: Path | str | None = None, *, storage: Storage = "float32", logits: LogitsFrom = "stored"
     ) -> None:
-        self.root = root or os.environ.get(VARIABLE) or cache_root() / "activations"
+        where = root or os.environ.get(VARIABLE) or cache_root() / "activations"
+        self.root = where if is_url(str(where)) else Path(where)
         self.storage, self.logits = storage, logits
         self._scratch: TemporaryDirectory[str] | None = None
         self.forwarded = 0
