@@ -18,6 +18,16 @@ EXAMPLES = {
         oodscope run job.yaml -o runs
         oodscope run demo
     """,
+    "plan": """
+        oodscope plan job.yaml -o plan --workers 8
+    """,
+    "work": """
+        oodscope work plan
+        oodscope work plan --share 3/64
+    """,
+    "status": """
+        oodscope status plan --json
+    """,
     "crossval": """
         oodscope crossval --id cats --ood birds --model timm:resnet50 -w pretrained
     """,
