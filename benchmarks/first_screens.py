@@ -71,8 +71,8 @@ def shoot(browser: Browser, name: str, page_file: Path, folder: Path, views: lis
         page.screenshot(path=path)
         page.close()
         with Image.open(path) as picture:
-            whole = picture.convert("RGB")
-        whole.save(path, optimize=True)
+            few = picture.convert("RGB").quantize(256, kmeans=2, dither=Image.Dither.NONE)
+        few.save(path, optimize=True)
         print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
 
 

@@ -26,6 +26,15 @@ EXAMPLES = {
         oodscope attack --model python:mynet:build --benchmark cifar10 --preset quick
         oodscope attack --model python:mynet:build --id-test test --far birds -d msp
     """,
+    "import": """
+        oodscope import id_test=c10.npz near:c100=c100.npz far:svhn=svhn.npz -d msp
+        oodscope import --openood msp=msp.csv,knn=knn.csv
+        oodscope import --pytorch-ood results.json
+    """,
+    "convert": """
+        oodscope convert runs/RUN --to huggingface --dataset me/bench -o auroc.yaml
+        oodscope convert runs/RUN --to every-eval-ever --organization me -o e.json
+    """,
     "table": """
         oodscope table
         oodscope table runs/demo/RUN --metric fpr95_id_positive --format latex
@@ -53,6 +62,10 @@ EXAMPLES = {
     """,
     "predict": """
         oodscope predict knn.oodscope photo.jpg more --json
+        oodscope predict knn.oodscope batch --fdr 0.1 --csid rainy
+    """,
+    "monitor": """
+        oodscope monitor knn.oodscope monday --state camera.json
     """,
     "export": """
         oodscope export knn.oodscope --onnx knn.onnx --images held_out
@@ -64,6 +77,9 @@ EXAMPLES = {
     "serve": """
         oodscope serve --board board --port 8000
         oodscope serve --board board --submissions
+    """,
+    "serve predict": """
+        oodscope serve predict knn.oodscope --port 8000
     """,
     "serve token add": """
         oodscope serve token add alice --board board

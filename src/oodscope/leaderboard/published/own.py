@@ -8,7 +8,7 @@ from typing import Any
 
 from oodscope.base.catalog import catalog
 from oodscope.document.methods import method_name
-from oodscope.leaderboard.published.table import PublishedTable, published_tables
+from oodscope.leaderboard.published.table import PublishedMethod, PublishedTable, published_tables
 from oodscope.leaderboard.records.entry import Entry, Track
 from oodscope.leaderboard.records.records import BenchmarkUse, DetectorUse, ModelUse, Publication, Reported, Search
 from oodscope.leaderboard.records.standing import Standing
@@ -48,7 +48,7 @@ def _standing(table: PublishedTable, row: Row) -> Standing:
         method=post if plain else trained,
         submitted=_DATE,
         track=track,
-        paper=_publication(row["detector"]) if plain else None,
+        paper=_publication(known, row["detector"]) if plain else None,
         benchmark=BenchmarkUse(name="cifar10", version=_VERSION),
         protocols={"standard": 1},
         model=ModelUse(
@@ -61,11 +61,15 @@ def _standing(table: PublishedTable, row: Row) -> Standing:
     return Standing(entry, "reported", entry.reported_measurements(), flags=(_FLAG,), curated=True)
 
 
-def _publication(detector: str) -> Publication | None:
-    known = catalog("detectors").get(detector, {})
-    if not known.get("paper_title"):
+def _publication(known: PublishedMethod | None, detector: str) -> Publication | None:
+    """The paper of a detector: as the published table cites it, else as the registry does."""
+    if known is not None:
+        paper = known.paper
+        return Publication(title=paper.title, venue=paper.venue, year=paper.year, bibtex=paper.bibtex())
+    entry = catalog("detectors").get(detector, {})
+    if not entry.get("paper_title"):
         return None
-    return Publication(title=known["paper_title"], venue=known["paper"].rsplit(", ", 1)[-1])
+    return Publication(title=entry["paper_title"], venue=entry["paper"].rsplit(", ", 1)[-1])
 
 
 def _reported(row: Row) -> Iterator[Reported]:
