@@ -41,13 +41,16 @@ from oodscope.execution.progress import Advance
 from oodscope.generation.gan.recipe import GanRecipe
 from oodscope.generation.gan.trained import FILE as GENERATOR
 from oodscope.generation.gan.trained import train_gan
+from oodscope.generation.samplers.auto_projected_gradient import AutoProjectedGradient
 from oodscope.generation.samplers.base import Sampler
-from oodscope.generation.samplers.registry import SAMPLERS, create_sampler
+from oodscope.generation.samplers.square import Square
+from oodscope.generation.samplers.zeroth_order import ZerothOrder
 from oodscope.generation.variations.base import Variation
 from oodscope.generation.variations.gan import GanVariation
 from oodscope.jobs.stages import check_training, train_stages
 from oodscope.models.classifier.network import choose_device
 from oodscope.models.generators.saved import load_generator
+from oodscope.runs.attack.sources import source_order
 from oodscope.runs.evaluation.scoring import fit_scorers
 from oodscope.training.registry import RECIPES, create_recipe
 from openood_cifar import TRANSFORM, drawn, open_training, pack
@@ -144,11 +147,7 @@ class Study:
     def sources(self, name: str) -> oods.ImageSet:
         """The images that chains start from: a proportional draw, the same for every row and search seed."""
         images = self.outliers[name][1]
-        rng, keys = np.random.default_rng(0), np.empty(len(images))
-        for label in np.unique(images.labels):
-            rows = rng.permutation(np.flatnonzero(images.labels == label))
-            keys[rows] = (np.arange(len(rows)) + rng.random(len(rows))) / len(rows)
-        return images.take(np.sort(np.argsort(keys, kind="stable")[: self.chains]), name)
+        return images.take(np.sort(source_order(images)[: self.chains]), name)
 
     def scorer(self, row: Row) -> Scorer:
         """The trained, fitted detector of a row, made once."""
@@ -261,7 +260,7 @@ class Study:
         assert bench.id_val is not None
         if kind == "linf" and not scorer.differentiable:
             raise oods.OodscopeError("the score has no gradient, so there is no white-box attack")
-        variation, sampler = self.variation(kind, name), sampler_of(kind)
+        variation = self.variation(kind, name)
         # a search of a few seconds is not worth half a minute of compiling
         with torch.compiler.set_stance("force_eager"):
             attack = oods.attack(
@@ -273,11 +272,12 @@ class Study:
                 budget=self._budget(kind),
                 chains=self.chains,
                 runs=1,
+                sources="first",  # drawn before, so that every search seed starts from the same images
                 seed=seed,
                 folder=self.home / "searches" / row.name / name / kind / str(seed),
                 benchmark=(bench.name, bench.version),
                 progress=self.clock,
-                **({} if sampler is None else {"sampler": sampler}),
+                sampler=samplers_of(kind) or "portfolio",
             )
         frame = attack.result.scores.frame
         label = variation if isinstance(variation, str) else variation.name
@@ -292,11 +292,11 @@ class Study:
         return max(2, self.budget // 10) if kind == "linf" else self.budget
 
 
-def sampler_of(kind: str) -> Sampler | None:
-    """In the ball by gradients, or without them; elsewhere what an attack takes by itself."""
+def samplers_of(kind: str) -> tuple[Sampler, ...]:
+    """In the ball by gradients, or without them; elsewhere the portfolio of an attack, for which none is named."""
     if kind == "linf":
-        return create_sampler("apgd" if "apgd" in SAMPLERS else "pgd")
-    return create_sampler("zeroth_order") if kind == "linf black-box" else None
+        return (AutoProjectedGradient(),)
+    return (ZerothOrder(), Square()) if kind == "linf black-box" else ()
 
 
 def units(rows: Sequence[Row], seeds: int) -> Iterator[tuple[Row, str, str, int]]:

@@ -147,6 +147,16 @@ def der_table(rows: pd.DataFrame, names: Sequence[str]) -> list[str]:
     return lines
 
 
+def robust_line(rows: pd.DataFrame) -> str:
+    """Accuracy on images attacked at each network's own radius."""
+    own = rows[rows["metric"] == "robust_accuracy"]
+    if own.empty:
+        return "Accuracy under attack at the own radius (20 steps): not yet run."
+    means = 100 * own.groupby("name")["value"].mean()
+    said = ", ".join(f"{name} {means[name]:.1f}" for name in ROWS if name in means)
+    return f"Accuracy under attack at the own radius (20 steps), percent: {said}."
+
+
 def _mean(values: pd.Series, name: str, detector: str) -> float:
     try:
         return float(values.xs((name, detector), level=("name", "detector")).mean())
@@ -262,6 +272,8 @@ def page(rows: pd.DataFrame, measured: str) -> str:
         *(f"## {title}\n\n" + "\n".join(der_table(rows, names)) + "\n" for title, names in (
             ("Architectures (Figure 4)", ARCHITECTURES), ("Adversarial radius (Figure 5)", sweep),
             ("Regimes (Figure 6)", (PLAIN, *REGIMES)), ("Distillation (Figure 7)", (PLAIN, "distilled")))),
+        robust_line(rows),
+        "",
         "## Observations",
         "",
         "| observation | verdict | points |",

@@ -85,3 +85,29 @@ def test_mistakes_end_in_one_line(oodscope, files, options, words, status):
     assert done.status == status, done
     assert words in done.err
     assert len(done.err.strip().splitlines()) == 1, done
+
+
+@pytest.mark.slow
+def test_scores_of_another_tool_to_our_report_in_one_command_and_out_again(oodscope, tmp_path):
+    rng = np.random.default_rng(0)
+    for detector in ("msp", "knn"):
+        for name, shift in (("id", 0), ("near", 1)):
+            np.savez(tmp_path / f"{detector}-{name}.npz", conf=rng.normal(size=60) - shift, pred=np.zeros(60, int))
+    sets = ("id_test={detector}-id.npz", "near:birds={detector}-near.npz")
+    done = oodscope("import", *sets, "-d", "msp,knn", "--model-name", "theirs", "--intervals", "fast", "-o", "out")
+    assert done.status == 0, done
+    (folder,) = [path.parent for path in tmp_path.glob("out/*/run.json")]
+    assert (folder / "report.html").is_file() and Result.load(folder).record.model == "theirs"
+    shared = ("convert", folder, "-o", "e.json", "--to")
+    assert oodscope(*shared, "every-eval-ever", "--organization", "me").status == 0
+    assert (tmp_path / "e_samples.jsonl").is_file()
+    for wrong, words in {
+        ("import",): "pass files of scores, or --openood, or --pytorch-ood; there is nothing",
+        ("import", *sets, "--pytorch-ood", "x.json"): "there are files and --pytorch-ood",
+        ("import", "id_test", "-d", "msp"): "write ROLE=FILE",
+        ("import", "id_test=a.npz", "-d", "msp,knn"): "for several detectors write {detector}",
+        (*shared, "huggingface"): "--to huggingface needs --dataset",
+        (*shared, "every-eval-ever"): "needs --organization",
+    }.items():
+        refused = oodscope(*wrong)
+        assert refused.status == 2 and words in refused.err.splitlines()[-1], refused

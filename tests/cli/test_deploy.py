@@ -100,6 +100,40 @@ def test_unreadable_images_do_not_stop_the_others(oodscope, project, fit, tmp_pa
     assert table.status == 1
 
 
+def test_a_batch_at_a_false_discovery_rate_and_a_stream_with_an_alarm(oodscope, project, fit, tmp_path):
+    assert fit("--include-weights", "--target-fpr", "0.1", detector="msp").status == 0
+    file, new = tmp_path / "d.oodscope", project / "new"
+    done = oodscope("predict", file, new, "--fdr", "0.4", "--csid", project / "cal", "--json")
+    assert done.status == 0, done
+    rows = [json.loads(line) for line in done.out.splitlines()]
+    from oodscope.metrics.rejection.fdr import select_outliers
+
+    expected = select_outliers(oods.load(file, device="cpu").calibration, [row["score"] for row in rows], 0.4)
+    assert [row["accepted"] for row in rows] == (~expected.flagged).tolist()
+    assert f"flagged {expected.flagged.sum()} of {len(rows)} images: of the flagged images at most 40 %" in done.err
+    assert "covariate-shifted images: " in done.err
+    few = oodscope("predict", file, new, "--fdr", "0.01", "--fdr-confidence", "0.9")
+    assert "warning: " in few.err and "of calibration sets (conditional)" in few.err
+    for wrong, message in {
+        ("--fdr", "3"): "--fdr lies between 0 and 1",
+        ("--fdr-confidence", "0.9"): "--fdr-confidence belongs to --fdr",
+        ("--csid", "rainy"): "--csid belongs to --fdr",
+    }.items():
+        refused = oodscope("predict", file, new, *wrong)
+        assert refused.status == 2 and message in refused.err.splitlines()[-1]
+
+    watched = oodscope("monitor", file, new, "--state", tmp_path / "s.json", "--json")
+    assert watched.status == 0, watched
+    first = json.loads(watched.out)
+    assert first["images"] == len(rows) and first["alarm"] is None and len(first["power"]) == 3
+    (tmp_path / "bad.png").write_bytes(b"no image")
+    again = oodscope(
+        "monitor", file, project / "new", tmp_path / "bad.png", "--state", tmp_path / "s.json", "--no-power"
+    )
+    assert again.status == 1 and f"{2 * len(rows)} images" in again.out and "power" not in again.out
+    assert oodscope("monitor", file, new, "--alpha", "2").status == 2
+
+
 def test_weights_beside_the_file(oodscope, project, fit, tmp_path):
     assert fit("--guarantee", "pac", "--confidence", "0.9", "--target-fpr", "0.1", detector="react").status == 0
     new = project / "new"

@@ -11,6 +11,8 @@ from oodscope.activations.probes.own import CompressedLength
 from oodscope.base.errors import DetectorError
 from oodscope.deploy.scorer import Scorer
 from oodscope.detectors.base import Capabilities
+from oodscope.leaderboard.records.folder import read_entry
+from oodscope.leaderboard.verify.submitting import submit
 from oodscope.models.density.autoencoder import AutoencoderShape
 from oodscope.models.density.glow import GlowShape
 from oodscope.models.density.nae import NAEShape
@@ -113,6 +115,17 @@ def test_records_name_the_network_and_not_its_folder(networks, evaluated, tmp_pa
     torch.manual_seed(1)
     save_density(build_density(SHAPES["glow"]), folder, {})
     assert moved.identity != before and moved.id in before, "another training in the same place"
+
+
+def test_an_entry_of_the_leaderboard_names_the_network(networks, evaluated, tmp_path, monkeypatch):
+    """Found where ``train`` puts it, no folder of the submitter's machine is told."""
+    monkeypatch.chdir(tmp_path)
+    save_density(detector("glow", networks).open_network(), tmp_path / "runs/train/glow-seed0/density.safetensors", {})
+    result = oods.evaluate(evaluated.clf, evaluated.bench, ["glow"], store=evaluated.store, intervals="fast")
+    folder = submit(result.save(tmp_path / "run"), tmp_path / "board", id="glow-1", method="Glow")
+    entry = read_entry(folder)
+    assert entry.detector.name == "glow" and entry.detector.params["network"].startswith("glow ")
+    assert "runs/train" not in (folder / "entry.json").read_text(encoding="utf-8")
 
 
 def test_gradients_reach_the_pixels_where_there_are_any(networks, evaluated):

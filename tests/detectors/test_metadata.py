@@ -29,6 +29,7 @@ EVERYTHING = Capabilities(
     negatives=2,
     outputs=("confidence", "rotation", "numerators", "others", "second", "joint", "reject", "variance", "projection"),
     dropouts=1,
+    bounded=True,
 )
 
 
@@ -102,6 +103,7 @@ def test_probes_are_declared(name):
             | Needs.NEGATIVES
             | Needs.OUTPUTS
             | Needs.DROPOUT
+            | Needs.BOUNDS
             | Needs.IMAGES
         )
     )
@@ -175,6 +177,7 @@ def test_signed_features(name):
         ({"negatives": 0}, Needs.NEGATIVES),
         ({"outputs": ()}, Needs.OUTPUTS),
         ({"dropouts": 0}, Needs.DROPOUT),
+        ({"bounded": False}, Needs.BOUNDS),
     ],
 )
 def test_what_is_not_there_is_named_beforehand(lacking, flag):

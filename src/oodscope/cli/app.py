@@ -9,6 +9,7 @@ from oodscope.cli.attack import attack
 from oodscope.cli.cite import cite
 from oodscope.cli.command import RunningGroup, add, epilog
 from oodscope.cli.compare import compare
+from oodscope.cli.convert import convert
 from oodscope.cli.crossval import crossval
 from oodscope.cli.data import data
 from oodscope.cli.demo.demo import demo
@@ -18,21 +19,29 @@ from oodscope.cli.export import export
 from oodscope.cli.figure import figure
 from oodscope.cli.fit import fit
 from oodscope.cli.generate import generate
+from oodscope.cli.importing import importing
 from oodscope.cli.leaderboard import leaderboard
 from oodscope.cli.listing import listing
+from oodscope.cli.monitor import monitor
 from oodscope.cli.power import power
 from oodscope.cli.predict import predict
 from oodscope.cli.report import report
 from oodscope.cli.run import run
+from oodscope.cli.serve import predict as serve_predict
 from oodscope.cli.serve import serve
 from oodscope.cli.table import table
 from oodscope.cli.token import token
 from oodscope.cli.train import train
+from oodscope.cli.work import plan, status, work
 
 REFUSED: type[Any] = typer.BadParameter.__mro__[2]
 """What typer raises for a command line that it cannot parse; newer versions export no name for it."""
 
 START, EVALUATE, READ, MAKE, DEPLOY, SHARE = "Start", "Evaluate", "Read results", "Make", "Deploy", "Share"
+WORK = "Many machines"
+
+_KEYWORDS = {"listing": "list", "importing": "import"}
+"""Commands whose names Python keeps for itself."""
 
 app = typer.Typer(
     name="oodscope",
@@ -43,16 +52,18 @@ app = typer.Typer(
 )
 for panel, commands in {
     START: (demo, listing),
-    EVALUATE: (evaluate, run, crossval, attack),
-    READ: (table, compare, power, report, figure, cite),
+    EVALUATE: (evaluate, run, crossval, attack, importing),
+    READ: (table, compare, power, report, figure, cite, convert),
+    WORK: (plan, work, status),
     MAKE: (train,),
-    DEPLOY: (fit, predict, export),
+    DEPLOY: (fit, predict, monitor, export),
 }.items():
     for command in commands:
-        name = "list" if command is listing else command.__name__
+        name = _KEYWORDS.get(command.__name__, command.__name__)
         add(app, command, panel, name=name, examples=EXAMPLES[name])
 serving = typer.Typer(name="serve", cls=RunningGroup, invoke_without_command=True, rich_markup_mode="rich")
 serving.callback(epilog=epilog(EXAMPLES["serve"]))(serve)
+add(serving, serve_predict, name="predict", examples=EXAMPLES["serve predict"])
 serving.add_typer(token)
 app.add_typer(data, rich_help_panel=START)
 app.add_typer(generate, rich_help_panel=MAKE)

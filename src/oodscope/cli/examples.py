@@ -18,12 +18,31 @@ EXAMPLES = {
         oodscope run job.yaml -o runs
         oodscope run demo
     """,
+    "plan": """
+        oodscope plan job.yaml -o plan --workers 8
+    """,
+    "work": """
+        oodscope work plan
+        oodscope work plan --share 3/64
+    """,
+    "status": """
+        oodscope status plan --json
+    """,
     "crossval": """
         oodscope crossval --id cats --ood birds --model timm:resnet50 -w pretrained
     """,
     "attack": """
         oodscope attack --model resnet18_32 --weights net.pt --benchmark cifar10
         oodscope attack --model python:mynet:build --id-test test --far birds -d msp
+    """,
+    "import": """
+        oodscope import id_test=c10.npz near:c100=c100.npz far:svhn=svhn.npz -d msp
+        oodscope import --openood msp=msp.csv,knn=knn.csv
+        oodscope import --pytorch-ood results.json
+    """,
+    "convert": """
+        oodscope convert runs/RUN --to huggingface --dataset me/bench -o auroc.yaml
+        oodscope convert runs/RUN --to every-eval-ever --organization me -o e.json
     """,
     "table": """
         oodscope table
@@ -52,6 +71,10 @@ EXAMPLES = {
     """,
     "predict": """
         oodscope predict knn.oodscope photo.jpg more --json
+        oodscope predict knn.oodscope batch --fdr 0.1 --csid rainy
+    """,
+    "monitor": """
+        oodscope monitor knn.oodscope monday --state camera.json
     """,
     "export": """
         oodscope export knn.oodscope --onnx knn.onnx --images held_out
@@ -63,6 +86,9 @@ EXAMPLES = {
     "serve": """
         oodscope serve --board board --port 8000
         oodscope serve --board board --submissions
+    """,
+    "serve predict": """
+        oodscope serve predict knn.oodscope --port 8000
     """,
     "serve token add": """
         oodscope serve token add alice --board board

@@ -3,7 +3,7 @@
 import csv
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -16,12 +16,13 @@ from oodscope.base.errors import OodscopeError
 from oodscope.data.images.decoding import EXTENSIONS, UnreadableImageError, decode
 from oodscope.deploy.scorer import Scorer
 from oodscope.execution.progress import Progress
+from oodscope.metrics.rejection.fdr import select_outliers
 
-Rows: TypeAlias = Iterator[dict[str, Any]]
+Rows: TypeAlias = Iterable[dict[str, Any]]
 FIELDS = ("path", "class_name", "class_index", "score", "p_value", "accepted", "error")
 
 
-def judge_files(scorer: Scorer, paths: Sequence[Path], batch_size: int, progress: Progress) -> Rows:
+def judge_files(scorer: Scorer, paths: Sequence[Path], batch_size: int, progress: Progress) -> Iterator[dict[str, Any]]:
     """One row of ``FIELDS`` per file, in order; where ``error`` is set, the rest is None."""
     files = list(_expand(paths))
     if not files:
@@ -37,6 +38,34 @@ def judge_files(scorer: Scorer, paths: Sequence[Path], batch_size: int, progress
                 row["path"] = str(file)
                 yield row | (judged[file]._asdict() if file in judged else {"error": read[file]})
             advance(len(batch))
+
+
+def decide_batch(
+    scorer: Scorer, rows: list[dict[str, Any]], target: float, confidence: float | None
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """The rows with verdicts on the batch as a whole, and what these promise; ``p_value`` becomes the one used."""
+    judged = [row for row in rows if row["error"] is None]
+    if scorer.calibration is None:
+        raise OodscopeError("--fdr needs calibration scores, which this file does not hold; fit again")
+    chosen = select_outliers(scorer.calibration, [row["score"] for row in judged], target, confidence)
+    for row, flagged, p_value in zip(judged, chosen.flagged.tolist(), chosen.p_values.tolist()):
+        row["accepted"], row["p_value"] = not flagged, p_value
+    said = [f"flagged {int(chosen.flagged.sum()):,} of {len(judged):,} images: {chosen}"]
+    return rows, said + ([f"warning: {chosen.warning}"] if chosen.warning else [])
+
+
+def judge_shifted(
+    scorer: Scorer, rows: list[dict[str, Any]], paths: Sequence[Path], batch_size: int, progress: Progress
+) -> list[str]:
+    """How many covariate-shifted ID images the rule of a decided batch would flag too; no line without such images."""
+    if not paths:
+        return []
+    least = min((row["score"] for row in rows if row["accepted"] is False), default=None)
+    shifted = [row["score"] for row in judge_files(scorer, paths, batch_size, progress) if row["error"] is None]
+    if least is None:
+        return [f"covariate-shifted images: 0 of {len(shifted):,} would be flagged, for nothing was"]
+    count = sum(score >= least for score in shifted)
+    return [f"covariate-shifted images: {count:,} of {len(shifted):,} would be flagged by the same rule"]
 
 
 def as_lines(rows: Rows, form: Literal["json", "csv"]) -> int:
@@ -55,8 +84,8 @@ def as_lines(rows: Rows, form: Literal["json", "csv"]) -> int:
     return failed
 
 
-def as_table(rows: Rows, scorer: Scorer) -> int:
-    """Print a table for people; how many failed."""
+def as_table(rows: Rows, scorer: Scorer | None) -> int:
+    """Print a table for people, and what the threshold of ``scorer`` promises; how many failed."""
     table = Table("image", "class", "score", "p-value", "verdict", box=None, header_style="bold", pad_edge=False)
     failed = 0
     for row in rows:
@@ -69,7 +98,7 @@ def as_table(rows: Rows, scorer: Scorer) -> int:
         table.add_row(Text(row["path"]), Text(row["class_name"]), f"{row['score']:.5g}", p_value, verdict)
     console = Console()
     console.print(table)
-    if scorer.calibration is not None:
+    if scorer is not None and scorer.calibration is not None:
         console.print(str(scorer.calibration.guarantee), markup=False, highlight=False)
     return failed
 

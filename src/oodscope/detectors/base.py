@@ -44,6 +44,7 @@ class Capabilities:
     images : whether there are images, through which a network can be asked for more than its activations.
     labels : whether the in-distribution images to learn from have labels.
     dropouts : how many layers of the network drop values out.
+    bounded : whether bounds on its outputs can be proven.
     image_shape : channels, height and width of what the classifier sees; empty where its preprocessing does more than
         scale and shift pixels, None where nobody asked.
     """
@@ -61,6 +62,7 @@ class Capabilities:
     images: bool = True
     labels: bool = True
     dropouts: int = 0
+    bounded: bool = False
     image_shape: tuple[int, ...] | None = None
 
 
@@ -69,9 +71,9 @@ class Needs(Flag):
 
     ``LOGITS``, ``FEATURES`` and the ``HEAD`` concern every image; so do ``GRADIENTS`` with respect to the image,
     feature ``MAPS``, the ``MEMBERS`` of an ensemble, ``NEGATIVES`` (labels that name no class), ``OUTPUTS`` (what the
-    network was trained to return beside its logits) and ``DROPOUT`` layers, which come through probes. ``IMAGES`` are
-    the pixels, for a detector with a network of its own. ``TRAIN`` (training images), ``HELD_OUT`` (validation images,
-    or training images where there are no others) and ``LABELS`` concern fitting.
+    network was trained to return beside its logits), ``DROPOUT`` layers and proven ``BOUNDS``, which come through
+    probes. ``IMAGES`` are the pixels, for a detector with a network of its own. ``TRAIN`` (training images),
+    ``HELD_OUT`` (validation images, or training images where there are no others) and ``LABELS`` concern fitting.
 
     Examples
     --------
@@ -88,6 +90,7 @@ class Needs(Flag):
     NEGATIVES = auto()
     OUTPUTS = auto()
     DROPOUT = auto()
+    BOUNDS = auto()
     IMAGES = auto()
     TRAIN = auto()
     HELD_OUT = auto()
@@ -288,6 +291,8 @@ class Detector(Estimator, ABC):
             return "needs negative labels: judge a network that classifies by words (open_clip) and name some"
         if Needs.DROPOUT in needs and not capabilities.dropouts:
             return "needs a network with dropout layers, and this one has none"
+        if Needs.BOUNDS in needs and not capabilities.bounded:
+            return "needs a network with proven bounds (plain_cnn_32 trained by good), and this one has none"
         if missing := [name for name in self.outputs if name not in capabilities.outputs]:
             return f"needs a network trained to return {missing[0]!r} beside its logits"
         if Needs.TRAIN in needs and not capabilities.train:
@@ -386,7 +391,7 @@ class Detector(Estimator, ABC):
             raise DetectorError(f"{self.name}: {what} are NaN or infinite in {len(bad)} of {total} rows ({shown})")
 
 
-_INSIDE = Needs.GRADIENTS | Needs.MAPS | Needs.MEMBERS | Needs.NEGATIVES | Needs.DROPOUT
+_INSIDE = Needs.GRADIENTS | Needs.MAPS | Needs.MEMBERS | Needs.NEGATIVES | Needs.DROPOUT | Needs.BOUNDS
 _COLUMNS = {Needs.LOGITS: "logits", Needs.FEATURES: "features"}
 
 

@@ -178,49 +178,70 @@ def execute_attack(job: AttackJob, progress: Progress) -> tuple[Attack, Path]:
         return _attack(job, sink)
 
 
+class PreparedAttack:
+    """An attack with its sets and network opened, up to its first search: what several processes may share."""
+
+    def __init__(self, job: AttackJob, progress: Progress) -> None:
+        self.job, self.progress = job, progress
+        settings, detectors = job.attack, make_detectors(job.detectors)
+        self.options, self.variations = settings.options(), settings.named_variations()
+        self.benchmark = benchmark = job.open_benchmark(progress)
+        self.outliers = _outliers(benchmark, settings.on)
+        if settings.judge is not None and not self.outliers.class_names:
+            raise DataError(f"{self.outliers.name} has no classes that a judge could know; remove judge")
+        if benchmark.id_val is None:
+            raise DataError(f"benchmark {benchmark.name!r} has no id_val; an attack standardises scores on it")
+        self.id_val = benchmark.id_val
+        self.classifier = job.build(benchmark, progress).classifier.with_default_transform(benchmark.transform)
+        self.detectors = _chosen(detectors, self.classifier, benchmark)
+        described = [each.describe() if isinstance(each, Variation) else each for each in self.variations]
+        self.identity = fingerprint(
+            settings.model_dump(exclude={"variations", "landscape", "export"}),
+            described,
+            job.tune,
+            job.seed,
+            self.classifier.fingerprint,
+            self.classifier.transform_key,
+            [each.identity for each in self.detectors],
+            {role: images.fingerprint for role, images in benchmark.members() if role.startswith("id_")},
+            self.outliers.fingerprint,
+        )
+        self.folder = Path(job.output) / "attacks" / f"{self.outliers.name}-{self.identity[:12]}"
+
+    def attack(self, detectors: Sequence[Detector], variations: Sequence[VariationLike], **more: Any) -> Attack:
+        """Search these detectors under these variations; what lies in the folder is not done again."""
+        job, benchmark = self.job, self.benchmark
+        scorers = fit_scorers(
+            self.classifier, benchmark, detectors, tune=job.tune, batch_size=job.batch_size, progress=self.progress
+        )
+        return attack(
+            scorers,
+            self.id_val,
+            benchmark.id_test,
+            self.outliers,
+            variations,
+            **self.options,
+            seed=job.seed,
+            tuning=job.tune,
+            folder=self.folder / "searches",
+            benchmark=(benchmark.name, benchmark.version),
+            progress=self.progress,
+            **more,
+        )
+
+
 def _attack(job: AttackJob, progress: Progress) -> tuple[Attack, Path]:
-    settings, detectors = job.attack, make_detectors(job.detectors)
-    options, variations = settings.options(), settings.named_variations()
-    benchmark = job.open_benchmark(progress)
-    outliers = _outliers(benchmark, settings.on)
-    if settings.judge is not None and not outliers.class_names:
-        raise DataError(f"{outliers.name} has no classes that a judge could know; remove judge")
-    if benchmark.id_val is None:
-        raise DataError(f"benchmark {benchmark.name!r} has no id_val; an attack standardises scores on it")
-    classifier = job.build(benchmark, progress).classifier.with_default_transform(benchmark.transform)
-    chosen = _chosen(detectors, classifier, benchmark)
-    described = [each.describe() if isinstance(each, Variation) else each for each in variations]
-    identity = fingerprint(
-        settings.model_dump(exclude={"variations", "landscape", "export"}),
-        described,
-        job.tune,
-        job.seed,
-        classifier.fingerprint,
-        classifier.transform_key,
-        [each.identity for each in chosen],
-        {role: images.fingerprint for role, images in benchmark.members() if role.startswith("id_")},
-        outliers.fingerprint,
-    )
-    folder = Path(job.output) / "attacks" / f"{outliers.name}-{identity[:12]}"
+    prepared, settings = PreparedAttack(job, progress), job.attack
+    folder = prepared.folder
     known = Attack.load(folder) if (folder / "run.json").exists() else None
     if known is not None and (known.landscape is not None or not settings.landscape):
         return known, folder
-    scorers = fit_scorers(classifier, benchmark, chosen, tune=job.tune, batch_size=job.batch_size, progress=progress)
-    found = attack(
-        scorers,
-        benchmark.id_val,
-        benchmark.id_test,
-        outliers,
-        variations,
-        **options,
-        seed=job.seed,
-        judge=_judge(job, outliers, benchmark.transform, progress),
+    found = prepared.attack(
+        prepared.detectors,
+        prepared.variations,
+        judge=_judge(job, prepared.outliers, prepared.benchmark.transform, progress),
         export=folder / "outliers" if settings.export else None,
-        tuning=job.tune,
-        folder=folder / "searches",
-        benchmark=(benchmark.name, benchmark.version),
         landscape=settings.landscape,
-        progress=progress,
     )
     if known is not None:
         # the searches lay in the folder, results are never overwritten: only the landscape is new

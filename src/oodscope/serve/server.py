@@ -55,7 +55,7 @@ def serve(settings: Settings, ready: Callable[[str], None]) -> None:
     """
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
     logging.getLogger("oodscope.serve").setLevel(logging.INFO)  # a line for every submission
-    with _bound(settings.host, settings.port) as listener:
+    with bound(settings.host, settings.port) as listener:
         asyncio.run(_serve(settings, listener, ready))
 
 
@@ -90,7 +90,7 @@ async def _serve(settings: Settings, listener: socket, ready: Callable[[str], No
     await uvicorn.Server(config).serve(sockets=[listener])
 
 
-def _bound(host: str, port: int) -> socket:
+def bound(host: str, port: int) -> socket:
     """A socket of the address, or one line that says why not; before any work, so that nobody waits for it."""
     try:
         family, kind, number, _, address = getaddrinfo(host, port, type=SOCK_STREAM, flags=AI_PASSIVE)[0]

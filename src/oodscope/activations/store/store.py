@@ -1,5 +1,6 @@
 """ActivationStore: every image goes through a network once, ever, whoever asks."""
 
+import os
 from collections import deque
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,7 +22,7 @@ from oodscope.activations.store.shards import DamagedError, ShardedColumn
 from oodscope.base.errors import ActivationError
 from oodscope.base.files import cache_root
 from oodscope.base.hashing import fingerprint
-from oodscope.base.place import LocalPlace, Place
+from oodscope.base.place import LocalPlace, Place, is_url, open_place
 from oodscope.data.imageset import ImageSet
 from oodscope.execution.progress import SILENT, Progress
 from oodscope.models.classifier.classifier import Classifier
@@ -29,6 +30,9 @@ from oodscope.models.classifier.classifier import Classifier
 Rows = NDArray[np.int64]
 Storage = Literal["float32", "float16"]
 LogitsFrom = Literal["stored", "from_head"]
+
+VARIABLE = "OODSCOPE_ACTIVATIONS"
+"""Of the environment: where activations are kept, a folder or a URL, if not in the cache."""
 
 SCHEMA = 2
 """Raised whenever what a stored column means changes."""
@@ -60,7 +64,8 @@ class ActivationStore:
 
     Parameters
     ----------
-    root : folder; by default ``activations`` in the cache.
+    root : folder, or the URL of an object store (``s3://bucket/folder``); by default ``$OODSCOPE_ACTIVATIONS``, else
+        ``activations`` in the cache.
     storage : ``"float16"`` takes half the space; what does not fit its range is refused.
     logits : ``"from_head"`` computes them from the features when they are read, where the head is proved. Always so
         above 4,096 classes.
@@ -76,7 +81,8 @@ class ActivationStore:
     def __init__(
         self, root: Path | str | None = None, *, storage: Storage = "float32", logits: LogitsFrom = "stored"
     ) -> None:
-        self.root = Path(root) if root is not None else cache_root() / "activations"
+        where = root or os.environ.get(VARIABLE) or cache_root() / "activations"
+        self.root = where if is_url(str(where)) else Path(where)
         self.storage, self.logits = storage, logits
         self._scratch: TemporaryDirectory[str] | None = None
         self.forwarded = 0
@@ -118,7 +124,7 @@ class ActivationStore:
     def _place(self, classifier: Classifier) -> Place:
         """The store, or a folder that dies with this object where nothing could ever be found again."""
         if not classifier.uncached_reason:
-            return LocalPlace(self.root)
+            return open_place(self.root)
         self._scratch = self._scratch or TemporaryDirectory(prefix="oodscope-")
         return LocalPlace(self._scratch.name)
 

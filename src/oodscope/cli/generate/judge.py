@@ -58,7 +58,8 @@ def judge(
     """Judge a generated set beside real ones.
 
     Detectors of every network on the set and on the real sets, what judges see in its images, how close it lies, and
-    which claims its numbers allow. Networks that chose the set, kept in its folder, may neither judge nor be tested.
+    which claims its numbers allow. Networks that chose the set, kept in its folder, may not judge it; under test they
+    are marked.
     """
     loading()
 
@@ -90,7 +91,7 @@ def judge(
     study = given.study(names, device=device, seed=seed, progress=shown)
     page = write_generated_study(study, output)
     study.save(output)
-    typer.echo(study.table().render("terminal"))
+    typer.echo(study.table().render("markdown"))
     for claim in claims(study):
         typer.echo(f"{claim.answer}: {claim.text} ({claim.evidence})")
     typer.echo(f"saved: {output} ({page})")

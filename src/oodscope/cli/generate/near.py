@@ -102,5 +102,5 @@ def near(
         budget=budget,
         pieces=pieces,
         window=None if window is None else two_numbers(window, "window"),
-        class_share=class_share if 0 < class_share < 1 else None,
+        class_share=class_share,
     )

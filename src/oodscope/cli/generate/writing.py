@@ -116,7 +116,7 @@ def _show(plan: SetPlan, made: GeneratedRecord, output: Path, page: Path) -> Non
     if plan.kind == "near":
         share, dropped = made.recipe["class seen by the ensemble"], made.recipe["dropped by class"]
         typer.echo(f"the ensemble still sees the class that they were made from in {100 * share:.1f} % of them")
-        if plan.class_share is not None:
+        if plan.class_share < 1:
             inside = pool["kept"] + dropped
             typer.echo(f"dropped because their class is seen too often: {dropped:,} of {inside:,} in the window")
         if few := made.recipe["classes with few images"]:

@@ -57,7 +57,7 @@ def estimate(plan: SetPlan, id_train: ImageSet, device: str = "auto") -> Estimat
         return Estimate(trained, plan.pool * member / 3)
     if plan.kind == "shifted":
         unet = UnetGenerator(UnetShape(size=side, channels=channels, width=plan.shifted.width)).to(place)
-        drawing = _seconds(lambda: unet(2 * images - 1), unet) / LOOKED
+        drawing = _seconds(lambda: unet(2 * images - 1, torch.Generator(place).manual_seed(0)), unet) / LOOKED
         return Estimate(trained, plan.shifted.steps * plan.shifted.batch_size * (2 * drawing + 2 * member))
     generator, discriminator = _gan(plan, side, channels, classes, place)
     recipe = plan.near
@@ -96,6 +96,6 @@ def _seconds(forward: Callable[[], Tensor], network: nn.Module) -> float:
         began = perf_counter()
         total = forward().float().sum()
         torch.autograd.backward(total)
-        float(total)
+        float(total.detach())
         best = min(best, perf_counter() - began)
     return best

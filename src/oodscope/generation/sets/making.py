@@ -64,7 +64,7 @@ def make_set(
     Examples
     --------
     >>> small = {"architectures": ["small_cnn"] * 2, "ensemble": {"epochs": 1, "warmup_epochs": 0}}
-    >>> plan = oods.SetPlan(count=4, pool=12, window=(0, 9), class_share=None, **small)
+    >>> plan = oods.SetPlan(count=4, pool=12, window=(0, 9), class_share=1, **small)
     >>> made = oods.make_set(plan, bench.id_train, bench.id_val, folder / "near", work=folder, device="cpu")
     >>> len(made.record.files)
     4

@@ -71,7 +71,7 @@ class SetPlan(StrictModel):
     keep_all : keep shifted images in which the ensemble sees another class, or is in doubt: filters that ask for the
         right class decide beforehand whether a network looks overconfident on the set.
     class_share : the largest share of the images made from one class in which the ensemble may still see it; what is
-        above it is dropped, class by class. None: no bound.
+        above it is dropped, class by class. 1: no bound.
     least_per_class : images that every class should have left; classes with fewer are named in the recipe.
 
     Examples
@@ -98,7 +98,7 @@ class SetPlan(StrictModel):
     pieces: int = Field(default=4, ge=2)
     sources: int = Field(default=2, ge=2)
     keep_all: bool = False
-    class_share: float | None = Field(default=0.5, gt=0, lt=1)
+    class_share: float = Field(default=0.5, gt=0, le=1)
     least_per_class: int = Field(default=200, ge=0)
 
     @model_validator(mode="after")

@@ -68,7 +68,7 @@ def select_near(
     *,
     seed: int = 0,
     window: Window | None = None,
-    class_share: float | None = None,
+    class_share: float = 1.0,
 ) -> Selected:
     """Near outliers: images about which the members disagree, but not as they would about noise.
 
@@ -92,7 +92,7 @@ def select_near(
             overlap_window(information.val, information.pool), information.pool, information.class_seen, enough=count
         )
     inside = window.keeps(information.pool)
-    if class_share is None:
+    if class_share >= 1:
         return _selected(pool, information, window, inside, count, seed)
     rows, labels = np.flatnonzero(inside), pool.labels.numpy()
     bounds = np.full(max(int(labels.max(initial=0)) + 1, 1), class_share)

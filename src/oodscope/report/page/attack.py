@@ -154,7 +154,8 @@ def _diagnostics(attack: Attack, order: list[str]) -> Iterator[tuple[SearchedPai
     rows = attack.result.measurements.filter(protocol=SEARCH)
     for detector in order:
         for variation in attack.variations:
-            own = rows.filter(detector=detector, group=variation)
+            outliers = attack.about["outliers"]
+            own = rows.filter(detector=detector, group=variation, set=outliers)
             yield attack.search(detector, variation), {row.metric: row.value for row in own}
 
 

@@ -1,0 +1,1 @@
+"""Results of other tools in, results of ours out."""

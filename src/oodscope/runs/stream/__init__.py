@@ -1,0 +1,1 @@
+"""Detectors that learn from the unlabelled test stream, judged on schedules of it."""
