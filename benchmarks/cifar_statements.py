@@ -14,6 +14,7 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+from scipy.stats import t as student
 
 from cifar_scores import described, score_tables
 from oodscope.base.files import write_text
@@ -117,6 +118,18 @@ def turned(scores: ScoreTable) -> list[str]:
     ]
 
 
+def few_networks(networks: int, pairs: int) -> list[str]:
+    """How sure a pair would have to be for other networks, where there are few of them."""
+    if not NETWORKS <= networks < 10:
+        return []
+    needed = float(student.isf(0.025 / pairs, networks - 1))
+    return [
+        f"Of other networks {networks} say little: with {networks - 1} degrees of freedom the first of {pairs} pairs "
+        f"needs |t| = {needed:.1f} (Holm), so a count of 0 does not mean that detectors are alike.",
+        "",
+    ]
+
+
 def section(known: str, tables: Sequence[ScoreTable]) -> list[str]:
     """One benchmark: every detector with its ranks, then the pairs of the published leaders."""
     detectors = list(tables[0].detectors)
@@ -158,6 +171,7 @@ def section(known: str, tables: Sequence[ScoreTable]) -> list[str]:
         "",
         *table(("on", "by other images", "by other OOD classes", "by other networks"), counts),
         "",
+        *few_networks(len(tables), len(pairs)),
         *(f"- {each}" for each in recommendations(tables[0], {"near": 0.5, "far": 0.5})),
         "",
         *turned(tables[0]),
@@ -189,8 +203,8 @@ the recipe? Of the pairs of published leaders, how many are apart?
 
 **Answer.** {answer}
 
-**Command.** `OODSCOPE_DATA=path/to/packs python benchmarks/cifar_statements.py --write
-docs/results/cifar-statements.md`
+**Command.** `OODSCOPE_DATA=path/to/packs python benchmarks/cifar_statements.py [--tables cifar10=FOLDER
+cifar100=FOLDER] --write docs/results/cifar-statements.md`, the folders being those of `benchmarks/training_table.py`
 
 **Machine.** {machine}.
 

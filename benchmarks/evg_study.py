@@ -1,287 +1,306 @@
-"""Evaluation via generation on CIFAR-10 against SVHN: which detector is left with what, under which variation.
+"""Evaluation via generation on CIFAR-10, cell by cell: which detector is left with what, under which search.
 
-    OODSCOPE_DATA=path/to/packs python benchmarks/evg_study.py --cifar10-train cifar10_train.npz \\
-        --generator svhn_gan.safetensors --density autoencoder.safetensors --density flow.safetensors \\
-        --work scratch --output results --device cuda
+    OODSCOPE_DATA=path/to/packs python benchmarks/evg_study.py --output CELLS --minutes 20 \\
+        --generator gan/generator.safetensors --judge judge.safetensors
 
-The network is a ResNet-18 trained on CIFAR-10. Outliers are SVHN digits: images 0-4,999 of the pack trained the
-generator, 5,000-9,999 are attacked. ID validation and test are OpenOOD's split of the CIFAR-10 test images (1,000 and
-9,000). Stages, in this order unless --stage names others:
+The network is the ResNet-18 trained on CIFAR-10; ID validation and test are OpenOOD's split (1,000 and 9,000). A cell
+is one search: stage, outliers, detector, variation, samplers, search seed. It is written as one small JSON file when it
+is done, and a cell that is there is not done again: the same command goes on. Stages, each with its first seed first:
 
-    affine, color, affine+color, gan   all detectors, 1,000 chains of 2,000 evaluations
-    large                              four detectors, the single ones of these, 5,000 chains, the first 1,000 as above
-    linf                               four detectors, l-inf ball of radius .01, zeroth order at equal evaluations
-    long                               one detector, l-inf, the paper's 20,000 steps (40,000 evaluations), 500 chains
+    choose   samplers and temperatures at equal evaluations, outliers Tiny ImageNet: here the portfolio is chosen
+    report   the same on SVHN, which no choice has seen (the paper's figure 2 with real data)
+    forms    each detector as s, sigmoid(s) and exp(s), paper's attack and portfolio: what a monotone change changes
+    main     twelve detectors, affine, color, both and a generator: the paper's table 2
+    linf     four detectors in the l-inf ball: the paper's 20,000 steps, and white-box Auto-PGD
 
-Every search is kept in --work and never repeated; --stop-after ends the searching and writes what is there. A detector
-that fails is reported and left out.
+Source images are a draw of the digits 5,000-9,999 (the generator and its judge saw 0-4,999) with every class in its
+share. Searches of a cell all have the same total number of evaluations. ``benchmarks/evg_page.py`` makes the pages.
 """
 
 import argparse
-import csv
+import json
 import os
-import shutil
+import re
 import sys
 import time
-import traceback
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from scipy.stats import spearmanr
+import torch
+from torch import Tensor
 
 import oodscope as oods
-from density_models import Autoencoder, autoencoder_scorer, flow_scorer, load_density
-from oodscope.deploy.function_scorer import TensorScorer
+from oodscope.base.files import slug, write_text
+from oodscope.deploy.function_scorer import FunctionScorer, TensorScorer
 from oodscope.deploy.scorer import Scorer
-from oodscope.detectors.saving import load_detector
-from oodscope.execution.console import ConsoleProgress
+from oodscope.detectors.registry import create_detector
+from oodscope.generation.samplers.auto_projected_gradient import AutoProjectedGradient
+from oodscope.generation.samplers.base import Sampler
+from oodscope.generation.samplers.coordinate_descent import CoordinateDescent
+from oodscope.generation.samplers.metropolis_hastings import MetropolisHastings
+from oodscope.generation.samplers.parallel_tempering import ParallelTempering
+from oodscope.generation.samplers.random_search import RandomSearch
 from oodscope.generation.variations.base import Variation
 from oodscope.generation.variations.gan import GanVariation
 from oodscope.generation.variations.registry import create_variation
+from oodscope.metrics.ranking.minrank import outlier_ranks, source_interval
 from oodscope.models.generators.saved import load_generator
-from oodscope.report.page.attack import write_attack
+from oodscope.models.zoo.zoo import create_model
 from oodscope.runs.attack.attacked import Attacked, PixelView, aim
+from oodscope.runs.attack.convergence import convergence
 from oodscope.runs.attack.plan import Plan
-from oodscope.runs.attack.run import Attack
-from oodscope.runs.attack.table import attack_table
+from oodscope.runs.attack.sources import source_order
+from oodscope.runs.attack.validity import Validity, truncation_curve
 from oodscope.runs.evaluation.scoring import fit_scorers
-from openood_cifar import ARTIFACTS, TRANSFORM, open_classifier, pack
+from openood_cifar import TRANSFORM, drawn, open_classifier, open_training, pack
 
-DETECTORS = ("msp", "mls", "ebo", "gen", "klm", "knn", "mds", "vim", "fdbd", "react", "ash", "nnguide")
-FEW = ("msp", "knn", "vim", "mds")
-VARIED = ("affine", "color", "affine+color", "gan")
-STAGES = (*VARIED, "large", "linf", "long")
-TRAINED_THE_GAN = 5000
+DETECTORS = ("msp", "knn", "vim", "mds", "mls", "ebo", "gen", "klm", "fdbd", "react", "ash", "nnguide")
+FEW = DETECTORS[:4]
+SEEN_BY_THE_GENERATOR = 5000
+
+SAMPLERS: dict[str, str | Sampler] = {
+    "mh T=1": MetropolisHastings(),
+    "mh T=.1": MetropolisHastings(temperature=0.1),
+    "mh T=.02": MetropolisHastings(temperature=0.02),
+    "tempering": ParallelTempering(temperature=0.1),
+    "random": RandomSearch(),
+    "coordinate descent": CoordinateDescent(),
+    "gradient starts": AutoProjectedGradient(),
+    "portfolio": "portfolio",
+}
+"""At equal evaluations; an evaluation of the gradient search has a backward pass too."""
+
+FORMS: dict[str, Callable[[Tensor], Tensor]] = {
+    "s": lambda scores: scores,
+    "sigmoid(s)": torch.sigmoid,
+    "exp(s)": torch.exp,
+}
 
 
 @dataclass(frozen=True)
-class Part:
-    """An attack of its own: who, with what, how hard."""
+class Cell:
+    """One search."""
 
-    name: str
-    detectors: tuple[str, ...]
-    variations: tuple[str, ...]
-    plan: Plan
+    stage: str
+    outliers: str
+    detector: str
+    variation: str
+    sampler: str
+    seed: int
+    form: str = "s"
+    energy: str = "canonical"
+
+    @property
+    def name(self) -> str:
+        parts = (self.outliers, self.detector, self.form, self.variation, self.sampler, self.energy, f"seed{self.seed}")
+        return slug(f"{self.stage}_{'_'.join(parts)}".replace(" ", "-").replace("(", "-").replace(")", ""))
 
 
-@dataclass
+def cells(generator: bool) -> Iterator[Cell]:
+    """All cells, the most telling first."""
+    varied = ("affine", "color", "affine+color", *(("gan",) if generator else ()))
+
+    def compared(seed: int) -> Iterator[Cell]:
+        for stage, outliers in (("choose", "tin"), ("report", "svhn")):
+            for variation in ("affine", "color"):
+                for detector in FEW:
+                    yield from (Cell(stage, outliers, detector, variation, each, seed) for each in SAMPLERS)
+
+    def table(seed: int) -> Iterator[Cell]:
+        return (Cell("main", "svhn", each, name, "portfolio", seed) for name in reversed(varied) for each in DETECTORS)
+
+    yield from compared(0)
+    yield from table(0)
+    for detector in ("ebo", "knn"):
+        for form in FORMS:
+            for variation in ("affine", "color"):
+                yield Cell("forms", "svhn", detector, variation, "portfolio", 0, form)
+                yield Cell("forms", "svhn", detector, variation, "mh T=1", 0, form, "standardised")
+    yield from (Cell("linf", "svhn", each, "linf", "white box", 0) for each in FEW)
+    for seed in (1, 2):
+        yield from compared(seed)
+        yield from table(seed)
+    yield from (Cell("linf", "svhn", each, "linf", "paper", 0) for each in FEW)
+
+
 class Study:
-    """Everything that the searches share, and what became of them."""
+    """What cells share: images, the network, fitted detectors and their ID scores."""
 
-    scorers: dict[str, TensorScorer]
-    benchmark: oods.Benchmark
-    outliers: oods.ImageSet
-    variations: dict[str, Variation]
-    deadline: float
-    done: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
-    failed: dict[tuple[str, str], str] = field(default_factory=dict)
-    timings: list[tuple[str, str, str, int, int, float, float]] = field(default_factory=list)
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.folder = Path(os.environ["OODSCOPE_DATA"]).resolve()
+        self.classifier = open_classifier(self.folder, "cifar10", options.device)
+        self.scorers: dict[str, TensorScorer] = {}
+        self.aimed: dict[tuple[str, str, str], Attacked] = {}
 
-    def __post_init__(self) -> None:
-        self.view = PixelView(self.scorers)
-        self.pool = self.view.first(self.outliers, min(5000, len(self.outliers)))
+    @cached_property
+    def benchmark(self) -> oods.Benchmark:
+        splits = np.load(self.folder / "openood_v15_splits.npz")
+        whole = pack(self.folder, "cifar10_test")
+        return oods.Benchmark(
+            name="cifar10",
+            version="openood-1.5 split",
+            transform=TRANSFORM["cifar10"],
+            id_train=drawn(open_training(self.folder, "cifar10"), self.options.train),
+            id_val=drawn(whole.take(splits["cifar10_val_id"], "id_val"), self.options.test),
+            id_test=drawn(whole.take(splits["cifar10_test_id"], "id_test"), self.options.test),
+        )
 
-    def search(self, part: Part, detector: str, variation: str) -> None:
-        """One search, timed; a failure is kept and told."""
-        if (part.name, detector) in self.failed or time.time() > self.deadline:
-            return
+    @cached_property
+    def pools(self) -> dict[str, Tensor]:
+        splits = np.load(self.folder / "openood_v15_splits.npz")
+        tin = pack(self.folder, "tinyimagenet_val").take(splits["cifar10_test_tin"], "tin")
+        digits = pack(self.folder, "svhn_test_10k")
+        digits = digits.take(np.arange(SEEN_BY_THE_GENERATOR, len(digits)), "svhn")
+        view = PixelView({"msp": self.scorer("msp")})
+        most = max(self.options.chains, self.options.main_chains)
+        return {each.name: view.rows(each, source_order(each)[:most]) for each in (tin, digits)}
+
+    @cached_property
+    def validity(self) -> Validity | None:
+        if self.options.judge is None:
+            return None
+        from safetensors.torch import load_file
+
+        model, _ = create_model("resnet18_32", num_classes=10)
+        model.load_state_dict(load_file(self.options.judge))
+        judge = oods.Classifier(model.eval(), TRANSFORM["cifar10"], device=self.options.device, name="digits")
+        return Validity.of(Scorer(judge, create_detector("msp")), self.pools["svhn"])
+
+    @cached_property
+    def generator(self) -> GanVariation:
+        return GanVariation(load_generator(self.options.generator))
+
+    def scorer(self, name: str) -> TensorScorer:
+        if name not in self.scorers:
+            self.scorers |= fit_scorers(self.classifier, self.benchmark, [name])
+        return self.scorers[name]
+
+    def attacked(self, cell: Cell, pool: Tensor) -> Attacked:
+        key = (cell.detector, cell.form, cell.outliers)
+        if key not in self.aimed:
+            scorer = self.scorer(cell.detector)
+            if cell.form != "s":
+                plain, change = scorer, FORMS[cell.form]
+                scorer = FunctionScorer(lambda images: change(plain.score_tensor(images)), plain.device)
+            view = PixelView({cell.detector: self.scorer(cell.detector)})
+            bench = self.benchmark
+            assert bench.id_val is not None
+            self.aimed[key] = aim(cell.detector, scorer, view, bench.id_val, bench.id_test, pool)
+        return self.aimed[key]
+
+    def plan(self, cell: Cell) -> Plan:
+        budget, chains = self.options.budget, self.options.chains
+        if cell.stage == "main":
+            budget, chains = self.options.main_budget, self.options.main_chains
+        sampler: Any = SAMPLERS.get(cell.sampler, "paper")
+        plan = Plan(budget, chains, sampler, cell.energy, seed=cell.seed)  # type: ignore[arg-type]
+        if cell.stage == "linf":
+            if cell.sampler == "white box":
+                return replace(plan, sampler=AutoProjectedGradient(length=100), budget=budget)
+            return replace(plan, sampler="paper", energy="standardised", linf_budget=80 * budget, chains=chains)
+        return plan
+
+    def run(self, cell: Cell) -> dict[str, Any]:
+        pool = self.pools[cell.outliers]
+        attacked, plan = self.attacked(cell, pool), self.plan(cell)
+        plan = replace(plan, chains=min(plan.chains, len(pool)))
+        variation: Variation = self.generator if cell.variation == "gan" else create_variation(cell.variation)
         began = time.perf_counter()
-        try:
-            attacked = self.aim(part.plan, detector)
-            found = part.plan.search(attacked, variation, self.variations[variation], self.pool)
-            searched = time.perf_counter() - began
-            part.plan.white_box(attacked, variation, self.variations[variation], self.pool)
-        except Exception as error:
-            self.failed[part.name, detector] = f"{variation}: {type(error).__name__}: {str(error)[:200]}"
-            traceback.print_exc()
-            print(f"FAILED {part.name}, {detector}: {self.failed[part.name, detector]}", flush=True)
-            return
-        self.done.setdefault(part.name, set()).add((detector, variation))
-        total = time.perf_counter() - began
-        row = (part.name, detector, variation, len(found), part.plan.budget, searched, total)
-        self.timings.append(row)
-        speed = found.evaluations / found.seconds
-        clean = "" if found.clean is None else f", median clean {float(found.clean.median()):.4g}"
-        print(
-            f"{part.name:>5} {detector:>12} {variation:<13} {len(found):>5} x {part.plan.budget:<6} {searched:7.1f} s "
-            f"(+ {total - searched:.1f} white box), {speed:,.0f}/s, "
-            f"median found {float(found.scores.median()):.4g}{clean}",
-            flush=True,
+        result = plan.search(attacked, cell.variation, variation, pool[: plan.chains])
+        seconds = time.perf_counter() - began
+        ranks, clean = (
+            outlier_ranks(attacked.id_test, scores)
+            for scores in (np.asarray(result.scores), attacked.sources[: plan.chains])
         )
-
-    def aim(self, plan: Plan, detector: str) -> Attacked:
-        bench = self.benchmark
-        assert bench.id_val is not None
-        file = plan.file_of(detector)
-        return aim(detector, self.scorers[detector], self.view, bench.id_val, bench.id_test, file)
-
-    def complete(self, part: Part) -> tuple[list[str], list[str]]:
-        """Detectors and variations of which every pair was searched."""
-        done = self.done.get(part.name, set())
-        sound = [each for each in part.detectors if (part.name, each) not in self.failed]
-        counts = {name: sum((each, name) in done for each in sound) for name in part.variations}
-        variations = [name for name in part.variations if counts[name] and counts[name] == max(counts.values())]
-        detectors = [each for each in sound if all((each, name) in done for name in variations)]
-        return (detectors, variations) if variations else ([], [])
-
-    def report(self, part: Part, output: Path) -> None:
-        detectors, variations = self.complete(part)
-        if not detectors:
-            print(f"{part.name}: nothing complete", flush=True)
-            return
-        assert self.benchmark.id_val is not None
-        began = time.perf_counter()
-        attack = oods.attack(
-            {name: self.scorers[name] for name in detectors},
-            self.benchmark.id_val,
-            self.benchmark.id_test,
-            self.outliers,
-            {name: self.variations[name] for name in variations},
-            budget=part.plan.budget,
-            chains=part.plan.chains,
-            seed=part.plan.seed,
-            folder=part.plan.folder,
-            benchmark=(self.benchmark.name, self.benchmark.version),
-        )
-        folder = output / part.name
-        shutil.rmtree(folder, ignore_errors=True)
-        attack.save(folder)
-        write_attack(attack, folder)
-        print(
-            f"\n## {part.name} ({time.perf_counter() - began:.0f} s)\n\n{(folder / 'table.md').read_text()}", flush=True
-        )
-        orders = clean_order_left(attack)
-        print("Spearman, AUROC clean ~ attacked: " + ", ".join(f"{name} {rho:.3f}" for name, rho in orders.items()))
-
-
-def clean_order_left(attack: Attack) -> dict[str, float]:
-    """Spearman's correlation of the classifier's detectors, by AUROC, between clean and each variation."""
-    table = attack_table(attack)
-    clean, *varied = (
-        [cells[column].row.value for name, cells in table.rows if name in DETECTORS]
-        for column in range(len(table.groups))
-    )
-    if len(clean) < 3:
-        return {}
-    return {name: float(spearmanr(clean, values).statistic) for name, values in zip(table.groups[1:], varied)}
-
-
-def open_benchmark(folder: Path, train: Path | None, limit: int | None) -> tuple[oods.Benchmark, oods.ImageSet]:
-    """CIFAR-10 by OpenOOD's split, and the digits that no generator has seen."""
-    splits = np.load(folder / "openood_v15_splits.npz")
-    whole = pack(folder, "cifar10_test")
-    if train is None and limit is not None:  # to try the script out; the numbers mean nothing
-        learnt = whole.take(np.arange(limit), "id_train")
-    else:
-        place = train or next(
-            home / "cifar10_train.npz" for home in (folder, ARTIFACTS) if (home / "cifar10_train.npz").exists()
-        )
-        learnt = pack(folder, place.stem, place.resolve().parent)
-    part = slice(limit)
-    bench = oods.Benchmark(
-        name="cifar10 against svhn",
-        version="openood-1.5 split",
-        transform=TRANSFORM["cifar10"],
-        id_train=learnt.take(np.arange(len(learnt))[part], "id_train"),
-        id_val=whole.take(splits["cifar10_val_id"][part], "id_val"),
-        id_test=whole.take(splits["cifar10_test_id"][part], "id_test"),
-    )
-    digits = pack(folder, "svhn_test_10k")
-    return bench, digits.take(np.arange(TRAINED_THE_GAN, len(digits)), "svhn")
-
-
-def fitted(
-    classifier: oods.Classifier, bench: oods.Benchmark, names: Sequence[str], work: Path
-) -> tuple[dict[str, TensorScorer], dict[str, str]]:
-    """Scorers, fitted once, and why others could not be: a resumed search must meet the detector that it began with."""
-    store, scorers, failed = oods.ActivationStore(work / "activations"), {}, {}
-    for name in names:
-        saved = work / "detectors" / f"{name}.safetensors"
-        try:
-            if not saved.exists():
-                made = fit_scorers(classifier, bench, [name], store=store, progress=ConsoleProgress())
-                made[name].detector.save(saved)
-            scorers[name] = Scorer(classifier, load_detector(saved))
-        except oods.OodscopeError as error:
-            failed[name] = str(error)
-            print(f"FAILED to fit {name}: {error}", flush=True)
-    return scorers, failed
-
-
-def parts_of(options: argparse.Namespace, names: tuple[str, ...]) -> list[Part]:
-    plan = Plan(options.budget, options.chains, seed=options.seed, folder=options.work / "searches")
-    few = tuple(name for name in FEW if name in names) or names[:1]
-    varied = tuple(name for name in VARIED if name != "gan" or options.generator is not None)
-    long = replace(plan, budget=20 * options.budget, chains=options.chains // 2, folder=options.work / "long")
-    single = tuple(name for name in varied if "+" not in name)
-    large = replace(plan, chains=5 * options.chains)
-    if options.chains % 1000:  # only whole blocks are a part of a larger search
-        large = replace(large, folder=options.work / "large")
-    return [
-        Part("all", names, tuple(name for name in varied if name in options.stage), plan),
-        Part("large", few, single if "large" in options.stage else (), large),
-        Part("linf", few, ("linf",) if "linf" in options.stage else (), plan),
-        Part("long", few[:1], ("linf",) if "long" in options.stage else (), long),
-    ]
+        interval, ahead = source_interval(ranks), convergence([result], attacked.id_test)
+        found: dict[str, Any] = {
+            **vars(cell),
+            "chains": len(result),
+            "budget": result.budgets[-1],
+            "evaluations": result.evaluations,
+            "seconds": round(seconds, 2),
+            "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "processor",
+            "clean": clean.auroc,
+            "auroc": ranks.auroc,
+            "low": interval.low,
+            "high": interval.high,
+            "min_rank": [int(each) for each in ranks.min_ranks(5)],
+            "clean_min_rank": [int(each) for each in clean.min_ranks(5)],
+            "n_id": ranks.n_id,
+            "curve": {
+                str(budget): outlier_ranks(attacked.id_test, np.asarray(row)).auroc
+                for budget, row in zip(result.budgets, result.at_budget)
+            },
+            "ranks": [round(float(each), 1) for each in ranks.mid],
+        }
+        if ahead is not None:
+            found |= {
+                "fall": ahead.fall,
+                "eightfold": [ahead.eightfold, ahead.eightfold_interval.low, ahead.eightfold_interval.high],
+            }
+        if self.validity is not None and cell.outliers == "svhn" and cell.stage == "main":
+            share = self.validity.of_search(result, variation, pool[: plan.chains])
+            found["valid"] = [share.value, share.interval.low, share.interval.high]
+            if cell.variation == "gan" and cell.detector == DETECTORS[0]:
+                curve = truncation_curve(self.generator, self.validity)
+                found["truncation"] = {
+                    f"{key:g}": [each.value, each.interval.low, each.interval.high] for key, each in curve.items()
+                }
+        return found
 
 
 def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cifar10-train", type=Path, help="pack of the 50,000 training images; else looked for")
-    parser.add_argument("--generator", type=Path, help="from oodscope generate gan; without it, no gan stage")
-    parser.add_argument("--density", type=Path, action="append", default=[], help="from density_models.py; repeatable")
-    parser.add_argument("--detectors", default=",".join(DETECTORS))
-    parser.add_argument("--stage", default=",".join(STAGES))
-    parser.add_argument("--chains", type=int, default=1000)
-    parser.add_argument("--budget", type=int, default=2000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--limit", type=int, help="so many images of each ID set, to try the script out")
-    parser.add_argument("--stop-after", type=float, default=float("inf"), metavar="SECONDS")
-    parser.add_argument("--work", type=Path, required=True, help="searches and fitted detectors, for going on")
-    parser.add_argument("--output", type=Path, required=True, help="results and pages")
+    parser.add_argument("--output", type=Path, required=True, help="folder of the cells")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no cell after so many")
+    parser.add_argument("--generator", type=Path, help="from svhn_gan.py; without it, no column gan")
+    parser.add_argument("--judge", type=Path, help="from svhn_judge.py; without it, no share of valid images")
+    parser.add_argument("--stages", default="choose,report,main,forms,linf")
+    parser.add_argument("--match", default="", help="only cells whose name this regular expression finds")
+    parser.add_argument("--chains", type=int, default=500)
+    parser.add_argument("--budget", type=int, default=500)
+    parser.add_argument("--main-chains", type=int, default=1000)
+    parser.add_argument("--main-budget", type=int, default=2000)
+    parser.add_argument("--train", type=int, help="so many ID training images; all unless given")
+    parser.add_argument("--test", type=int, help="so many ID validation and test images; all unless given")
+    parser.add_argument("--seeds", type=int, default=3, help="search seeds, at most 3")
     parser.add_argument("--device", default="auto")
-    options = parser.parse_args()
-    options.stage = options.stage.split(",")
-    if unknown := set(options.stage) - set(STAGES):
-        parser.error(f"unknown stage {min(unknown)!r}; stages: {', '.join(STAGES)}")
-    return options
+    return parser.parse_args()
 
 
 def main() -> int:
     options, began = read_options(), time.time()
-    folder = Path(os.environ["OODSCOPE_DATA"]).resolve()
-    bench, outliers = open_benchmark(folder, options.cifar10_train, options.limit)
-    classifier = open_classifier(folder, "cifar10", options.device)
-    scorers, unfit = fitted(classifier, bench, options.detectors.split(","), options.work)
-    for path in options.density:
-        model = load_density(path)
-        make = autoencoder_scorer if isinstance(model, Autoencoder) else flow_scorer
-        scorers[type(model).__name__.lower()] = make(model, classifier.device)
-    variations: dict[str, Variation] = {name: create_variation(name) for name in (*VARIED[:3], "linf")}
-    if options.generator is not None:
-        variations["gan"] = GanVariation(load_generator(options.generator))
-    study = Study(scorers, bench, outliers, variations, began + options.stop_after)
-    study.failed |= {("fit", name): reason for name, reason in unfit.items()}
-    print(f"ready after {time.time() - began:.0f} s: {len(scorers)} detectors on {classifier.device}", flush=True)
-    parts = parts_of(options, tuple(scorers))
-    for part in parts:
-        for variation in part.variations:
-            for detector in part.detectors:
-                study.search(part, detector, variation)
-    options.output.mkdir(parents=True, exist_ok=True)
-    with (options.output / "timings.csv").open("w", newline="") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(["part", "detector", "variation", "chains", "budget", "search_seconds", "seconds"])
-        writer.writerows(study.timings)
-    for part in parts:
-        if part.variations:
-            study.report(part, options.output)
-    for (part_name, detector), reason in study.failed.items():
-        print(f"failed: {part_name}, {detector}: {reason}")
-    print(f"ended after {time.time() - began:.0f} s", flush=True)
-    return 1 if study.failed else 0
+    stages = options.stages.split(",")
+    todo = [
+        each
+        for each in cells(options.generator is not None)
+        if each.stage in stages
+        and each.seed < options.seeds
+        and re.search(options.match, each.name)
+        and not (options.output / f"{each.name}.json").exists()
+    ]
+    print(f"{len(todo)} cells to do", flush=True)
+    study, failed = (Study(options) if todo else None), 0
+    for cell in todo:
+        if time.time() - began > 60 * options.minutes or study is None:
+            print("out of time: the same command goes on")
+            break
+        try:
+            found = study.run(cell)
+        except (oods.OodscopeError, RuntimeError) as error:
+            failed += 1
+            print(f"FAILED {cell.name}: {error}", flush=True)
+            continue
+        write_text(options.output / f"{cell.name}.json", json.dumps(found) + "\n")
+        print(
+            f"{cell.name}: {100 * found['clean']:.1f} -> {100 * found['auroc']:.1f}, {found['seconds']} s", flush=True
+        )
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

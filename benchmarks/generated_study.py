@@ -1,4 +1,4 @@
-"""Generated benchmarks of MNIST and CIFAR-10: are they what they should be, how hard are they, do rankings hold?
+"""Generated benchmarks of MNIST, CIFAR-10 and CIFAR-100: are they what they should be, how hard, do rankings hold?
 
     OODSCOPE_DATA=path/to/packs python benchmarks/generated_study.py cifar10 --train cifar10_train.npz \\
         --work scratch --output results --device cuda
@@ -11,10 +11,15 @@ Stages, in this order unless --stage names others; each goes on where it was sto
     makers    the ensemble whose mutual information shapes and filters the images
     base      a plain generator (MNIST: DCGAN, CIFAR-10: BigGAN-style)
     fine      one fine-tuned from it for each of 11 weights
-    near      the set
-    shifted   pix2pix, then the ID test images redrawn
-    judges    another ensemble, with other seeds, that says what the images are
-    judge     three networks of their own and one of the makers, marked; 19 detectors; the page
+    near      the set; beside it ``plain``, as many samples of the plain generator, and ``recombined``, patches
+    shifted   pix2pix, then the ID test images redrawn; ``free`` is the same without any filter
+    judges    another ensemble, of other seeds and another recipe, that says what the images are
+    judge     seven networks of their own, five of one architecture as an ensemble, and one of the makers, marked; 19
+              detectors; the page
+    final     the same with judges that nobody has looked at before: once, at the end
+
+The distance of the loss is measured in the features of efficientnet-lite0, closeness is judged in those of
+efficientnet-lite2. --minutes begins no stage after so many; the same command goes on.
 
 One process after the other, or several beside each other on one GPU: makers and base need nothing, --seeds trains some
 of the networks only (makers 0-3, judges 100-103, under test 200-202), --lambdas some of the generators.
@@ -50,11 +55,16 @@ from oodscope.generation.near.stages import TrainedNear, usable
 from oodscope.generation.near.trained import fine_tune_grid, train_base
 from oodscope.generation.sets.ensemble import HETEROGENEOUS, train_ensemble
 from oodscope.generation.sets.pool import Pool, draw_near, frame_of, read_pool
+from oodscope.generation.sets.recombination import recombine
 from oodscope.generation.sets.selecting import select_near, select_shifted
 from oodscope.generation.shifted.recipe import ShiftedRecipe
 from oodscope.generation.shifted.trained import shift, train_shifted
 from oodscope.metrics.generated.information import Window
 from oodscope.models.classifier.classifier import Classifier
+from oodscope.models.classifier.ensemble import Ensemble
+from oodscope.models.zoo.efficientnet_lite import JUDGE as LITE2
+from oodscope.models.zoo.efficientnet_lite import NAME as LITE0
+from oodscope.models.zoo.efficientnet_lite import efficientnet_lite, installed
 from oodscope.report.page.generated import write_generated_study
 from oodscope.runs.generated.checking import GeneratedChecks
 from oodscope.runs.generated.claims import claims
@@ -70,14 +80,19 @@ DETECTORS = (
     *("msp", "mls", "ebo", "gen", "entropy", "temp_scaling", "klm", "knn", "mds", "mahalanobis_pp", "rmds", "vim"),
     *("residual", "fdbd", "react", "ash", "scale", "she", "nnguide"),
 )
-STAGES = ("makers", "base", "fine", "near", "shifted", "judges", "judge")
-TESTED = ("resnet18_32", "vgg11_32", "wrn_16_4")
-MAKERS, JUDGES, UNDER_TEST = 0, 100, 200
-"""First seeds of the three groups of networks."""
+STAGES = ("makers", "base", "fine", "near", "shifted", "judges", "judge", "final")
+TESTED = ("resnet18_32", "vgg16_32", "densenet_40_24", "vit_tiny_32", "wrn_16_4", "wrn_40_2", "resnet34_32")
+ENSEMBLE = ("resnet18_32",) * 5
+MAKERS, JUDGES, UNDER_TEST, FINAL, FIVE = 0, 100, 200, 300, 400
+"""First seeds of the groups of networks."""
+
+CLASS_SHARE = 0.5
+"""Largest share of the images of a class in which the makers may still see it."""
 
 NAMES = {
     "cifar10": ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
     "mnist": tuple("0123456789"),
+    "cifar100": tuple(f"class {number}" for number in range(100)),
 }
 
 
@@ -129,7 +144,7 @@ class Study:
                 if not asked:
                     return []
                 architectures, seeds = zip(*asked)
-            mirror = self.options.dataset == "cifar10"
+            mirror = self.options.dataset != "mnist"
             recipe = CrossEntropy(
                 epochs=self.options.epochs,
                 batch_size=128,
@@ -137,6 +152,10 @@ class Study:
                 augment={"pad": self.frame.size // 8 if mirror else 2, "flip": mirror},
                 precision=self.precision,
             )
+            if first != MAKERS:
+                # who judges and who is tested learnt otherwise than the makers did
+                other = {"learning_rate": 0.05, "weight_decay": 1e-3, "batch_size": 256}
+                recipe = recipe.model_copy(update=other)
             self._made[first] = train_ensemble(
                 *(architectures, self.sets.train, None, recipe, seeds),
                 preprocess=self.frame,
@@ -161,7 +180,7 @@ class Study:
             batch_size=self.options.batch_size,
             semantic_ceiling=self.options.ceiling,
             lambda_perceptual=self.options.lambda_perceptual,
-            flip=self.options.dataset == "cifar10",
+            flip=self.options.dataset != "mnist",
             precision=self.precision,
             **({"width": 16, "discriminator_width": 16, "average_images": 200} if self.options.small else {}),
         )
@@ -191,10 +210,12 @@ class Study:
         pool = draw_near(base, kept, semantic, self.options.pool, self.options.seed)
         val = read_pool(self.sets.val, self.frame)
         given = None if self.options.window is None else Window(*self.options.window)
-        chosen = select_near(pool, val, semantic, len(self.sets.test), seed=self.options.seed, window=given)
+        count = len(self.sets.test)
+        chosen = select_near(pool, val, semantic, count, seed=self.options.seed, window=given, class_share=CLASS_SHARE)
         self.say(
-            f"near: window {chosen.window}, {chosen.kept:,} of {len(pool):,} kept, "
-            f"the class seen by the makers in {100 * chosen.class_seen:.1f} %"
+            f"near: window {chosen.window}, {chosen.kept:,} of {len(pool):,} kept, {chosen.dropped:,} dropped, least "
+            f"of a class {min(chosen.per_class().values()):,}, the class seen by the makers in "
+            f"{100 * chosen.class_seen:.1f} %"
         )
         recipe_told = {
             "method": "gan",
@@ -206,8 +227,24 @@ class Study:
             "ensemble": semantic.fingerprints,
             "window": [chosen.window.low, chosen.window.high],
             "class seen by the ensemble": chosen.class_seen,
+            "dropped by class": chosen.dropped,
+            "images of a class": chosen.per_class(),
         }
         self._write(folder, chosen.pool.pixels, chosen.pool.labels, recipe_told, "near")
+        self._make_others(base, semantic, val, given)
+
+    def _make_others(self, base: TrainedNear, semantic: EnsembleInformation, val: Pool, given: Window | None) -> None:
+        """Sets beside the near one: samples of the plain generator, unfiltered, and patches of ID images, filtered."""
+        count, seed = len(self.sets.test), self.options.seed
+        plain = draw_near(base, [base], semantic, count, seed)
+        self._write(self.work / "plain", plain.pixels[:count], plain.labels[:count], {"method": "plain"}, "near")
+        known = read_pool(self.sets.train, self.frame)
+        laid = recombine(known.pixels, known.labels, self.options.pool, seed=seed, pieces=4, sources=2)
+        chosen = select_near(
+            Pool.of(laid.pixels, laid.labels), val, semantic, count, seed=seed, window=given, class_share=CLASS_SHARE
+        )
+        told = {"method": "recombination", "window": [chosen.window.low, chosen.window.high]}
+        self._write(self.work / "recombined", chosen.pool.pixels, chosen.pool.labels, told, "near")
 
     def make_shifted(self) -> None:
         folder = self.work / "shifted"
@@ -219,7 +256,7 @@ class Study:
             lambda_perceptual=self.options.shifted_perceptual,
             lambda_label=self.options.lambda_label,
             partner=self.options.partner,
-            flip=self.options.dataset == "cifar10",
+            flip=self.options.dataset != "mnist",
             precision=self.precision,
             **({"width": 8, "discriminator_width": 8, "batch_size": 32} if self.options.small else {}),
         )
@@ -250,11 +287,14 @@ class Study:
             "rows of id_test": chosen.pool.rows.tolist(),
         }
         self._write(folder, chosen.pool.pixels, chosen.pool.labels, told, "shifted")
+        self._write(self.work / "free", redrawn.pixels, redrawn.labels, {**told, "method": "gan, no filter"}, "shifted")
 
-    def judge(self) -> None:
-        near, shifted = (self._in_memory(name) for name in ("near", "shifted"))
+    def judge(self, judges: int = JUDGES) -> None:
+        near, shifted, plain, recombined, free = (
+            self._in_memory(name) for name in ("near", "shifted", "plain", "recombined", "free")
+        )
         rows = read_generated(self.work / "shifted").recipe["rows of id_test"]
-        originals = {shifted.name: self.sets.test.take(rows)}
+        originals = {shifted.name: self.sets.test.take(rows), free.name: self.sets.test}
         corrupted = []
         for kind in members("c"):
             made, source = self._corrupted(kind)
@@ -267,31 +307,33 @@ class Study:
             id_train=self.sets.train,
             id_val=self.sets.val,
             id_test=self.sets.test,
-            near=(near, *self.sets.near),
+            near=(near, recombined, plain, *self.sets.near),
             far=self.sets.far,
-            csid=(shifted, *corrupted),
+            csid=(shifted, free, *corrupted),
         )
         store, makers = oods.ActivationStore(self.work / "activations"), self.ensemble(MAKERS)
         runs = []
-        for network in (*self.ensemble(UNDER_TEST, TESTED), makers[0]):
+        for network in (*self.ensemble(UNDER_TEST, TESTED), *self._five(), makers[0]):
             usable_ones = [name for name in DETECTORS if self._applies(name, network, bench)]
             result = oods.evaluate(network, bench, usable_ones, store=store, progress=self.progress)
             runs.append((network, result))
             self.say(f"{network.name}: {len(usable_ones)} detectors")
         checks = GeneratedChecks(
-            generated=(near.name, shifted.name),
-            judges=self.ensemble(JUDGES),
+            generated=(near.name, recombined.name, plain.name, shifted.name, free.name),
+            judges=self.ensemble(judges),
+            features=efficientnet_lite(LITE2, self.options.device) if self.options.features else None,
             makers=makers,
             window=Window(*read_generated(self.work / "near").recipe["window"]),
-            perceptual=open_perceptual(self.options.perceptual, self.ensemble(JUDGES), self.options.device),
+            perceptual=open_perceptual(self.options.perceptual, self.ensemble(judges), self.options.device),
             originals=originals,
         )
         study = judge_generated(runs, bench, checks, store=store, progress=self.progress)
-        shutil.rmtree(self.work / "study", ignore_errors=True)
-        study.save(self.work / "study")
-        output = self.options.output / self.options.dataset
+        name = "study" if judges == JUDGES else "final"
+        shutil.rmtree(self.work / name, ignore_errors=True)
+        study.save(self.work / name)
+        output = self.options.output / self.options.dataset / name
         page = write_generated_study(study, output)
-        shutil.copy(self.work / "study" / "generated.json", output)
+        shutil.copy(self.work / name / "generated.json", output)
         for sheet in self.work.rglob("samples.png"):
             shutil.copy(sheet, output / f"{'-'.join(sheet.parent.relative_to(self.work).parts)}-samples.png")
         self.say(f"page: {page}")
@@ -302,9 +344,25 @@ class Study:
         for check in study.sanity.sets:
             distance = "" if check.perceptual is None else f", perceptual {check.perceptual:.4f}"
             share = "" if check.preserved is None else f", keeps its class {100 * check.preserved:.2f} %"
-            print(f"{check.name} ({check.role}, {check.n:,}): frechet {check.frechet:.4g}{share}{distance}")
+            near_by = "" if check.kernel is None else f", KID {check.kernel[0]:.4g} [{check.kernel[1]:.4g}, "
+            near_by += "" if check.kernel is None else f"{check.kernel[2]:.4g}]"
+            print(f"{check.name} ({check.role}, {check.n:,}): frechet {check.frechet:.4g}{near_by}{share}{distance}")
         for claim in claims(study):
-            print(f"{'yes' if claim.holds else 'NO '}  {claim.text}: {claim.evidence}")
+            print(f"{claim.answer}: {claim.text}: {claim.evidence}")
+
+    def train_others(self) -> None:
+        """Judges, networks under test, and the five of one architecture."""
+        self.ensemble(JUDGES)
+        self.ensemble(UNDER_TEST, TESTED)
+        self.ensemble(FIVE, ENSEMBLE)
+
+    def _five(self) -> list[Classifier]:
+        """Five networks of one architecture as one: the paper's baseline."""
+        members = self.ensemble(FIVE, ENSEMBLE)
+        if len(members) < len(ENSEMBLE):
+            return []
+        joined = Ensemble([each.model for each in members])
+        return [Classifier(joined, self.frame, device=self.options.device, name="ensemble of five")]
 
     def _in_memory(self, name: str) -> oods.ImageSet:
         """A generated set, checked and decoded once: a dozen networks look at it."""
@@ -366,6 +424,17 @@ def open_sets(options: argparse.Namespace) -> Sets:
             near=(opened("cifar100_test", "cifar100", splits["cifar100_test_id"]),),
             far=(opened("svhn_test_10k", "svhn"), opened("dtd10_32", "textures"), opened("sun_scenes_32", "scenes")),
         )
+    if options.dataset == "cifar100":
+        parts = [opened(name, "id_train", known=True) for name in ("cifar100_train_25k", "cifar100_train_rest_25k")]
+        pixels = np.concatenate([np.stack(part.images(range(len(part)))) for part in parts])
+        labels = np.concatenate([part.labels for part in parts])
+        return Sets(
+            train=oods.ImageSet.from_arrays("id_train", pixels, labels, NAMES["cifar100"]),
+            val=opened("cifar100_test", "id_val", splits["cifar100_val_id"], known=True),
+            test=opened("cifar100_test", "id_test", splits["cifar100_test_id"], known=True),
+            near=(opened("cifar10_test", "cifar10"),),
+            far=(opened("svhn_test_10k", "svhn"), opened("dtd10_32", "textures"), opened("sun_scenes_32", "scenes")),
+        )
     order = np.random.default_rng(0).permutation(10_000)
     return Sets(
         train=opened(options.train or "mnist_train.npz", "id_train", known=True),
@@ -396,7 +465,8 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--partner", default="itself", choices=("itself", "class"))
     parser.add_argument("--ceiling", type=float, help="information above which a near image earns no more")
     parser.add_argument("--window", help="LOW,HIGH in nats, instead of the overlap rule's; the paper: .2,.6 or .1,.5")
-    parser.add_argument("--perceptual", default="ensemble", help="lpips, ensemble, timm:NAME")
+    parser.add_argument("--perceptual", help="lpips, ensemble, timm:NAME; efficientnet-lite0 for colour")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no stage after so many")
     parser.add_argument("--pool", type=int, default=60_000)
     parser.add_argument("--corrupted", type=int, default=2_500, help="images of each corruption")
     parser.add_argument("--seed", type=int, default=0)
@@ -407,6 +477,9 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--device", default="auto")
     options = parser.parse_args()
     options.stage = options.stage.split(",")
+    colour = options.dataset != "mnist"
+    options.perceptual = options.perceptual or (LITE0 if colour and installed(LITE0) else "ensemble")
+    options.features = colour and installed(LITE2)
     if unknown := set(options.stage) - set(STAGES):
         parser.error(f"unknown stage {min(unknown)!r}; stages: {', '.join(STAGES)}")
     options.lambdas = tuple(float(each) for each in options.lambdas.split(","))
@@ -430,9 +503,13 @@ def main() -> None:
         ("fine", study.fine),
         ("near", study.make_near),
         ("shifted", study.make_shifted),
-        ("judges", lambda: (study.ensemble(JUDGES), study.ensemble(UNDER_TEST, TESTED))),
+        ("judges", study.train_others),
         ("judge", study.judge),
+        ("final", lambda: (study.ensemble(FINAL), study.judge(FINAL))),
     ):
+        if time.time() - study.began > 60 * options.minutes:
+            study.say("out of time: the same command goes on")
+            return
         if stage in options.stage:
             study.say(f"stage {stage}")
             study.measured(stage, act)

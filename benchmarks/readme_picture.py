@@ -13,6 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
+from oodscope.document.methods import method_name
 from oodscope.metrics.metric import MEAN
 from oodscope.results.gallery import hardest
 from oodscope.runs.evaluation.run import Result
@@ -29,10 +30,14 @@ def draw(result: Result) -> Figure:
     axes = left.subplots()
     for place, row in enumerate(rows):
         assert row.low is not None and row.high is not None, "a run without intervals has no picture"
-        axes.plot([100 * row.low, 100 * row.high], [place, place], color="#4477aa", linewidth=2)
+        axes.plot([100 * row.low, 100 * row.high], [place, place], color="#4477aa", linewidth=3, alpha=0.5)
+        if row.class_low is not None and row.class_high is not None:
+            axes.plot([100 * row.class_low, 100 * row.class_high], [place, place], color="#4477aa", linewidth=1)
         axes.plot(100 * row.value, place, "o", color="#4477aa")
-    axes.set_yticks(range(len(rows)), [row.detector for row in rows])
-    axes.set_xlabel("near-OOD AUROC in percent, 95 % interval")
+    axes.set_yticks(range(len(rows)), [method_name(row.detector) for row in rows])
+    axes.set_xlabel(
+        "near-OOD AUROC, %\n95 % intervals: thick, for other images; thin, for other OOD classes", fontsize=8
+    )
     axes.grid(axis="x", alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
     wall(result, [row.detector for row in rows[::-1]][:ROWS], right)
@@ -51,7 +56,7 @@ def wall(result: Result, detectors: list[str], panel: object) -> None:
             sample = str(frame["sample_id"].iloc[row])
             cell.imshow(np.asarray(gallery.pictures[gallery.places[name, sample]]), interpolation="nearest")
             cell.set(xticks=[], yticks=[])
-        line[0].set_ylabel(detector)
+        line[0].set_ylabel(method_name(detector).replace(" ", "\n"), fontsize=8)
 
 
 def main() -> None:

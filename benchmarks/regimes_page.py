@@ -49,7 +49,7 @@ def matched(rows: pd.DataFrame, keep: int, source: str) -> pd.Series:
         index=["name", "seed", "detector", "set"], columns="kind", values="value"
     )
     if wide.empty or plain.empty:
-        return pd.Series(dtype=float)
+        return pd.Series(index=pd.MultiIndex.from_arrays([[], [], []], names=["name", "seed", "detector"]), dtype=float)
     accuracy = wide.index.get_level_values("set").map(plain).fillna(0.0).to_numpy(dtype=float)
     frr = wide["frr"].fillna(0.0) if "frr" in wide else 0.0
     value = 100 * (accuracy * frr + (1 - accuracy) * wide["far"].fillna(0.0))
@@ -147,6 +147,16 @@ def der_table(rows: pd.DataFrame, names: Sequence[str]) -> list[str]:
     return lines
 
 
+def robust_line(rows: pd.DataFrame) -> str:
+    """Accuracy on images attacked at each network's own radius."""
+    own = rows[rows["metric"] == "robust_accuracy"]
+    if own.empty:
+        return "Accuracy under attack at the own radius (20 steps): not yet run."
+    means = 100 * own.groupby("name")["value"].mean()
+    said = ", ".join(f"{name} {means[name]:.1f}" for name in ROWS if name in means)
+    return f"Accuracy under attack at the own radius (20 steps), percent: {said}."
+
+
 def _mean(values: pd.Series, name: str, detector: str) -> float:
     try:
         return float(values.xs((name, detector), level=("name", "detector")).mean())
@@ -173,24 +183,21 @@ def _there(values: pd.Series, name: str) -> bool:
 def claims(rows: pd.DataFrame) -> list[tuple[str, str, str]]:
     """The paper's observations, each with a verdict and its reason."""
     values = {keep: matched(rows, keep, "val_correct") for keep in (95, 99)}
-    by_detector = {
-        name: (each.xs(name, level="detector") if len(each) else each)
-        for each in [values[95]]
-        for name in DETECTORS
-        if not len(each) or name in each.index.get_level_values("detector")
-    }
-    noise = {name: pooled(each) if len(each) else (nan, 0) for name, each in by_detector.items()}
     found = []
-    loose = values[99].xs("msp", level="detector") if len(values[99]) else values[99]
-    wide = compared(loose, "l2-0.75", PLAIN, pooled(loose) if len(loose) else (nan, 0))
+
+    def against(first: str, detector: str, keep: int = 95) -> tuple[float, float]:
+        every = values[keep]
+        own = every[every.index.get_level_values("detector") == detector].droplevel("detector")
+        return compared(own, first, PLAIN, pooled(own))
+
+    wide, small = against("l2-0.75", "msp", 99), against("l2-0.125", "msp")
     found.append(("A large radius ruins detection: MSP's DER99 rises", verdict(*wide, 1), told(*wide)))
-    small = compared(by_detector.get("msp", values[95]), "l2-0.125", PLAIN, noise.get("msp", (nan, 0)))
     word = "not yet run" if isnan(small[0]) else OPEN
     if not isnan(small[1]):
         word = HOLDS if abs(small[0]) + small[1] < 2.0 else FAILS if abs(small[0]) - small[1] > 2.0 else OPEN
     found.append(("A small radius changes little: MSP's DER95 by less than 2 points", word, told(*small)))
     for detector in ("msp", "knn"):
-        pair = compared(by_detector.get(detector, values[95]), "distilled", PLAIN, noise.get(detector, (nan, 0)))
+        pair = against("distilled", detector)
         found.append((f"{detector} is better on the distilled network", verdict(*pair, -1), told(*pair)))
     for name, lower, higher in (("ant", "gradnorm", "vim"), ("autoaugment", "vim", "gradnorm")):
         found.append((f"{lower} before {higher} with {name}", *_ordered(values[95], name, lower, higher)))
@@ -265,6 +272,8 @@ def page(rows: pd.DataFrame, measured: str) -> str:
         *(f"## {title}\n\n" + "\n".join(der_table(rows, names)) + "\n" for title, names in (
             ("Architectures (Figure 4)", ARCHITECTURES), ("Adversarial radius (Figure 5)", sweep),
             ("Regimes (Figure 6)", (PLAIN, *REGIMES)), ("Distillation (Figure 7)", (PLAIN, "distilled")))),
+        robust_line(rows),
+        "",
         "## Observations",
         "",
         "| observation | verdict | points |",

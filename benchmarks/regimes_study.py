@@ -21,12 +21,16 @@ from typing import Any
 import pandas as pd
 import torch
 from torch import nn
+from torch.nn.functional import cross_entropy
 
 import oodscope as oods
 from oodscope.base.files import write_text
 from oodscope.models.classifier.classifier import Classifier
+from oodscope.models.classifier.network import evaluating
 from oodscope.protocols.human_centric.protocol import HumanCentric
+from oodscope.training.loop.streams import Stream
 from oodscope.training.network import NetworkRecord
+from oodscope.training.perturbation import Attack, Ball
 from oodscope.training.recipe import Recipe
 from oodscope.training.registry import create_recipe
 from oodscope.training.train import Trained, train_seeds
@@ -150,8 +154,29 @@ class Study:
             begun = time.monotonic()
             classifier = Classifier(each.model, self.bench.transform, device=self.options.device, name=row.name)
             result = oods.evaluate(classifier, self.bench, DETECTORS, protocols=[HumanCentric()])
-            write_text(self.path(row, seed), kept_rows(result, row, seed).to_csv(index=False))
+            rows = kept_rows(result, row, seed)
+            if row.recipe == "l2_adversarial":
+                robust = self.robust_accuracy(each.model, float(row.settings["epsilon"]))
+                attacked = {"detector": "", "metric": "robust_accuracy", "set": "id_test", "group": "id"}
+                facts = {"value": robust, "name": row.name, "network": row.network, "seed": seed}
+                rows = pd.concat([rows, pd.DataFrame([attacked | facts])])
+            write_text(self.path(row, seed), rows.to_csv(index=False))
             print(f"{row.name} {seed}: {time.monotonic() - begun:.0f} s to measure", flush=True)
+
+    def robust_accuracy(self, model: nn.Module, radius: float) -> float:
+        """Of test images attacked at the radius of the training, by 20 steps of 2.5/20 of it."""
+        stream = Stream(self.bench.id_test, self.bench.transform, torch.device(self.options.device))
+        attack, right = Attack(Ball("l2", radius), 20, 2.5 * radius / 20, keep="best"), 0
+        for batch in stream.walk(1000):
+            labels = batch.labels
+
+            def objective(images: torch.Tensor, labels: torch.Tensor = labels) -> torch.Tensor:
+                return cross_entropy(model(images), labels, reduction="none")
+
+            with evaluating(model):
+                moved = attack(model, objective, batch.images, batch.scale, torch.Generator())
+                right += int((model(moved).argmax(dim=1) == labels).sum())
+        return right / len(stream)
 
 
 def kept_rows(result: oods.Result, row: Row, seed: int) -> pd.DataFrame:

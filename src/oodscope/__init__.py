@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from oodscope.detectors.logitscore import LogitScore as LogitScore
     from oodscope.detectors.rectifier import Rectifier as Rectifier
     from oodscope.detectors.registry import create_detector as create_detector
+    from oodscope.generation.sets.making import make_set as make_set
+    from oodscope.generation.sets.plan import SetPlan as SetPlan
     from oodscope.jobs.run import run as run
     from oodscope.metrics.metric import Metric as Metric
     from oodscope.models.classifier.classifier import Classifier as Classifier
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from oodscope.runs.evaluation.evaluate import evaluate as evaluate
     from oodscope.runs.evaluation.run import Result as Result
     from oodscope.runs.evaluation.scores import evaluate_scores as evaluate_scores
+    from oodscope.runs.generated.judging import judge_generated as judge_generated
     from oodscope.training.recipe import Recipe as Recipe
     from oodscope.training.registry import create_recipe as create_recipe
     from oodscope.training.train import train as train
@@ -70,6 +73,7 @@ _HOMES = {
     "Rectifier": "detectors.rectifier",
     "Result": "runs.evaluation.run",
     "Run": "results.run",
+    "SetPlan": "generation.sets.plan",
     "attack": "runs.attack.attack",
     "audit": "runs.audit.audit",
     "compare": "runs.comparison.compare",
@@ -83,8 +87,10 @@ _HOMES = {
     "evaluate_scores": "runs.evaluation.scores",
     "export_onnx": "deploy.onnx",
     "fit_scorer": "deploy.fit",
+    "judge_generated": "runs.generated.judging",
     "load": "deploy.artefact",
     "load_benchmark": "data.loading",
+    "make_set": "generation.sets.making",
     "open_runs": "results.opening",
     "own_benchmark": "data.own",
     "run": "jobs.run",

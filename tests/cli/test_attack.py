@@ -64,11 +64,51 @@ def test_an_attack_from_places(oodscope, places, tmp_path):
     assert "\\toprule" in stored.out
 
 
+@pytest.mark.slow
+def test_everything_of_a_search_by_command(oodscope, places, tmp_path, monkeypatch):
+    """Samplers, settings, seeds, a generator of one's own, a judge, the found images; then evaluate on these."""
+    (tmp_path / "mine.py").write_text(
+        "import torch\n"
+        "class Net(torch.nn.Module):\n"
+        "    def forward(self, latents):\n"
+        "        return torch.tanh(latents.sum(1)).view(-1, 1, 1, 1).expand(-1, 3, 28, 28)\n"
+        "def build():\n    return Net()\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    changes = {
+        "--variations": "linf,epsilon=0.05,gan=python:mine:build,dimension=4,truncation=0.7",
+        "--samplers": "random,mh,temperature=0.1",
+        "--search-seeds": "2",
+        "--judge": "small_cnn",
+        "--judge-weights": places / "net.safetensors",
+        "--chains": "12",
+        "--far": f"odd={places / 'more.npz'}",
+    }
+    rng = np.random.default_rng(1)
+    pixels = rng.integers(0, 256, size=(24, 28, 28, 3)).astype(np.uint8)
+    np.savez(places / "more.npz", images=pixels, labels=np.arange(24) % 3, class_names=np.array(["a", "b", "c"]))
+    outcome = oodscope(*command(places, "--export", **changes))
+    assert outcome.status == 0, outcome
+    assert "estimate about" in outcome.err
+    (folder,) = (tmp_path / "out" / "attacks").iterdir()
+    found = Attack.load(folder)
+    assert found.variations == ["linf,epsilon=0.05", "gan"]
+    assert found.search("msp", "gan").settings["sampler"]["members"][1]["temperature"] == 0.1
+    assert found.measurements.filter(metric="auroc_search_sd") and found.measurements.filter(metric="valid_share")
+    exported = next(each for each in (folder / "outliers").iterdir() if "linf" in each.name)
+    again = oodscope(
+        "evaluate", "--model", "small_cnn", "--weights", places / "net.safetensors", "--id-test", places / "test.npz",
+        "--near", exported, "--transform", "{size: 28}", "--detectors", "msp", "--device", "cpu", "--output", "out",
+    )  # fmt: skip
+    assert again.status == 0, again
+
+
 def test_presets():
-    assert AttackSettings(budget="quick").effort == (200, 200)
-    assert AttackSettings().effort == AttackSettings(budget="paper").effort == (2000, 5000)
-    assert AttackSettings(budget="750", chains=30).effort == (750, 30)
-    clamped = AttackSettings(sampler="mh", boundary="clamp").options()["sampler"]
+    efforts = {name: AttackSettings(preset=name).options() for name in ("quick", "thorough", "paper")}
+    assert [(each["budget"], each["chains"]) for each in efforts.values()] == [(200, 200), (2000, 5000), (2000, 5000)]
+    own = AttackSettings(budget=750, chains=30).options()
+    assert (own["budget"], own["chains"]) == (750, 30)
+    clamped = AttackSettings(samplers=["mh"], boundary="clamp").options()["sampler"]
     assert clamped.boundary == "clamp"
     assert AttackSettings(boundary="clamp").options()["boundary"] == "clamp"
 
@@ -76,15 +116,22 @@ def test_presets():
 @pytest.mark.parametrize(
     ("change", "words", "status"),
     [
-        ({"--budget": "quik"}, "budget 'quik' is neither a preset (quick, paper) nor a positive number. Did you", 2),
-        ({"--budget": "-3"}, "nor a positive number", 2),
+        ({"--preset": "quik"}, "'quik' is not one of 'quick', 'thorough', 'paper'. Did you mean 'quick'", 2),
+        ({"--budget": "-3"}, "-3 is not in the range", 2),
+        ({"--variations": "linf,epsilo=0.1"}, "linf: no parameter 'epsilo'. Did you mean 'epsilon'", 2),
+        ({"--variations": "gan=python:no_such_package:build,dimension=4"}, "no_such_package", 1),
+        ({"--samplers": "mh,stp=0.1"}, "mh: unknown setting 'stp'. Did you mean 'step'", 2),
         ({"--variations": "afine"}, "unknown variation 'afine'. Did you mean 'affine'", 2),
         ({"--variations": ","}, "no variation to attack with", 2),
         ({"--variations": "gan=nowhere.safetensors"}, "nowhere.safetensors", 1),
         ({"--detectors": "maha"}, "unknown detector 'maha'", 2),
-        ({"--sampler": "mhh"}, "unknown sampler 'mhh'. Did you mean 'mh'", 2),
+        ({"--samplers": "mhh"}, "unknown sampler 'mhh'. Did you mean 'mh'", 2),
         ({"--boundary": "clip"}, "'clip' is not one of 'reflect', 'clamp'", 2),
-        ({"--energy": "rank"}, "'rank' is not one of 'standardised', 'rank_probit'. Did you mean 'rank_probit'?", 2),
+        (
+            {"--energy": "rank"},
+            "is not one of 'canonical', 'standardised', 'rank_probit'. Did you mean 'rank_probit'?",
+            2,
+        ),
         ({"--on": "od"}, "unknown set of outliers 'od'. Did you mean 'odd'", 2),
         ({"--id-val": None}, "has no id_val; an attack standardises scores on it", 1),
         ({"--far": None}, "no OOD data: pass --near PLACE or --far PLACE", 2),

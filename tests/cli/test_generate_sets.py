@@ -4,11 +4,15 @@ import json
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from oodscope.data.generated.files import open_generated
+from oodscope.models.zoo.zoo import create_model
+from oodscope.runs.generated.run import GeneratedStudy
 from tests import tiny
 
-QUICK = ("--ensemble", "small_cnn,small_cnn", "--epochs", 2, "--device", "cpu")
+QUICK = ("--ensemble", "small_cnn,small_cnn", "--epochs", 2, "--device", "cpu", "--perceptual", "ensemble")
 
 
 @pytest.fixture
@@ -32,7 +36,7 @@ def place(tmp_path):
 
 def test_near_outliers_of_glyphs_from_patches(oodscope, glyphs, tmp_path):
     near = tmp_path / "near"
-    command = ("generate", "near", "--id", glyphs, *QUICK, "--window", "0,1")
+    command = ("generate", "near", "--id", glyphs, *QUICK, "--window", "0,1", "--class-share", 1)
     outcome = oodscope(*command, "--output", near)
     assert outcome.status == 0, outcome
     assert "kept: 100 of 100 images, 20 in the set" in outcome.out
@@ -44,7 +48,7 @@ def test_near_outliers_of_glyphs_from_patches(oodscope, glyphs, tmp_path):
     page = (near / "index.html").read_text()
     assert page.count("<img ") == 20 and "20 generated near images" in page
     assert "recombination" in page and json.loads((near / "recipe.json").read_text())["seal"] in page
-    again = oodscope("generate", "again", "--recipe", near, "--id", glyphs, "--output", tmp_path / "again", *QUICK[4:])
+    again = oodscope("generate", "again", "--recipe", near, "--id", glyphs, "--output", tmp_path / "again", *QUICK[4:6])
     assert again.status == 0 and "the same: every image" in again.out, again
     assert (tmp_path / "again" / "recipe.json").read_bytes() == (near / "recipe.json").read_bytes()
     refused = oodscope(*command, "--output", near)
@@ -54,7 +58,7 @@ def test_near_outliers_of_glyphs_from_patches(oodscope, glyphs, tmp_path):
 def test_one_set_lends_a_fifth_of_its_images(oodscope, place, tmp_path):
     outcome = oodscope(
         "generate", "near", "--id", place, *QUICK, "--output", tmp_path / "near", "--count", 5, "--pieces", 2,
-        "--window", "0,1", "--pool", 12,
+        "--window", "0,1", "--pool", 12, "--class-share", 1,
     )  # fmt: skip
     assert outcome.status == 0, outcome
     recipe = json.loads((tmp_path / "near" / "recipe.json").read_text())["recipe"]
@@ -70,6 +74,80 @@ def test_shifted_images(oodscope, place, tmp_path, monkeypatch):
     outcome = oodscope(*command, "--steps", 1)
     assert outcome.status == 0, outcome
     assert open_generated(tmp_path / "shifted").labels.min() >= 0
+
+
+def test_an_estimate_comes_first_and_an_hour_needs_a_yes(oodscope, place, tmp_path):
+    given = ("generate", "near", "--id", place, *QUICK, "--output", tmp_path / "near", "--count", 3)
+    refused = oodscope(*given, "--method", "gan", "--steps", 10_000_000)
+    assert refused.status == 2, refused
+    assert "estimate: about" in refused.err and "more than an hour: use a GPU" in refused.err
+    assert not (tmp_path / "near").exists()
+
+
+def test_a_class_that_is_seen_too_often_is_thinned(oodscope, place, tmp_path):
+    given = ("generate", "near", "--id", place, *QUICK, "--output", tmp_path / "near", "--count", 10, "--pool", 60)
+    outcome = oodscope(*given, "--window", "0,1", "--class-share", 0.3)
+    assert outcome.status == 0, outcome
+    recipe = json.loads((tmp_path / "near" / "recipe.json").read_text())["recipe"]
+    assert f"dropped because their class is seen too often: {recipe['dropped by class']}" in outcome.out
+    assert recipe["pool"]["kept"] + recipe["dropped by class"] == 60
+
+
+class TestPlans:
+    def plan(self, kind="near", paper=False, **own):
+        from oodscope.cli.generate.writing import Request, declared_plan
+        from oodscope.jobs.opening import IdSets
+
+        sets = IdSets(tiny.imageset("train", 20, 1), tiny.imageset("val", 8, 2), tiny.imageset("test", 8, 3))
+        given = Request("x", None, "out", 4, None, None, 3, False, None, None, "cpu", 0)
+        return declared_plan(given, kind, paper, own, sets)
+
+    def test_weights_follow_the_distance(self):
+        assert self.plan(perceptual="lpips").near.lambda_perceptual == 1.0
+        assert self.plan(perceptual="ensemble").near.lambda_perceptual == 8.0
+        assert self.plan("shifted", perceptual="lpips").shifted.lambda_perceptual == 2.0
+        own = self.plan(perceptual="lpips", near={"lambda_perceptual": 3.0})
+        assert own.near.lambda_perceptual == 3.0
+
+    def test_the_papers_preset(self):
+        near, shifted = self.plan(paper=True), self.plan("shifted", paper=True)
+        assert (near.method, near.perceptual, near.near.lambda_perceptual) == ("gan", "lpips", 1.0)
+        assert near.lambdas == tuple(0.5 + 0.25 * number for number in range(11))
+        assert (shifted.shifted.lambda_perceptual, shifted.shifted.lambda_label) == (2.0, 0.0)
+        assert self.plan(paper=True, near={"network": "dcgan"}).near.network == "dcgan", "what is given stands above it"
+
+    def test_grey_images_get_small_networks(self):
+        from oodscope.generation.sets.plan import default_architectures
+
+        assert set(default_architectures(1)) == {"small_cnn"}
+        assert len(set(default_architectures(3))) > 2
+
+
+@pytest.mark.slow
+def test_a_set_is_judged_from_files(oodscope, place, tmp_path):
+    """Made by one command, judged by another, with networks that are files; a maker may not judge."""
+    near, rng = tmp_path / "near", np.random.default_rng(0)
+    made = oodscope("generate", "near", "--id", place, *QUICK, "--output", near, "--count", 40, "--pool", 60,
+                    "--window", "0,1", "--class-share", 1)  # fmt: skip
+    assert made.status == 0, made
+    np.savez(tmp_path / "odd.npz", images=rng.integers(0, 256, (40, 8, 8, 3)).astype(np.uint8))
+    nets = []
+    for seed in range(3):
+        torch.manual_seed(seed)
+        save_file(create_model("small_cnn", num_classes=4)[0].state_dict(), tmp_path / f"net{seed}.safetensors")
+        nets.append(f"small_cnn={tmp_path / f'net{seed}.safetensors'}")
+    own = ("--id-test", place, "--near", f"odd={tmp_path / 'odd.npz'}", "--transform", "{size: 8}", "--device", "cpu")
+    command = ("generate", "judge", near, *own, "--model", nets[0], "--detectors", "msp,ebo", "--features", "")
+    outcome = oodscope(*command, "--judge", nets[1], "--judge", nets[2], "--output", tmp_path / "judged")
+    assert outcome.status == 0, outcome
+    assert "is harder than odd for most detectors" in outcome.out
+    study = GeneratedStudy.load(tmp_path / "judged")
+    assert len(study.sanity.makers) == 2 and study.sanity.of("near").source
+    maker = sorted((near / "makers").iterdir())[0]
+    refused = oodscope(*command, "--judge", nets[1], "--judge", f"small_cnn={maker}", "--output", tmp_path / "other")
+    assert refused.status == 1 and "made the set" in refused.err
+    alone = oodscope(*command, "--judge", nets[1], "--output", tmp_path / "alone")
+    assert alone.status == 2 and "give --judge twice" in alone.err
 
 
 @pytest.mark.parametrize(

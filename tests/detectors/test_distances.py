@@ -162,6 +162,12 @@ class TestBanks:
         with pytest.raises(DetectorError, match="knn: k must be a number, 'auto' or 'openood', not 'some'"):
             fitted_to(world()[0], "knn", k="some")
 
+    def test_a_search_tries_no_k_that_reaches_the_smallest_class(self):
+        rng = np.random.default_rng(0)
+        rows = {"features": rng.normal(size=(1120, 4)), "labels": np.r_[np.zeros(1000), np.ones(120)].astype(np.int64)}
+        train = Activations(features=torch.from_numpy(rows["features"]), labels=rows["labels"])
+        assert create_detector("knn").search_space(train) == [{"k": 50}, {"k": 100}]
+
     def test_a_grid_with_no_k_that_fits_takes_the_rule(self):
         train, val, test = (activations(rows) for rows in world(n=40))
         detector = create_detector("knn")

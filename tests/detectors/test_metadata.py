@@ -18,6 +18,8 @@ from tests.detectors.cases import each
 from tests.detectors.worlds import activations, world
 
 NAMES = DETECTORS.names()
+FITTED_HERE = [name for name in NAMES if Needs.IMAGES not in create_detector(name).needs]
+"""The others bring a trained network of their own, without which they say so first (test_imagescore.py)."""
 EVERYTHING = Capabilities(
     head=True,
     train=True,
@@ -27,6 +29,7 @@ EVERYTHING = Capabilities(
     negatives=2,
     outputs=("confidence", "rotation", "numerators", "others", "second", "joint", "reject", "variance", "projection"),
     dropouts=1,
+    bounded=True,
 )
 
 
@@ -92,7 +95,17 @@ def test_labels_are_needed_where_it_says_so(name):
 def test_probes_are_declared(name):
     needs, probes = create_detector(name).needs, create_detector(name).probes
     assert bool(probes) == bool(
-        needs & (Needs.GRADIENTS | Needs.MAPS | Needs.MEMBERS | Needs.NEGATIVES | Needs.OUTPUTS | Needs.DROPOUT)
+        needs
+        & (
+            Needs.GRADIENTS
+            | Needs.MAPS
+            | Needs.MEMBERS
+            | Needs.NEGATIVES
+            | Needs.OUTPUTS
+            | Needs.DROPOUT
+            | Needs.BOUNDS
+            | Needs.IMAGES
+        )
     )
     assert (Needs.MEMBERS in needs) == any(isinstance(probe, MemberLogits) for probe in probes)
     if Needs.GRADIENTS in needs:
@@ -132,7 +145,7 @@ def test_the_cost_class(name):
         assert not passes
 
 
-@pytest.mark.parametrize("name", each(NAMES))
+@pytest.mark.parametrize("name", each(FITTED_HERE))
 def test_signed_features(name):
     train, val, test = world()
     for rows in (train, val, test):
@@ -164,11 +177,12 @@ def test_signed_features(name):
         ({"negatives": 0}, Needs.NEGATIVES),
         ({"outputs": ()}, Needs.OUTPUTS),
         ({"dropouts": 0}, Needs.DROPOUT),
+        ({"bounded": False}, Needs.BOUNDS),
     ],
 )
 def test_what_is_not_there_is_named_beforehand(lacking, flag):
     capabilities = Capabilities(**{**vars(EVERYTHING), **lacking})
-    for name in NAMES:
+    for name in FITTED_HERE:
         detector = create_detector(name)
         assert detector.unmet_requirement(EVERYTHING) is None
         assert (detector.unmet_requirement(capabilities) is not None) == bool(detector.needs & flag), name

@@ -7,9 +7,14 @@ import torch
 from torch import nn
 
 from oodscope.base.errors import ModelError
+from oodscope.deploy.function_scorer import FunctionScorer
+from oodscope.generation.samplers.metropolis_hastings import MetropolisHastings
+from oodscope.generation.search.search import search
 from oodscope.generation.variations.domain import Box, Sphere
 from oodscope.generation.variations.gan import GanVariation
-from oodscope.models.generators.stylegan import GeneratorShape, StyleGenerator
+from oodscope.models.generators.biggan import BigGanGenerator, BigGanShape
+from oodscope.models.generators.published import ClassVectors
+from oodscope.models.generators.stylegan import GeneratorShape, StyleGenerator, sides
 
 
 class Own(nn.Module):
@@ -107,7 +112,7 @@ class Mingled(Own):
         (Own(lambda x: 255 * torch.sigmoid(x)), {"dimension": 5}, "set output_range to the values of its black"),
         (Noisy(), {"dimension": 5}, "switch noise inputs to constants"),
         (Mingled(), {"dimension": 5}, "other latents of its batch"),
-        (Own(), {"dimension": 5, "truncation": 0.5}, "truncation needs a generator of oodscope"),
+        (Own(), {"dimension": 5, "label": 2}, "label 2 is not one of the generator's no classes"),
         (Own(), {"dimension": 5, "output_range": (1, -1)}, "black < white"),
         (Own(), {"dimension": 5, "domain": "ball"}, "'sphere' or 'box'"),
     ],
@@ -143,3 +148,34 @@ def test_description_tells_generators_apart(styled):
     assert told == GanVariation(styled, truncation=0.7).to("cpu").describe()
     torch.manual_seed(1)
     assert told["weights"] != GanVariation(StyleGenerator(GeneratorShape(size=8, width=4))).describe()["weights"]
+
+
+@pytest.mark.parametrize("size", [64, 128])
+def test_larger_generators_draw_and_are_searched(size):
+    """Architecture and loader alone: nothing is claimed about what they draw."""
+    torch.manual_seed(0)
+    levels = len(sides(size))
+    gan = GanVariation(BigGanGenerator(BigGanShape(size=size, classes=2, latent=2 * levels, width=2, embedding=4)))
+    assert gan.size == (3, size, size)
+    scorer = FunctionScorer(lambda images: images.mean((1, 2, 3)))
+    assert len(search(scorer, gan, MetropolisHastings(), 2, chains=2).scores) == 2
+
+
+def test_a_published_generator_of_class_vectors_is_asked_by_number():
+    """The form of BigGAN's published weights: latents, class vectors, truncation."""
+
+    class Published(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.linspace(-1, 1, 5))
+
+        def forward(self, z, class_label, truncation):
+            assert class_label.shape == (len(z), 5) and truncation == 0.4
+            return (class_label @ self.weight)[:, None, None, None].expand(-1, 3, 4, 4) * 0.9
+
+    gan = GanVariation(ClassVectors(Published(), classes=5, latent=7, truncation=0.4))
+    assert (gan.domain.dimension, gan.classes) == (8, 5)
+    point = torch.cat([gan.domain.parts[0].draw(1, torch.Generator().manual_seed(0)), torch.tensor([[0.99]])], dim=1)
+    assert float(gan(point).mean()) == pytest.approx(0.95, abs=1e-5)
+    with pytest.raises(ModelError, match="2 classes or more"):
+        ClassVectors(Published(), classes=1, latent=7)

@@ -125,7 +125,7 @@ def made(plan, folder, work, **options):
 
 
 def plan(**settings):
-    return SetPlan(**{"count": 12, "pool": 40, "window": (0.0, 1.0), **SMALL, **settings})
+    return SetPlan(**{"count": 12, "pool": 40, "window": (0.0, 1.0), "class_share": 1.0, **SMALL, **settings})
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from scipy.stats import kstest
 
 from oodscope.base.errors import OodscopeError, UnknownNameError
 from oodscope.generation.samplers.registry import SAMPLERS, create_sampler
-from oodscope.generation.search.energy import RankProbit, Standardised
+from oodscope.generation.search.energy import Standardised, rank_probit
 from oodscope.generation.search.search import search
 from tests.generation.toys import FLAT, SLOPE, Ball, Pixels, energy
 
@@ -298,7 +298,7 @@ class TestEnergy:
         assert Standardised.of([2, 2, 2]) == Standardised(2.0, 1e-12)
 
     def test_rank_probit_is_the_same_for_every_monotone_change_and_never_flat(self):
-        one, two = RankProbit(self.val), RankProbit(np.exp(self.val))
+        one, two = rank_probit(self.val), rank_probit(np.exp(self.val))
         inside = torch.from_numpy(np.sort(self.val))
         energies = one.on(torch.device("cpu"))(inside)
         assert torch.allclose(energies, two.on(torch.device("cpu"))(inside.exp()))
@@ -309,7 +309,7 @@ class TestEnergy:
         assert abs(slope * self.val.std() - 1) < 1e-6
 
     def test_ties_share_their_middle_rank(self):
-        energies = RankProbit([1, 2, 2, 3]).on(torch.device("cpu"))(torch.tensor([1.0, 2.0, 2.5, 3.0]).double())
+        energies = rank_probit([1, 2, 2, 3]).on(torch.device("cpu"))(torch.tensor([1.0, 2.0, 2.5, 3.0]).double())
         from scipy.stats import norm
 
         expected = norm.ppf([1 / 5, 2.5 / 5, 4 / 5])
@@ -324,8 +324,8 @@ class TestEnergy:
 
     @pytest.mark.parametrize("scores", [[1.0], [1.0, np.nan]])
     def test_scores_that_give_no_scale_are_refused(self, scores):
-        for kind in (Standardised.of, RankProbit):
+        for kind in (Standardised.of, rank_probit):
             with pytest.raises(OodscopeError, match="validation"):
                 kind(scores)
         with pytest.raises(OodscopeError, match="all the same"):
-            RankProbit([1, 1])
+            rank_probit([1, 1])

@@ -6,7 +6,7 @@ import torch
 import oodscope as oods
 from oodscope.deploy.scorer import Scorer
 from oodscope.generation.samplers.registry import SAMPLERS, create_sampler
-from oodscope.generation.search.energy import RankProbit, Standardised
+from oodscope.generation.search.energy import Standardised, rank_probit
 from oodscope.generation.search.fast import FastPipeline
 from oodscope.generation.search.search import search
 from oodscope.generation.search.target import Noise, Target, Visits
@@ -42,7 +42,7 @@ def test_no_step_waits_for_the_device(scorer, name):
     target = Target(
         plain if sampler.gradient else pipeline,
         images,
-        RankProbit(torch.randn(50)).on(device),
+        rank_probit(torch.randn(50)).on(device),
         variation.domain,
         Noise(0, 0, device),
         visits,

@@ -44,7 +44,7 @@ KINDS = {
     Result: {**COMMON, "detectors": ["msp"]},
     Study: {**COMMON, "detectors": ["msp"], "models": [{"name": "one", **WEIGHTS}]},
     Attack: {
-        **COMMON, "detectors": ["msp"], "attack": {"variations": ["color"], "budget": "2", "chains": 4, "runs": 2},
+        **COMMON, "detectors": ["msp"], "attack": {"variations": ["color"], "budget": 2, "chains": 4, "runs": 2},
     },
     Fit: {
         **COMMON, "benchmark": {"id_train": "train.npz", "id_cal": "val.npz", "transform": {"size": 8}},

@@ -150,7 +150,11 @@ def test_the_page_shows_the_tables_and_asks_for_nothing(written, page, study):
     card, _ = page.all("div", **{"class": "card"})
     found = study.directions(0.05).same / study.rates(0.05).hits.pairs
     assert f"{found:.2f} of 10 find a true difference and its winner" in card.text
-    assert len(page.all("figure")) == 10  # of each metric: estimates, ranks, agreement, convergence and variance
+    assert len(page.all("figure")) == 12  # of each metric: folds, estimates, ranks, agreement, convergence, variance
+    (verdict,) = page.all("p", **{"class": "verdict"})
+    best = study.detectors[int(study.cross_validated.mean(axis=1).argmax())]
+    assert verdict.text.strip().startswith(f"{best} leads: ") and "may be best" in verdict.text
+    assert "Weakest: " in verdict.text and "0.69" not in verdict.text
     assert not page.all("svg")
 
 
@@ -164,6 +168,15 @@ def test_small_studies_say_what_they_are_too_small_for(tmp_path):
     single = make_table(detectors=("msp",), metrics=("auroc",), pairs=1, repetitions=0, hold_outs=3, crossed=(2, 2, 1))
     page = read(write_crossval(single, tmp_path / "single")[0].read_text(encoding="utf-8"))
     assert "crossed design is too small" in page.text and len(page.all("figure")) == 2
+
+
+def test_a_study_at_chance_says_so(tmp_path):
+    table = make_table(detectors=("msp", "knn"), metrics=("auroc",), pairs=1, repetitions=3, folds=3, hold_outs=0)
+    frame = table.frame.copy()
+    frame["value"] = 0.5 + 0.02 * np.random.default_rng(0).normal(size=len(frame))
+    page = read(write_crossval(CrossValidationTable(frame), tmp_path)[0].read_text(encoding="utf-8"))
+    (warning,) = page.all("p", **{"class": "warning wide"})
+    assert "No detector is shown to be better than chance" in warning.text
 
 
 def test_no_name_acts_as_markup(tmp_path):

@@ -19,7 +19,7 @@ from tests.tiny import imageset, noise
 SETTINGS = {"budget": "4", "chains": "6", "runs": "2", "far": None}
 
 
-def attacked(folder, variations, sampler=None):
+def attacked(folder, variations, sampler="portfolio"):
     scorer = FunctionScorer(lambda images: -images.mean(dim=(1, 2, 3)))
     sets = imageset("id_val", 20, 2), imageset("id_test", 20, 3), noise("odd", 12, 4)
     found = oods.attack({"mine": scorer}, *sets, variations, budget=4, chains=6, runs=2, sampler=sampler)
@@ -68,10 +68,10 @@ class TestSampler:
     @pytest.mark.slow
     def test_by_command(self, oodscope, tmp_path):
         folder = attack_by_command(
-            oodscope, tmp_path, detectors="msp,logit_range", variations="color", sampler="corners"
+            oodscope, tmp_path, detectors="msp,logit_range", variations="color", samplers="corners"
         )
         assert "corners" in (folder / "attack.json").read_text(encoding="utf-8")
-        outcome = oodscope(*command("attack", variations="color", sampler="cornres", **SETTINGS))
+        outcome = oodscope(*command("attack", variations="color", samplers="cornres", **SETTINGS))
         assert outcome.status == 2 and "Did you mean 'corners'" in outcome.err
 
     def test_by_registration(self):

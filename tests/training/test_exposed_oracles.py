@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from oodscope.base.errors import ModelError, OodscopeError
+import oodscope as oods
+from oodscope.base.errors import DetectorError, ModelError, OodscopeError
+from oodscope.detectors.registry import create_detector
+from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.classifier.intervals import (
     Interval,
     bounded_layers,
@@ -27,7 +30,7 @@ from oodscope.training.methods.good import spread_loss
 from oodscope.training.perturbation import Attack, Ball, steepest, worst_in_ball
 from oodscope.training.registry import create_recipe
 from tests.training.every_method import FAST, SCALE, prepared, run
-from tests.training.training_toys import TinyNet, same_weights
+from tests.training.training_toys import PREPROCESS, Bounded, TinyNet, colours, negatives, same_weights
 
 W = torch.tensor([1.0, -2.0, 0.5])
 
@@ -274,8 +277,6 @@ class TestGOOD:
     def test_proven_auroc_is_below_the_attacked_one(self):
         from sklearn.metrics import roc_auc_score
 
-        from tests.training.training_toys import colours, negatives
-
         trained = run(create_recipe("good", **{**FAST, "epochs": 6}, ood_batch_size=16, epsilon=0.02))
         net, layers = trained.model.eval(), bounded_layers(trained.model)
 
@@ -297,6 +298,23 @@ class TestGOOD:
             for each in (proven, moved, clean)
         ]
         assert found == sorted(found) and (moved <= proven + 1e-6).all()
+
+    def test_what_is_proven_is_a_detector(self):
+        bench = oods.Benchmark(
+            "b", "1", transform=PREPROCESS, id_train=colours(40, name="train"),
+            id_test=colours(30, seed=2, name="test"), far=(colours(30, seed=3, name="other"),),
+        )  # fmt: skip
+        torch.manual_seed(0)
+        classifier = Classifier(Bounded(), PREPROCESS, device="cpu")
+        small, wide = (create_detector("guaranteed_msp", epsilon=each) for each in (1e-6, 0.05))
+        scores = oods.evaluate(classifier, bench, ["msp", small, wide]).scores
+        plain, close, far = (scores.scores(name, set="other") for name in ("msp", small.id, wide.id))
+        np.testing.assert_allclose(close, plain, atol=1e-4)
+        assert (far < plain).all()
+        with pytest.raises(OodscopeError, match="guaranteed_msp.*needs a network with proven bounds"):
+            oods.evaluate(Classifier(TinyNet(), PREPROCESS, device="cpu"), bench, ["guaranteed_msp"])
+        with pytest.raises(DetectorError, match="epsilon must be above 0"):
+            _ = create_detector("guaranteed_msp", epsilon=0).probes
 
     def test_a_network_without_bounds_is_refused_in_one_line(self):
         with pytest.raises(ModelError, match="no interval bounds are known for TinyNet"):

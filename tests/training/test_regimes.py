@@ -1,5 +1,8 @@
 """Regimes of the human-centric study: AutoAugment, noise, adversarial noise, style, distillation."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -14,7 +17,7 @@ from oodscope.training.augment.style import StyleSwap, swapped
 from oodscope.training.methods.cross_entropy import CrossEntropy
 from oodscope.training.methods.distill import mean_prediction, soft_loss
 from oodscope.training.methods.noise import NoiseGenerator, scaled
-from oodscope.training.registry import create_recipe
+from oodscope.training.registry import RECIPES, create_recipe
 from tests.training.every_method import FAST, SCALE, prepared, run
 from tests.training.training_toys import same_weights
 
@@ -178,3 +181,15 @@ def test_noise_of_no_image_is_cross_entropy_to_the_bit():
 def test_unknown_settings_are_one_line():
     with pytest.raises(OodscopeError, match="form"):
         create_recipe("noise", augment=[{"kind": "noise", "form": "salt"}])
+
+
+def test_listed_minutes_are_those_of_the_page_of_speeds():
+    root = Path(__file__).parents[2]
+    page = (root / "docs" / "results" / "train-speed.md").read_text()
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("| rec")]
+    speeds = {recipe: int(speed.replace(",", "")) for _, recipe, _, speed, _ in lines if recipe in RECIPES}
+    listed = json.loads((root / "src" / "oodscope" / "training" / "minutes.json").read_text())["minutes"]
+    for name in listed.keys() & speeds.keys():
+        whole = create_recipe(name).epochs * 50_000 / speeds[name] / 60
+        assert listed[name] == pytest.approx(whole, abs=0.06), name
+    assert {"cross_entropy", "rotpred", "mixoe"} <= listed.keys() & speeds.keys()

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from oodscope.activations.feeding import cut, feed
+from oodscope.activations.probes.own import PixelProbe
 from oodscope.activations.probes.probe import RECORDED, Passes, Probe, Tap
 from oodscope.data.imageset import ImageSet
 from oodscope.models.classifier.classifier import Classifier
@@ -127,11 +128,12 @@ def batch_columns(
     Parameters
     ----------
     plain : whether ``logits`` and ``features`` are wanted; if not, only the probes' columns are there.
-    grad : record the plain pass and its taps, so that they can be differentiated with respect to ``batch``. What
-        probes find in passes of their own is never recorded.
+    grad : record the plain pass, its taps and what is computed from pixels, so that they can be differentiated with
+        respect to ``batch``. What probes find in passes of their own is never recorded.
     """
     taps = [probe for probe in probes if isinstance(probe, Tap)]
-    others = [probe for probe in probes if not isinstance(probe, Tap)]
+    own = [probe for probe in probes if isinstance(probe, PixelProbe)]
+    others = [probe for probe in probes if not isinstance(probe, Tap | PixelProbe)]
     passes = Passes(classifier, batch)
     with at_precision(classifier.device, classifier.precision):
         found: dict[str, Tensor] = {}
@@ -140,6 +142,8 @@ def batch_columns(
             found = _plain_pass(classifier, batch, taps, grad, passes if shared else None)
         if not plain:
             found = {tap.column: found[tap.column] for tap in taps}
+        with torch.set_grad_enabled(grad):
+            found |= {probe.column: probe.of_prepared(classifier, batch) for probe in own}
         # probes take gradients even where the caller records none
         with torch.enable_grad():
             return found | {probe.column: probe(passes).detach() for probe in others}

@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import os
+import re
 import tempfile
 import zlib
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from oodscope.base.errors import DataError, StorageError
+from oodscope.base.hashing import fingerprint
 
 _MOST_NAME = 200
 """Bytes of a name; file systems allow 255, and we add endings to it."""
@@ -88,6 +90,34 @@ def plain_name(name: str, what: str) -> str:
     return name
 
 
+NETWORK = frozenset(
+    ("nfs", "nfs4", "lustre", "ceph", "cifs", "smb3", "smbfs", "afs", "beegfs", "gpfs", "glusterfs", "pvfs2", "9p")
+    + ("fuse.sshfs", "fuse.glusterfs", "fuse.ceph")
+)
+"""File systems that other machines share, where the locks of SQLite do not hold."""
+
+
+def network_file_system(path: Path, mounts: Path = Path("/proc/self/mounts")) -> str | None:
+    """The kind of the network file system that a path lies on; ``None`` for a disk, or where it cannot be known.
+
+    Parameters
+    ----------
+    mounts : the kernel's list of what is mounted where; Linux has one.
+    """
+    try:
+        lines = [line.split() for line in mounts.read_text(encoding="utf-8").splitlines()]
+    except (OSError, UnicodeDecodeError):
+        return None
+    there = path.absolute()
+    # of mounts one above the other the longest path holds, and of equal ones the last
+    found = ("", "")
+    for _, point, kind, *_ in (line for line in lines if len(line) > 2):
+        place = point.replace("\\040", " ")
+        if there.is_relative_to(place) and len(place) >= len(found[0]):
+            found = (place, kind)
+    return found[1] if found[1] in NETWORK else None
+
+
 def is_folder(path: Path) -> bool:
     """Whether there is such a folder; no for a text that is too long, or otherwise no path at all."""
     try:
@@ -132,3 +162,9 @@ def _read_umask() -> int:
 _UMASK = _read_umask()
 """Read once, when the module is imported: reading sets it for a moment, and a file that another thread makes in that
 moment would be writable by everybody."""
+
+
+def slug(name: str) -> str:
+    """A name as the name of a folder: readable, and distinct from others that read alike."""
+    plain = re.sub(r"[^A-Za-z0-9_+.-]+", "-", name).strip("-.")
+    return plain if plain == name else f"{plain}-{fingerprint(name)[:8]}"

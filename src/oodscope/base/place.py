@@ -5,9 +5,13 @@ import os
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from oodscope.base.files import atomic_file, storage_errors
+from oodscope.base.errors import OodscopeError, StorageError
+from oodscope.base.files import atomic_file, cache_root, storage_errors
+from oodscope.base.hashing import fingerprint
 
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV, errno.ENOSYS}
 
@@ -97,6 +101,100 @@ class LocalPlace(Place):
 
     def local(self, name: str) -> Path:
         return self.root / name
+
+
+class RemotePlace(Place):
+    """A folder of an object store, by its URL: ``s3://bucket/folder``, ``gs://``, or whatever fsspec knows.
+
+    ``create`` asks the store to refuse a name that exists (``If-None-Match`` on S3, ``ifGenerationMatch`` on Google's),
+    so that of many writers one wins. Needs the extra ``cloud``.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url.rstrip("/")
+        try:
+            import fsspec
+
+            # whether something exists is asked of the store each time: others write to it too
+            self._system, root = fsspec.core.url_to_fs(self.url, use_listings_cache=False, skip_instance_cache=True)
+        except ImportError as error:
+            raise OodscopeError(f"{url}: needs the extra 'cloud': pip install 'oodscope[cloud]' ({error})") from error
+        except (ValueError, OSError) as error:
+            raise OodscopeError(f"{url}: not a place that can be opened ({error})") from error
+        self._root = str(root).rstrip("/")
+
+    def _path(self, name: str) -> str:
+        return f"{self._root}/{name}"
+
+    def create(self, name: str, content: bytes) -> bool:
+        try:
+            with _remote_errors(self.url, name):
+                self._system.pipe_file(self._path(name), content, mode="create")
+        except FileExistsError:
+            return False
+        return True
+
+    def replace(self, name: str, content: bytes) -> None:
+        with _remote_errors(self.url, name):
+            self._system.pipe_file(self._path(name), content, mode="overwrite")
+
+    def read(self, name: str) -> bytes:
+        with _remote_errors(self.url, name):
+            return bytes(self._system.cat_file(self._path(name)))
+
+    def exists(self, name: str) -> bool:
+        with _remote_errors(self.url, name):
+            return bool(self._system.isfile(self._path(name)))
+
+    def remove(self, name: str) -> bool:
+        try:
+            self._system.rm_file(self._path(name))
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
+        return True
+
+    def list(self, prefix: str) -> Iterator[str]:
+        try:
+            with _remote_errors(self.url, prefix):
+                found: Any = self._system.ls(self._path(prefix), detail=False)
+        except FileNotFoundError:
+            return
+        names = sorted(str(path).rstrip("/").rpartition("/")[2] for path in found)
+        yield from (f"{prefix}/{name}" for name in names if name and name[0] != ".")
+
+    def local(self, name: str) -> Path:
+        """A copy in the cache; what is published never changes, so that a copy of the right size is the file."""
+        copy = LocalPlace(cache_root() / "remote" / fingerprint(self.url)[:24])
+        with _remote_errors(self.url, name):
+            size = int(self._system.info(self._path(name))["size"])
+        path = copy.local(name)
+        if not path.is_file() or path.stat().st_size != size:
+            copy.replace(name, self.read(name))
+        return path
+
+
+def open_place(where: Path | str) -> Place:
+    """A folder, or an object store by its URL."""
+    return RemotePlace(where) if isinstance(where, str) and is_url(where) else LocalPlace(where)
+
+
+def is_url(where: str) -> bool:
+    """Whether a text names a place of fsspec rather than a folder."""
+    scheme, sign, _ = where.partition("://")
+    return bool(sign) and scheme.isalnum() and len(scheme) > 1
+
+
+@contextmanager
+def _remote_errors(url: str, name: str) -> Iterator[None]:
+    try:
+        yield
+    except (FileExistsError, FileNotFoundError):
+        raise
+    except (OSError, ValueError) as error:
+        said = (str(error).splitlines() or [type(error).__name__])[0]
+        raise StorageError(f"{url}/{name}: {said}") from error
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -33,11 +33,13 @@ from oodscope.cli.serve import serve
 from oodscope.cli.table import table
 from oodscope.cli.token import token
 from oodscope.cli.train import train
+from oodscope.cli.work import plan, status, work
 
 REFUSED: type[Any] = typer.BadParameter.__mro__[2]
 """What typer raises for a command line that it cannot parse; newer versions export no name for it."""
 
 START, EVALUATE, READ, MAKE, DEPLOY, SHARE = "Start", "Evaluate", "Read results", "Make", "Deploy", "Share"
+WORK = "Many machines"
 
 _KEYWORDS = {"listing": "list", "importing": "import"}
 """Commands whose names Python keeps for itself."""
@@ -53,6 +55,7 @@ for panel, commands in {
     START: (demo, listing),
     EVALUATE: (evaluate, run, crossval, attack, importing),
     READ: (table, compare, power, precision, report, figure, cite, convert),
+    WORK: (plan, work, status),
     MAKE: (train,),
     DEPLOY: (fit, predict, monitor, export),
 }.items():

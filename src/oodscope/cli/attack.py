@@ -1,19 +1,19 @@
 """``oodscope attack``: search the outliers that fool detectors most."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from oodscope.cli import options
-from oodscope.cli.choices import Boundary, Energy, complete
+from oodscope.cli.choices import AttackPreset, Boundary, Energy, Interpolation, Sources, Tune, complete
 from oodscope.cli.command import EXECUTION, execute
 from oodscope.cli.options import (
     declared_benchmark,
     declared_detectors,
     declared_model,
     refuse_untrained,
-    separated,
     text_or_none,
 )
 
@@ -54,6 +54,13 @@ def attack(
             show_default=DETECTORS[0],
         ),
     ] = None,
+    tune: Annotated[
+        Tune,
+        typer.Option(
+            rich_help_panel=options.DETECTORS, help="Hyper-parameter search first, as in 'oodscope evaluate'."
+        ),
+    ] = Tune.DEFAULT,
+    ood_val: options.OodVal = None,
     on: Annotated[
         str,
         typer.Option(rich_help_panel=SEARCH, help="OOD set to vary; the first far set, else the first near set."),
@@ -63,38 +70,79 @@ def attack(
         typer.Option(
             rich_help_panel=SEARCH,
             autocompletion=complete("variations"),
-            help=f"Names of 'oodscope list variations'; a+b composes; gan=FILE is a generator. {options.LIST}",
+            help="Names of 'oodscope list variations', settings after each: affine,linf,epsilon=0.03; a+b composes; "
+            "gan=FILE or gan=python:PKG:FUNCTION,dimension=128,truncation=0.7 is a generator.",
             show_default=VARIATIONS[0],
         ),
     ] = None,
-    budget: Annotated[
-        str,
+    preset: Annotated[
+        AttackPreset,
         typer.Option(
             rich_help_panel=SEARCH,
-            help="quick (200 chains of 200 evaluations), paper (5,000 of 2,000), or evaluations per chain.",
+            help="quick: 200 chains of 200 evaluations; thorough: 5,000 of 2,000; paper: as in the paper.",
         ),
-    ] = "paper",
+    ] = AttackPreset.THOROUGH,
+    budget: Annotated[
+        int | None, typer.Option(rich_help_panel=SEARCH, help="Evaluations per chain, in place of the preset's.", min=1)
+    ] = None,
+    linf_budget: Annotated[
+        int | None, typer.Option(rich_help_panel=SEARCH, help="The same in the l-inf ball alone.", min=1)
+    ] = None,
     chains: Annotated[
-        int | None, typer.Option(rich_help_panel=SEARCH, help="Source images, in place of the budget's.", min=1)
+        int | None, typer.Option(rich_help_panel=SEARCH, help="Source images, in place of the preset's.", min=1)
     ] = None,
     runs: Annotated[
-        int, typer.Option(rich_help_panel=SEARCH, help="Equal runs of chains that MinRank is averaged over.", min=1)
-    ] = 5,
-    sampler: Annotated[
-        str,
+        int | None,
+        typer.Option(rich_help_panel=SEARCH, help="Equal runs of chains that MinRank is averaged over; 5.", min=1),
+    ] = None,
+    samplers: Annotated[
+        list[str] | None,
         typer.Option(
             rich_help_panel=SEARCH,
             autocompletion=complete("samplers"),
-            help="A name of 'oodscope list samplers'; mh, and zeroth_order for single pixels, unless given.",
+            help="Names of 'oodscope list samplers' that share the budget, settings after each: "
+            "mh,temperature=0.1,random. A portfolio unless given.",
         ),
-    ] = "",
+    ] = None,
     energy: Annotated[
-        Energy, typer.Option(rich_help_panel=SEARCH, help="Scale of the score: the paper's, or normal ranks.")
-    ] = Energy.STANDARDISED,
+        Energy | None,
+        typer.Option(rich_help_panel=SEARCH, help="Scale of the score: ranks (canonical), or the paper's."),
+    ] = None,
     boundary: Annotated[
         Boundary | None,
         typer.Option(rich_help_panel=SEARCH, help="Steps that leave the box: clamp is the paper's code."),
     ] = None,
+    interpolation: Annotated[
+        Interpolation | None, typer.Option(rich_help_panel=SEARCH, help="Of affine; nearest is the paper's.")
+    ] = None,
+    sources: Annotated[
+        Sources | None,
+        typer.Option(rich_help_panel=SEARCH, help="Images to start from: each class in its share, or the first ones."),
+    ] = None,
+    search_seeds: Annotated[
+        int, typer.Option(rich_help_panel=SEARCH, help="Searches with seeds of their own; numbers are means.", min=1)
+    ] = 1,
+    white_box: Annotated[
+        bool,
+        typer.Option(
+            "--white-box",
+            rich_help_panel=SEARCH,
+            help="Check each search by gradients, with the same budget and several starts, on up to 64 chains.",
+        ),
+    ] = False,
+    judge: Annotated[
+        str | None,
+        typer.Option(rich_help_panel=SEARCH, help="Independent classifier of the OOD set's classes: is it still one?"),
+    ] = None,
+    judge_weights: Annotated[
+        str | None, typer.Option(rich_help_panel=SEARCH, help="Its weights, a .safetensors file.")
+    ] = None,
+    export: Annotated[
+        bool,
+        typer.Option(
+            "--export", rich_help_panel=SEARCH, help="Write what each search found as a set to evaluate or train on."
+        ),
+    ] = False,
     landscape: Annotated[
         bool,
         typer.Option(
@@ -116,7 +164,7 @@ def attack(
     """
     refuse_untrained(model, weights)
     history: dict[str, Any] = {"trained_on": trained_on, "pretrained_on": pretrained_on}
-    single = {"id_test": id_test, "id_train": id_train, "id_val": id_val}
+    single = {"id_test": id_test, "id_train": id_train, "id_val": id_val, "ood_val": ood_val}
     declared = {
         "benchmark": declared_benchmark(benchmark, single, {"near": near, "far": far}, transform),
         "root": text_or_none(root),
@@ -124,6 +172,7 @@ def attack(
         "images_per_class": images_per_class,
         "model": declared_model(model, weights, probe=probe, head=head, negatives=negatives, **history),
         "detectors": declared_detectors(detectors or DETECTORS),
+        "tune": tune.value,
         "skip_unreadable": skip_unreadable,
         "batch_size": batch_size,
         "device": device,
@@ -131,13 +180,21 @@ def attack(
         "output": str(output),
         "attack": {
             "on": on,
-            "variations": separated(variations or VARIATIONS),
+            "variations": list(variations or VARIATIONS),
+            "preset": preset.value,
             "budget": budget,
+            "linf_budget": linf_budget,
             "chains": chains,
             "runs": runs,
-            "sampler": sampler,
-            "energy": energy.value,
-            "boundary": "" if boundary is None else boundary.value,
+            "samplers": list(samplers or ()),
+            "energy": _value(energy),
+            "boundary": _value(boundary),
+            "interpolation": _value(interpolation),
+            "sources": _value(sources),
+            "search_seeds": search_seeds,
+            "white_box": white_box,
+            "judge": None if judge is None else {"architecture": judge, "weights": judge_weights},
+            "export": export,
             "landscape": landscape,
         },
     }
@@ -146,3 +203,7 @@ def attack(
     from oodscope.cli.output import show_finished
 
     show_finished(finished, as_json)
+
+
+def _value(chosen: StrEnum | None) -> str:
+    return "" if chosen is None else chosen.value

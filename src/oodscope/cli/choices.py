@@ -51,10 +51,46 @@ class Guarantee(StrEnum):
 
 
 class Energy(StrEnum):
-    """What an attack minimises."""
+    """On what scale an attack weighs scores."""
 
+    CANONICAL = "canonical"
     STANDARDISED = "standardised"
     RANK_PROBIT = "rank_probit"
+
+
+class GeneratePreset(StrEnum):
+    """Settings of a generated set by name."""
+
+    PAPER = "paper"
+
+
+class Pairing(StrEnum):
+    """Which real image a generated one is kept close to."""
+
+    CLASS = "class"
+    NEAREST = "nearest"
+
+
+class AttackPreset(StrEnum):
+    """Settings of an attack by name."""
+
+    QUICK = "quick"
+    THOROUGH = "thorough"
+    PAPER = "paper"
+
+
+class Sources(StrEnum):
+    """Which outliers the chains of an attack start from."""
+
+    STRATIFIED = "stratified"
+    FIRST = "first"
+
+
+class Interpolation(StrEnum):
+    """How affine variations read between pixels."""
+
+    BILINEAR = "bilinear"
+    NEAREST = "nearest"
 
 
 class Boundary(StrEnum):

@@ -9,8 +9,10 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 if TYPE_CHECKING:
+    from oodscope.execution.launch.launcher import Launcher
+    from oodscope.execution.plan import WorkPlan
     from oodscope.execution.progress import Progress
-    from oodscope.jobs.run import Finished
+    from oodscope.jobs.outcome import Finished
 
 EXECUTION = "Execution"
 """The panel of the options that every command has."""
@@ -99,11 +101,11 @@ def progress() -> "Progress":
     return SILENT if _shown[_QUIET] else ConsoleProgress()
 
 
-def execute(declared: Mapping[str, Any], command: str) -> "Finished":
+def execute(declared: Mapping[str, Any], command: str, launcher: "Launcher | None" = None) -> "Finished | WorkPlan":
     """Execute a job given by its keys; a misspelt name is refused before torch is imported."""
     from oodscope.jobs.run import execute_declared
 
-    return execute_declared(declared, command, progress=progress(), ready=loading)
+    return execute_declared(declared, command, launcher=launcher, progress=progress(), ready=loading)
 
 
 def is_verbose() -> bool:

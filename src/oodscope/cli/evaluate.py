@@ -74,6 +74,8 @@ def evaluate(
             help="full: analytic, else 1,000 bootstrap replicates; fast: 200 of them; none.",
         ),
     ] = Intervals.FULL,
+    workers: options.Workers = "",
+    on: options.On = "",
 ) -> None:
     """Evaluate detectors on a network, on arrays or on scores.
 
@@ -116,7 +118,7 @@ def evaluate(
         "device": device,
         "as_seeds": as_seeds,
     }
-    _show(execute(declared, "evaluate"), as_json)
+    _show(execute(declared, "evaluate", options.launcher(workers, on)), as_json)
 
 
 _ALWAYS = ("model_name", "detectors", "protocols", "tune", "seed", "intervals", "output", "as_json")

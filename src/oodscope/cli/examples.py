@@ -18,6 +18,16 @@ EXAMPLES = {
         oodscope run job.yaml -o runs
         oodscope run demo
     """,
+    "plan": """
+        oodscope plan job.yaml -o plan --workers 8
+    """,
+    "work": """
+        oodscope work plan
+        oodscope work plan --share 3/64
+    """,
+    "status": """
+        oodscope status plan --json
+    """,
     "crossval": """
         oodscope crossval --id cats --ood birds --model timm:resnet50 -w pretrained
     """,
@@ -121,6 +131,10 @@ EXAMPLES = {
     """,
     "generate shifted": """
         oodscope generate shifted --id cifar10 -o runs/shifted
+    """,
+    "generate judge": """
+        oodscope generate judge runs/near --benchmark cifar10 --model resnet18_32=a.safetensors \\
+          --judge vgg11_32=b.safetensors --judge wrn_16_4=c.safetensors -o runs/judged
     """,
     "generate again": """
         oodscope generate again --recipe runs/near --id glyphs -o runs/near-again

@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from oodscope.cli.choices import complete
 from oodscope.cli.command import EXECUTION
+
+if TYPE_CHECKING:
+    from oodscope.execution.launch.launcher import Launcher
 
 DATA, MODEL, DETECTORS, OUTPUT = "Data", "Model", "Detectors", "Output"
 """Panels of the help, beside that of execution."""
@@ -190,6 +193,30 @@ Device = Annotated[
 AsJson = Annotated[
     bool, typer.Option("--json", rich_help_panel=OUTPUT, help="Print one JSON object in place of tables.")
 ]
+Workers = Annotated[
+    str,
+    typer.Option(
+        rich_help_panel=EXECUTION,
+        metavar="NUMBER",
+        help="Processes that share the work; 'auto' is one for each GPU, or for each core. By default this one alone.",
+    ),
+]
+On = Annotated[
+    str,
+    typer.Option(
+        rich_help_panel=EXECUTION,
+        autocompletion=complete(also=("local", "ray", "slurm")),
+        help="Where workers run: local, ray (a cluster, or one started here) or slurm (an array; see --slurm).",
+    ),
+]
+Slurm = Annotated[
+    list[str] | None,
+    typer.Option(
+        rich_help_panel=EXECUTION,
+        metavar="KEY=VALUE",
+        help=f"Options of sbatch for --on slurm, such as partition=gpu,time=2:00:00,gres=gpu:1. {LIST}",
+    ),
+]
 Output = Annotated[Path, typer.Option("--output", "-o", rich_help_panel=OUTPUT, help="Folder for results and report.")]
 Store = Annotated[
     str,
@@ -241,6 +268,33 @@ def separated(given: str | Sequence[str] | None) -> list[str]:
     """The values of a list option: what stands between commas, in one text or in several."""
     texts = [given] if isinstance(given, str) else given or ()
     return [name.strip() for text in texts for name in text.split(",") if name.strip()]
+
+
+def launcher(workers: str, on: str, slurm: Sequence[str] | None = None) -> "Launcher | None":
+    """Who does the work; ``None`` is this process."""
+    from oodscope.base.errors import UnknownNameError, UsageError
+
+    known = ("local", "ray", "slurm")
+    if on and on not in known:
+        raise UnknownNameError("place for workers", on, known, f"Choose from: {', '.join(known)}")
+    if workers not in ("", "auto") and not (workers.isascii() and workers.isdigit() and 0 < int(workers) <= 10_000):
+        raise UsageError(f"--workers {workers}: a number from 1 to 10,000, or auto")
+    if slurm and on != "slurm":
+        raise UsageError("--slurm goes with --on slurm")
+    if not workers and not on:
+        return None
+    count = None if workers in ("", "auto") else int(workers)
+    if on == "ray":
+        from oodscope.execution.launch.ray import RayLauncher
+
+        return RayLauncher(count)
+    if on == "slurm":
+        from oodscope.execution.launch.slurm import SlurmLauncher, sbatch_options
+
+        return SlurmLauncher(count, sbatch_options(separated(slurm)))
+    from oodscope.execution.launch.local import LocalLauncher
+
+    return LocalLauncher(count)
 
 
 def places(given: Sequence[str] | None) -> list[str]:

@@ -9,7 +9,8 @@ from typing import Any
 from rich.console import Console
 
 from oodscope.document.wording import percent
-from oodscope.jobs.run import Finished
+from oodscope.execution.plan import WorkPlan
+from oodscope.jobs.outcome import Finished
 from oodscope.protocols.registry import headline_metrics
 from oodscope.results.record import ALARM
 from oodscope.runs.comparison.recommendation import recommended
@@ -41,8 +42,13 @@ def show_crossval(outcome: CrossValidation, files: Sequence[Path], as_json: bool
     console.print(f"page: {files[0]}", markup=False, highlight=False, soft_wrap=True)
 
 
-def show_finished(finished: Finished, as_json: bool) -> None:
-    """What came out of a job, by its kind."""
+def show_finished(finished: Finished | WorkPlan, as_json: bool) -> None:
+    """What came out of a job, by its kind; of a plan that a queue has taken, how to watch it."""
+    if isinstance(finished, WorkPlan):
+        words = f"{len(finished.units)} units are with the queue; watch them: oodscope status {finished.folder}"
+        told = json.dumps({"plan": str(finished.folder), "units": len(finished.units)})
+        sys.stdout.write((told if as_json else words) + "\n")
+        return
     result = finished.result
     if isinstance(result, CrossValidation):
         show_crossval(result, finished.files, as_json)

@@ -10,7 +10,10 @@ from oodscope.cli.command import loading, progress
 
 
 def run(
-    config: Annotated[str, typer.Argument(help="YAML file that declares the job, or the name of a packaged one.")],
+    config: Annotated[
+        str,
+        typer.Argument(help="YAML file that declares the job, the name of a packaged one, or the folder of a plan."),
+    ],
     output: Annotated[
         Path | None,
         typer.Option(
@@ -18,6 +21,9 @@ def run(
         ),
     ] = None,
     as_json: options.AsJson = False,
+    workers: options.Workers = "",
+    on: options.On = "",
+    slurm: options.Slurm = None,
 ) -> None:
     """Run a job that a YAML file declares.
 
@@ -26,7 +32,8 @@ def run(
     """
     from oodscope.jobs.run import execute_file
 
-    finished = execute_file(config, output=output, progress=progress(), ready=loading)
+    launcher = options.launcher(workers, on, slurm)
+    finished = execute_file(config, output=output, launcher=launcher, progress=progress(), ready=loading)
 
     from oodscope.cli.output import show_finished
 

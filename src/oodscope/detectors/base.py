@@ -44,6 +44,9 @@ class Capabilities:
     images : whether there are images, through which a network can be asked for more than its activations.
     labels : whether the in-distribution images to learn from have labels.
     dropouts : how many layers of the network drop values out.
+    bounded : whether bounds on its outputs can be proven.
+    image_shape : channels, height and width of what the classifier sees; empty where its preprocessing does more than
+        scale and shift pixels, None where nobody asked.
     """
 
     head: bool
@@ -59,6 +62,8 @@ class Capabilities:
     images: bool = True
     labels: bool = True
     dropouts: int = 0
+    bounded: bool = False
+    image_shape: tuple[int, ...] | None = None
 
 
 class Needs(Flag):
@@ -66,9 +71,9 @@ class Needs(Flag):
 
     ``LOGITS``, ``FEATURES`` and the ``HEAD`` concern every image; so do ``GRADIENTS`` with respect to the image,
     feature ``MAPS``, the ``MEMBERS`` of an ensemble, ``NEGATIVES`` (labels that name no class), ``OUTPUTS`` (what the
-    network was trained to return beside its logits) and ``DROPOUT`` layers, which come through probes. ``TRAIN``
-    (training images), ``HELD_OUT`` (validation images, or training images where there are no others) and ``LABELS``
-    concern fitting.
+    network was trained to return beside its logits), ``DROPOUT`` layers and proven ``BOUNDS``, which come through
+    probes. ``IMAGES`` are the pixels, for a detector with a network of its own. ``TRAIN`` (training images),
+    ``HELD_OUT`` (validation images, or training images where there are no others) and ``LABELS`` concern fitting.
 
     Examples
     --------
@@ -85,6 +90,8 @@ class Needs(Flag):
     NEGATIVES = auto()
     OUTPUTS = auto()
     DROPOUT = auto()
+    BOUNDS = auto()
+    IMAGES = auto()
     TRAIN = auto()
     HELD_OUT = auto()
     LABELS = auto()
@@ -247,6 +254,15 @@ class Detector(Estimator, ABC):
         own = {key: value for key, value in self.get_params(deep=False).items() if value != declared[key].default}
         return f"{self.name}({', '.join(f'{key}={value}' for key, value in own.items())})" if own else self.name
 
+    def recorded_params(self) -> dict[str, Any]:
+        """The parameters as records keep them."""
+        return self.get_params(deep=False)
+
+    @property
+    def identity(self) -> str:
+        """What decides its scores beside the data it is fitted to: equal ids may stand for other files."""
+        return self.id
+
     @property
     def probes(self) -> tuple[Probe, ...]:
         """Columns that must be extracted for this detector beyond logits and features."""
@@ -275,6 +291,8 @@ class Detector(Estimator, ABC):
             return "needs negative labels: judge a network that classifies by words (open_clip) and name some"
         if Needs.DROPOUT in needs and not capabilities.dropouts:
             return "needs a network with dropout layers, and this one has none"
+        if Needs.BOUNDS in needs and not capabilities.bounded:
+            return "needs a network with proven bounds (plain_cnn_32 trained by good), and this one has none"
         if missing := [name for name in self.outputs if name not in capabilities.outputs]:
             return f"needs a network trained to return {missing[0]!r} beside its logits"
         if Needs.TRAIN in needs and not capabilities.train:
@@ -373,13 +391,13 @@ class Detector(Estimator, ABC):
             raise DetectorError(f"{self.name}: {what} are NaN or infinite in {len(bad)} of {total} rows ({shown})")
 
 
-_INSIDE = Needs.GRADIENTS | Needs.MAPS | Needs.MEMBERS | Needs.NEGATIVES | Needs.DROPOUT
+_INSIDE = Needs.GRADIENTS | Needs.MAPS | Needs.MEMBERS | Needs.NEGATIVES | Needs.DROPOUT | Needs.BOUNDS
 _COLUMNS = {Needs.LOGITS: "logits", Needs.FEATURES: "features"}
 
 
 def parameters_json(detector: Detector) -> dict[str, Any]:
     """The parameters as plain JSON, a nested detector as its name and parameters."""
-    values = detector.get_params(deep=False)
+    values = detector.recorded_params()
     plain: dict[str, Any] = json.loads(json.dumps(values, default=_nested))
     return plain
 

@@ -6,6 +6,7 @@ from time import perf_counter
 from typing import Any
 
 from oodscope.activations.activations import Activations
+from oodscope.activations.probes.probe import RECORDED
 from oodscope.base.errors import DetectorError
 from oodscope.data.benchmark import Validation
 from oodscope.detectors.base import Detector, Needs, parameters_json
@@ -95,7 +96,8 @@ class Fitted:
             "validation_auroc": self.choice.validation_auroc,
             "fit_seconds": self.fit_seconds,
             "learned_from": dict(self.learned_from),
-            "extra_forwards": len({name for probe in probes for name in probe.forwards}),
+            # the recorded pass gives the plain outputs too, so it comes in the place of the plain one
+            "extra_forwards": len({name for probe in probes for name in probe.forwards} - {RECORDED}),
             "extra_backwards": len({name for probe in probes for name in probe.backwards}),
         }
 

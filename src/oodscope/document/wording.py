@@ -51,6 +51,13 @@ def percent(value: float) -> str:
     return f"{100 * value:.2f}"
 
 
+def duration(seconds: float) -> str:
+    """``42 s``, ``7 min`` or ``3.1 h``."""
+    if seconds < 90:
+        return f"{max(seconds, 1):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
 def shown(value: float, unit: Unit) -> str:
     """A value as people read it: ``88.03`` (percent), ``1,609`` (count), ``-2.41`` (number)."""
     if unit == "percent":

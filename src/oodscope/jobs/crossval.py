@@ -135,8 +135,7 @@ def execute_crossval(job: CrossvalJob, progress: Progress) -> tuple[CrossValidat
     """Run a job, or go on with it; the result and the files that describe it."""
     job.check()
     with reporting_to_store(job.output, f"crossval {job.model.architecture}", progress) as sink:
-        pairs, transform = _pairs(job, sink)
-        trainer = _trainer(job, transform, sink)
+        pairs, trainer = open_crossval(job, sink)
         if not (Path(job.output) / "plan.json").exists():
             _announce(job.plan, compact_pairs(pairs), trainer, sink)
         outcome = cross_validate(
@@ -148,6 +147,12 @@ def execute_crossval(job: CrossvalJob, progress: Progress) -> tuple[CrossValidat
             progress=sink,
         )
     return outcome, write_crossval(outcome.draws, job.output)
+
+
+def open_crossval(job: CrossvalJob, progress: Progress) -> tuple[list[Pair], Trainer]:
+    """The pairs of sets of a job, and what trains on them."""
+    pairs, transform = _pairs(job, progress)
+    return pairs, _trainer(job, transform, progress)
 
 
 def _announce(plan: CrossValidationPlan, pairs: list[Pair], trainer: Trainer, progress: Progress) -> None:

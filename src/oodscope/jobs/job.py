@@ -1,6 +1,6 @@
 """Job: one evaluation as a configuration, and its execution up to the saved result."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,11 @@ from oodscope.jobs.task import Detectors, Task, make_detectors
 from oodscope.metrics.interval import Intervals
 from oodscope.metrics.metric import Tuning
 from oodscope.protocols.registry import read_protocols
+from oodscope.results.scoretable import ScoreTable
 from oodscope.runs.evaluation.evaluate import evaluate
 from oodscope.runs.evaluation.pipeline import check_roles
 from oodscope.runs.evaluation.run import Result
+from oodscope.runs.evaluation.scoring import score_benchmark
 from oodscope.training.registry import PLAIN
 
 
@@ -51,21 +53,27 @@ def read_job(path: Path) -> Job:
     return Job.read(read_yaml(path), str(path), path.parent)
 
 
-def execute(job: Job, progress: Progress, labels: Mapping[str, Any] | None = None) -> tuple[Result, Path]:
+def execute(
+    job: Job,
+    progress: Progress,
+    labels: Mapping[str, Any] | None = None,
+    score: Callable[..., ScoreTable] = score_benchmark,
+) -> tuple[Result, Path]:
     """Run a job; the result and the folder it was saved to, report included.
 
     Parameters
     ----------
     labels : what a study says of the model, kept in the record.
+    score : see ``evaluate``.
     """
     job.check()
     with reporting_to_store(job.output, f"evaluate {job.subject}", progress) as sink:
-        result = _evaluated(job, _with_own_scores(job), sink)
+        result = _evaluated(job, asked_detectors(job), score, sink)
     result = replace(result, record=result.record.model_copy(update={"labels": dict(labels or {})}))
     return result, save_result(result, job.output)
 
 
-def _with_own_scores(job: Job) -> str | list[Detector]:
+def asked_detectors(job: Job) -> str | list[Detector]:
     """The detectors that were asked for, and those that belong to a training other than plain cross-entropy."""
     detectors, stages = make_detectors(job.detectors), job.model.train
     if isinstance(detectors, str) or not stages or stages[-1].name == PLAIN:
@@ -74,7 +82,9 @@ def _with_own_scores(job: Job) -> str | list[Detector]:
     return detectors + [create_detector(name) for name in stages[-1].detectors if name not in names]
 
 
-def _evaluated(job: Job, detectors: str | list[Detector], progress: Progress) -> Result:
+def _evaluated(
+    job: Job, detectors: str | list[Detector], score: Callable[..., ScoreTable], progress: Progress
+) -> Result:
     benchmark = job.open_benchmark(progress)
     check_roles(benchmark, read_protocols(job.protocols), job.tune)
     built = job.build(benchmark, progress)
@@ -88,5 +98,6 @@ def _evaluated(job: Job, detectors: str | list[Detector], progress: Progress) ->
         seed=job.seed,
         intervals=job.intervals,
         recipe=built.recipe,
+        score=score,
         progress=progress,
     )

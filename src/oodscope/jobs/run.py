@@ -2,23 +2,23 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from oodscope.base.config import read_yaml
 from oodscope.base.errors import UnknownNameError, UsageError
+from oodscope.base.place import is_url
 from oodscope.execution.progress import SILENT, Progress
 from oodscope.jobs.checking import check_declared
+from oodscope.jobs.outcome import Finished
 
 if TYPE_CHECKING:
-    from oodscope.runs.attack.run import Attack
-    from oodscope.runs.crossval.run import CrossValidation
-    from oodscope.runs.evaluation.run import Result
-    from oodscope.runs.evaluation.seeds import SeedSummary
-    from oodscope.runs.fit.run import Fit
-    from oodscope.runs.models.run import Study
-    from oodscope.runs.training.run import Training
+    from oodscope.execution.launch.launcher import Launcher
+    from oodscope.execution.plan import WorkPlan
+    from oodscope.jobs.outcome import Outcome
+    from oodscope.jobs.units.divided import Declared
 
-    Outcome = Result | SeedSummary | Study | CrossValidation | Attack | Fit | Training
+PLAN = "plan.json"
+"""The file of a folder that holds a plan of work."""
 
 PACKAGED = Path(__file__).parent / "packaged"
 """Job files that come with the package, run by their name."""
@@ -35,24 +35,9 @@ _KINDS = {
 """The key that makes a declaration another kind of job than an evaluation."""
 
 
-class Finished(NamedTuple):
-    """A job that was executed.
-
-    Parameters
-    ----------
-    kind : evaluation, seeds, study, crossval, attack, fit or training.
-    result : what the Python function of that kind returns.
-    runs : saved evaluations or the attack, each with its folder.
-    files : what else was written.
-    """
-
-    kind: str
-    result: "Outcome"
-    runs: "tuple[tuple[Result, Path], ...]" = ()
-    files: tuple[Path, ...] = ()
-
-
-def run(job: str | Path, *, output: str | Path | None = None, progress: Progress = SILENT) -> "Outcome":
+def run(
+    job: str | Path, *, output: str | Path | None = None, workers: int | None = None, progress: Progress = SILENT
+) -> "Outcome":
     """Execute what a YAML file declares, and return what the Python function of that kind returns.
 
     An evaluation gives a ``Result`` (with ``as_seeds`` the summary over seeds), a list ``models`` a ``Study``, a
@@ -65,8 +50,10 @@ def run(job: str | Path, *, output: str | Path | None = None, progress: Progress
 
     Parameters
     ----------
-    job : the file, or the name of a packaged one, such as ``demo``.
+    job : the file, or the name of a packaged one, such as ``demo``; or the folder of a plan (``oodscope plan``), of
+        which is done what is left.
     output : where results go, instead of what the file says.
+    workers : processes of this machine that share the work, with the same numbers; by default it is done in this one.
     progress : receives how far the work has come; ``ConsoleProgress()`` of ``oodscope.execution.console`` shows bars.
 
     Examples
@@ -78,24 +65,74 @@ def run(job: str | Path, *, output: str | Path | None = None, progress: Progress
     >>> oods.run(folder / "job.yaml").scores.detectors
     ['msp']
     """
-    return execute_file(job, output=output, progress=progress).result
+    finished = execute_file(job, output=output, launcher=_local(workers), progress=progress)
+    assert isinstance(finished, Finished), "processes of this machine are waited for"
+    return finished.result
+
+
+def _local(workers: int | None) -> "Launcher | None":
+    if workers is None:
+        return None
+    from oodscope.execution.launch.local import LocalLauncher
+
+    return LocalLauncher(workers)
 
 
 def execute_file(
     job: str | Path,
     *,
     output: str | Path | None = None,
+    launcher: "Launcher | None" = None,
     progress: Progress = SILENT,
     ready: Callable[[], None] = lambda: None,
-) -> Finished:
-    """``run``, with the folders and files that were written."""
+) -> "Finished | WorkPlan":
+    """``run``, with the folders and files that were written; the plan where a queue has taken it."""
+    if is_url(str(job)) or (Path(job) / PLAN).is_file():
+        ready()
+        return execute_plan(job, launcher, progress)
+    path, declared = _read_file(job)
+    if output is not None:
+        declared = {**declared, "output": str(output)}
+    return execute_declared(declared, str(path), folder=path.parent, launcher=launcher, progress=progress, ready=ready)
+
+
+def declared_file(job: str | Path) -> "Declared":
+    """What a YAML file declares, its names checked."""
+    from oodscope.jobs.units.divided import Declared
+
+    path, declared = _read_file(job)
+    kind = kind_of(declared, str(path))
+    check_declared(declared, str(path))
+    return Declared(kind, declared, str(path), path.parent)
+
+
+def _read_file(job: str | Path) -> tuple[Path, dict[str, Any]]:
     path = find_job(job)
     declared = read_yaml(path)
     if not isinstance(declared, Mapping):
         raise UsageError(f"{path}: not a job; it has keys such as benchmark, model and detectors")
-    if output is not None:
-        declared = {**declared, "output": str(output)}
-    return execute_declared(declared, str(path), folder=path.parent, progress=progress, ready=ready)
+    return path, dict(declared)
+
+
+def execute_plan(folder: Path | str, launcher: "Launcher | None", progress: Progress = SILENT) -> "Finished | WorkPlan":
+    """Do what is left of a plan, and join its results."""
+    from oodscope.execution.launch.launcher import refuse_unfinished
+    from oodscope.execution.plan import WorkPlan
+    from oodscope.execution.work import work
+    from oodscope.jobs.units.divided import join_plan
+    from oodscope.jobs.units.kinds import do
+
+    plan = WorkPlan(folder)
+    kind = kind_of(plan.contents.job, plan.contents.where)
+    plan.forgive()
+    if launcher is not None:
+        launcher.run(plan, progress)
+        if not launcher.waits:
+            return plan
+    else:
+        work(plan, do, progress=progress)
+        refuse_unfinished(plan)
+    return join_plan(plan, kind, progress)
 
 
 def execute_declared(
@@ -103,20 +140,26 @@ def execute_declared(
     where: str,
     *,
     folder: Path = Path(),
+    launcher: "Launcher | None" = None,
     progress: Progress = SILENT,
     ready: Callable[[], None] = lambda: None,
-) -> Finished:
+) -> "Finished | WorkPlan":
     """Execute a job given by its keys.
 
     Parameters
     ----------
     where : what messages begin with: a file, or a command.
     folder : what paths in it are relative to.
+    launcher : who does the work, divided; by default it is done in this process.
     ready : called when names and places have been checked, before torch is imported.
     """
     kind = kind_of(declared, where)
     check_declared(declared, where)
     ready()
+    if launcher is not None:
+        from oodscope.jobs.units.divided import Declared, run_divided
+
+        return run_divided(Declared(kind, declared, where, folder), launcher, progress)
     return _EXECUTE[kind](declared, where, folder, progress)
 
 
@@ -157,11 +200,16 @@ def _evaluation(declared: Mapping[str, Any], where: str, folder: Path, progress:
 
 
 def _study(declared: Mapping[str, Any], where: str, folder: Path, progress: Progress) -> Finished:
-    from oodscope.jobs.study import execute_study, read_study
+    from oodscope.execution.launch.launcher import refuse_unfinished
+    from oodscope.execution.work import work
+    from oodscope.jobs.units.divided import Declared, join_plan, write_plan
+    from oodscope.jobs.units.kinds import do
 
-    jobs = read_study(declared, where, folder)
-    study, files = execute_study(jobs, Path(jobs[0].job.output), progress)
-    return Finished("study", study, files=tuple(files))
+    # a study is always divided: whoever runs it at the same time, each model is evaluated once
+    plan = write_plan(Declared("study", declared, where, folder), progress=progress)
+    work(plan, do, progress=progress)
+    refuse_unfinished(plan)
+    return join_plan(plan, "study", progress)
 
 
 def _crossval(declared: Mapping[str, Any], where: str, folder: Path, progress: Progress) -> Finished:

@@ -1,18 +1,17 @@
 """A study as a configuration: one evaluation of many models, resumed where it stopped."""
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from oodscope import __version__
 from oodscope.base.config import parse_declared
-from oodscope.base.errors import OodscopeError, UsageError
+from oodscope.base.errors import UsageError
 from oodscope.base.files import atomic_path, file_sha256, write_text
 from oodscope.base.hashing import fingerprint
-from oodscope.execution.progress import Progress
-from oodscope.jobs.job import Job, execute
+from oodscope.jobs.job import Job
+from oodscope.jobs.task import make_detectors
 from oodscope.results.measurement import Measurements
 from oodscope.runs.evaluation.run import Result
 from oodscope.runs.models.run import STUDIED, Study, StudyMember, StudyModel
@@ -31,6 +30,10 @@ class StudyJob:
         named = [self.job.benchmark] if isinstance(self.job.benchmark, str) else []
         files = [Path(name) for name in (*self.job.model.files, *named)]
         digests = [file_sha256(path) for path in files if path.is_file()]
+        detectors = make_detectors(self.job.detectors)
+        if not isinstance(detectors, str):
+            # networks of detectors are named by their folders
+            digests += [each.identity for each in detectors if each.identity != each.id]
         declared = self.job.model_dump(mode="json", exclude={"output", "device", "batch_size"})
         return fingerprint(declared, self.labels, digests, __version__)[:24]
 
@@ -67,38 +70,21 @@ def read_study(declared: Mapping[str, Any], where: str, folder: Path = Path()) -
     return jobs
 
 
-def execute_study(jobs: list[StudyJob], output: Path, progress: Progress) -> tuple[Study, list[Path]]:
-    """Evaluate every model that is not done yet; the study, and the files that were written.
+def join_study(jobs: list[StudyJob], folders: Sequence[Path], output: Path) -> tuple[Study, list[Path]]:
+    """The study of models that are evaluated, and the files that were written, in its folder ``study`` and beside it.
 
-    The evaluations lie in ``output``, the study itself in its folder ``study``.
+    Parameters
+    ----------
+    folders : of the evaluations, in the order of the models.
     """
     from oodscope.report.paper.study import write_study_figures
 
-    for each in jobs:
-        each.job.check()
-    done = _read_done(output / "study.json")
-    members = []
-    for each in jobs:
-        folder = output / done.get(each.key, "")
-        if each.key not in done or not (folder / "run.json").is_file():
-            _, folder = execute(each.job.model_copy(update={"output": str(output)}), progress, each.labels)
-            done[each.key] = folder.name
-            write_text(output / "study.json", json.dumps(done, indent=1) + "\n")
-        members.append(StudyMember(each.model, Result.load(folder).measurements))
-    study = Study(members)
+    study = Study(
+        [StudyMember(each.model, Result.load(folder).measurements) for each, folder in zip(jobs, folders, strict=True)]
+    )
     study.save(output / "study")
     with atomic_path(output / "study.csv") as temporary:
         study.to_dataframe().to_csv(temporary, index=False, lineterminator="\n")
     write_text(output / "study.md", study.table().render("markdown"))
     figures = write_study_figures(study, output / "figures")
     return study, [output / "study.csv", output / "study.md", *figures]
-
-
-def _read_done(path: Path) -> dict[str, str]:
-    if not path.exists():
-        return {}
-    try:
-        done = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise OodscopeError(f"{path}: not the list of finished models: {error}; delete it to start again") from error
-    return {str(key): str(folder) for key, folder in done.items()}

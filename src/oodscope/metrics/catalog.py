@@ -284,8 +284,12 @@ ATTACK: tuple[Metric, ...] = (
         "white_box_gain",
         "White-box gain",
         False,
-        "how much lower a short search with gradients brings the AUROC of the same images (negative: not at all)",
+        "how much lower a search with gradients, of the same budget, brings the AUROC of the same images",
     ),
+    Metric("auroc_fall", "Fall per doubling", False, "AUROC that the last doubling of the budget of a search took"),
+    Metric("auroc_8x", "AUROC at 8 budgets", True, "AUROC expected of a search with eight times the budget"),
+    Metric("auroc_search_sd", "Search spread", False, "standard deviation of the AUROC over search seeds"),
+    Metric("valid_share", "Valid", True, "share of found images that an independent judge takes for a source class"),
     Metric("unreliable", "Unreliable", False, "reasons to think that the search stopped too early", "count"),
 )
 """What an attack measures beside AUROC."""

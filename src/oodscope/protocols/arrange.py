@@ -48,6 +48,7 @@ def pivot(measurements: Measurements, protocol: str, metric: str | None = None) 
         notes=(
             *_notes(chosen + accuracy, sets, judged.unranked),
             *_unverified(chosen),
+            *_passes(chosen),
             *judged.baselines(measurements.filter(protocol=protocol), metric),
         ),
         accuracy=tuple((row.set, Number(row.value, row.low, row.high, exposure=row.exposure)) for row in accuracy),
@@ -121,6 +122,13 @@ def _unverified(chosen: Measurements) -> list[str]:
     return [f"Unverified form (known from the paper's abstract, details may differ): {', '.join(names)}."]
 
 
+def _passes(chosen: Measurements) -> list[str]:
+    """What an image costs where a detector needs more than the plain pass."""
+    known = {row.detector: row.passes for row in chosen if row.passes is not None}
+    more = ", ".join(f"{name} {count}" for name, count in known.items() if count > 1)
+    return [f"Passes through the network per image (a backward pass counts as two): {more}; the others 1."] * bool(more)
+
+
 def _class_note(chosen: Measurements) -> str:
     ratios = [
         (row.class_high - row.class_low) / (row.high - row.low)
@@ -131,8 +139,8 @@ def _class_note(chosen: Measurements) -> str:
     if not ratios:
         return ""
     return (
-        "Intervals are those of other images of the same classes; for other classes they would be "
-        f"{median(ratios):.1f} times as wide (median)."
+        f"For other OOD classes intervals are {median(ratios):.1f} times as wide (median) as for other images of these "
+        "classes; pages show the wider ones, text and files the narrower."
     )
 
 

@@ -32,7 +32,7 @@ POOLED = "full_spectrum"
 BALANCED = f"{POOLED}:balanced"
 
 _IDENTITY = ("run", "benchmark", "benchmark_version", "model", "recipe", "seed", "detector", "params", "tuning")
-_COSTS = ("fit_seconds", "microseconds_per_image", "peak_mib")
+_COSTS = ("fit_seconds", "microseconds_per_image", "peak_mib", "passes")
 
 
 class FullSpectrum(Protocol):

@@ -47,7 +47,8 @@ class DetectorContext(StrictModel):
 
     def row(self) -> dict[str, Any]:
         """What every measurement of the detector says of it."""
-        return self.model_dump(include={"params", "tuning", "fit_seconds", "microseconds_per_image", "peak_mib"})
+        costs = self.model_dump(include={"params", "tuning", "fit_seconds", "microseconds_per_image", "peak_mib"})
+        return costs | {"passes": None if self.extra_forwards is None else 1 + self.passes}
 
 
 class ScoreContext(StrictModel):

@@ -46,6 +46,7 @@ class Measurement:
     class_rank_low, class_rank_high, class_may_be_best : the same for other OOD classes.
     fit_seconds, microseconds_per_image, peak_mib : what the detector cost: its fit, each image that it scored,
         and the memory that either took at its worst.
+    passes : through the network for one image, the plain one that all share included; a backward pass counts as two.
     exposure : which of the images the network has met before, set by set; empty if none is known.
     rejected_correct : the share of the correct images of ``id_test`` that the threshold of the row rejects, where a
         threshold decides: detectors are comparable where they reject the same share.
@@ -84,6 +85,7 @@ class Measurement:
     fit_seconds: float | None = None
     microseconds_per_image: float | None = None
     peak_mib: float | None = None
+    passes: int | None = None
     exposure: str = ""
     rejected_correct: float | None = None
     unranked: str = ""
@@ -117,8 +119,8 @@ FLOATS = (
     *("fit_seconds", "microseconds_per_image", "peak_mib", "rejected_correct"),
 )
 RANKS = ("rank_low", "rank_high", "may_be_best", "class_rank_low", "class_rank_high", "class_may_be_best")
-COUNTS = (*RANKS, "n_id", "n_ood", "seed")
-LATER = ("class_value", "class_low", "class_high", *RANKS, "peak_mib", "rejected_correct", "unranked")
+COUNTS = (*RANKS, "n_id", "n_ood", "seed", "passes")
+LATER = ("class_value", "class_low", "class_high", *RANKS, "peak_mib", "passes", "rejected_correct", "unranked")
 """Fields that older results lack; there they are missing, like any number that was not measured."""
 
 

@@ -174,5 +174,5 @@ def _better(best: Tensor, highest: Tensor | None, there: Tensor, values: Tensor)
 def _length(values: Tensor) -> Tensor:
     """The Euclidean length of each row, shaped to be divided by."""
     exact = values.flatten(1).to(torch.promote_types(values.dtype, torch.float32))
-    flat = torch.linalg.vector_norm(exact, dim=1)
+    flat: Tensor = torch.linalg.vector_norm(exact, dim=1)
     return flat.view(-1, *[1] * (values.ndim - 1))

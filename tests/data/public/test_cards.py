@@ -57,7 +57,8 @@ def test_the_covariate_shifted_sets_are_part_of_the_identity(name, base):
 
 def test_counts_of_the_other_papers():
     assert counts("evg-cifar10") == {
-        "id_train": 45_000, "id_val": 5_000, "id_test": 10_000, "svhn": 26_032, "celeba": 19_962,
+        "id_train": 45_000, "id_val": 5_000, "id_test": 10_000, "svhn": 26_032, "celeba": 19_962, "ood_train": 29_850,
+        "ood_val": 1_000,
     }  # fmt: skip
     assert counts("human-centric").keys() >= {
         "textures", "inaturalist", "places", "sun", "id_test", "imagenet_c", "imagenet_v2", "imagenet_r",

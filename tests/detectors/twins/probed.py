@@ -16,6 +16,7 @@ CASES = {
     "mos": [{}],
     "mcd": [{}],
     "csi": [{}],
+    "guaranteed_msp": [{}, {"epsilon": 0.1}],
     "csi_unlabelled": [{}, {"rows": 10_000, "views": 2}],
     "mc_dropout": [{}, {"form": "entropy"}],
     "dempster_shafer": [{}],
@@ -68,6 +69,10 @@ def csi_unlabelled(train, test, rows=10_000, views=4):
         return -total / 4
 
     return np.array([one(row) for row in test["turned"]])
+
+
+def guaranteed_msp(train, test, epsilon=0.01):
+    return np.array([1 - row[0] for row in test["certified"]])
 
 
 def mc_dropout(train, test, form="information"):

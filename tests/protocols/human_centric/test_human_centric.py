@@ -304,6 +304,19 @@ class TestFewImages:
         assert {row.interval for row in rows.filter(metric="der99_val_correct")} == {"order-statistics-wilson"}
         assert {row.interval for row in rows.filter(metric="der95_val_correct")} == {"bootstrap-stratified-1000"}
 
+    def test_they_widen_the_interval_over_classes_too(self):
+        """With 60 images it held the truth of DER99 in 64 % of simulated tables."""
+        rng = np.random.default_rng(2)
+        classes = np.repeat(np.arange(10), 40)
+        sets = {"id_val": (rng.normal(size=60), True), "id_test": (rng.normal(size=200), True)}
+        table = by_hand({**sets, "rain": (rng.normal(1.5, 1, size=400), False)})
+        frame = table.frame.copy()
+        frame.loc[frame["set"] == "rain", "own_class"] = classes
+        rows = create_protocol("human_centric").measurements(ScoreTable(frame, table.context))
+        (row,) = rows.filter(metric="der99_val_correct", set="rain")
+        assert row.interval.startswith("order-statistics")
+        assert row.class_low <= row.low and row.class_high >= row.high
+
     def test_classes_that_differ_widen_the_interval_over_classes(self):
         rng = np.random.default_rng(1)
         classes = np.repeat(np.arange(10), 40)

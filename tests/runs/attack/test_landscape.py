@@ -14,6 +14,7 @@ from oodscope.generation.variations.gan import GanVariation
 from oodscope.generation.variations.plane import Plane
 from oodscope.generation.variations.registry import create_variation
 from oodscope.runs.attack.run import Attack
+from oodscope.runs.attack.sources import source_order
 from tests.generation.toys import Pixels, Shift
 from tests.tiny import benchmark
 
@@ -23,7 +24,7 @@ CORNER = FunctionScorer(lambda images: images[:, 0, :4, :4].mean(dim=(1, 2)))
 
 def run(variation="affine", **options):
     bench = benchmark()
-    settings = {"budget": 30, "chains": 12, "landscape": True, "seed": 3, **options}
+    settings = {"budget": 30, "chains": 12, "landscape": True, "seed": 3, "sampler": "paper", **options}
     return oods.attack({"corner": CORNER}, bench.id_val, bench.id_test, bench.near[0], [variation], **settings)
 
 
@@ -36,7 +37,8 @@ def attack():
 def energy(attack):
     """The standardised score of points of the whole variation, worked out again from source image and scorer."""
     val = attack.result.scores.scores("corner", role="id_val")
-    picture = benchmark().near[0].images([attack.landscape.chain])[0]
+    near = benchmark().near[0]
+    picture = near.images([source_order(near, "stratified", 3)[attack.landscape.chain]])[0]
     image = torch.from_numpy(picture).permute(2, 0, 1)[None] / 255
     whole = create_variation("affine", image_shape=(3, 8, 8))
 
@@ -106,11 +108,11 @@ class TestSamplers:
     def test_the_search_itself_is_one_of_them(self, attack):
         land = attack.landscape
         assert list(land.lowest) == ["mh", "coordinate", "random"]
-        assert land.budgets == (1, 2, 5, 10, 20, 30)
+        assert land.budgets == (1, 2, 3, 5, 7, 10, 15, 20, 30)
         rows = attack.result.measurements.filter(protocol="attack_budget", metric="lowest_score")
         assert land.lowest["mh"].min(axis=1) == pytest.approx([row.value for row in rows])
         for lowest in land.lowest.values():
-            assert lowest.shape == (6, 12)
+            assert lowest.shape == (9, 12)
             assert (np.diff(lowest, axis=0) <= 0).all()
 
     def test_with_the_settings_of_the_attack(self):
@@ -147,7 +149,8 @@ class TestKept:
         (pair,) = Attack.load(attack.save(tmp_path)).searches
         kept, scores = pair.examples, attack.result.scores
         assert kept.chains.tolist() == [0, 1, 2, 3, 4]
-        assert (kept.sources == np.stack(benchmark().near[0].images(range(5)))).all()
+        near = benchmark().near[0]
+        assert (kept.sources == np.stack(near.images(source_order(near, "stratified", 3)[:5]))).all()
         found = scores.frame.loc[scores.frame["unit"] == "affine", "corner"].to_numpy()[:5]
         assert kept.scores.tolist() == found.tolist()
         assert kept.ranks.tolist() == [(scores.scores("corner", role="id_test") < score).sum() for score in found]

@@ -16,6 +16,8 @@ from oodscope.runs.audit.classes import verdict_of, verdict_of_class
 from oodscope.runs.audit.pairs import least_cosine, nearest
 from tests.pictures import clouds, cropped, jpeg
 from tests.report.reading import read
+from tests.tiny import benchmark
+from tests.tiny import images as tiny_images
 
 EVIL = """<script>alert("1")</script>'"><img src=x onerror=alert(2)>{{ 7*7 }}"""
 SIZES = {"id_train": 40, "id_val": 20, "id_test": 30, "near": 25, "far": 20, "csid": 12, "ood_val": 20}
@@ -198,6 +200,19 @@ def test_verdicts_of_classes():
     assert verdict_of_class("near", "kind of") == "contamination"
     assert verdict_of_class("ood_val", "kind of") == "note"
     assert {verdict_of_class("far", relation) for relation in ("broader than", "perhaps")} == {"note"}
+
+
+def test_what_is_shared_is_counted_with_its_denominator(tmp_path):
+    pixels, labels = tiny_images(30, 4)
+    names = [f"class {number}" for number in range(4)]
+    trained = oods.ImageSet.from_arrays("trained", pixels, labels, names)
+    known = oods.ImageSet.from_arrays("known", pixels[:12], labels[:12], names)
+    bench = benchmark(id_train=trained, id_test=known)
+    said = " ".join(oods.audit(bench).summary())
+    assert "12 of 12 images (100 %) of known" in said
+    page = write_audit(oods.audit(bench), bench, tmp_path).read_text(encoding="utf-8")
+    (verdict,) = read(page).all("p", **{"class": "verdict"})
+    assert "12 of 12 images (100 %)" in verdict.text
 
 
 def test_tables_and_page(audited, tmp_path):

@@ -3,6 +3,7 @@
 import pytest
 
 from oodscope.base.errors import DataError, UnknownNameError, UsageError
+from oodscope.results.scoretable import ScoreTable
 from oodscope.runs.comparison.recommendation import claim, read_weights, recommendation, recommended
 from tests.results.factory import make_result, make_scores
 
@@ -21,6 +22,17 @@ def test_near_far_and_mixtures_have_their_own_recommendation():
     assert mixed.apparent == pytest.approx(0.25 * near.apparent + 0.75 * far.apparent, abs=0.01)
     assert "a mixture of 25 % near, 75 % far" in str(mixed)
     assert recommendation(scores, weights={"held_out": 1.0}).apparent == pytest.approx(near.apparent)
+
+
+def test_no_interval_leaves_the_range_of_a_share():
+    scores = make_scores()
+    frame = scores.frame.copy()
+    # all but one of the near images lie above every ID image
+    near = (frame["role"] == "near").to_numpy().copy()
+    near[near.argmax()] = False
+    frame.loc[near, "vim"] += 1e6
+    found = recommendation(ScoreTable(frame, scores.context))
+    assert found.leader == "vim" and 0.9 < found.low < found.value <= found.high <= 1.0
 
 
 def test_misuse_is_named():

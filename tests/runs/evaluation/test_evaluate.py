@@ -57,6 +57,13 @@ class TestCounted:
         assert counter.images == tested * len(probe.forwards)
         assert counter.backwards == tested * len(probe.backwards)
 
+    def test_passes_per_image_stand_in_every_row_and_below_the_table(self, store):
+        result = oods.evaluate(classifier(), benchmark(), ["msp", "odin"], store=store, intervals="none")
+        passes = {row.detector: row.passes for row in result.measurements if row.detector}
+        # the recorded forward pass is the plain one; a backward pass counts as two; then the perturbed images
+        assert passes == {"msp": 1, "odin": 1 + 2 + 1}
+        assert any("per image (a backward pass counts as two): odin 4; the others 1" in n for n in result.table().notes)
+
     def test_a_search_sees_validation_images_only(self, store):
         """With test images that nobody can read, the search still runs to its end."""
         counter = self.run(store, ["knn", "react", "odin"], tune="ood_val")

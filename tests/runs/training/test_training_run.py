@@ -122,7 +122,7 @@ def test_groups_that_are_missing_are_named_before_the_first_stage(project):
     assert not list(project.glob("out/*/training.json")) and not list(project.glob("out/**/*.safetensors"))
 
 
-WRAPPING = ["t2fnorm", "arpl", "conf_branch", "rotpred", "godin", "cider", "csi_heads"]
+WRAPPING = ["t2fnorm", "arpl", "conf_branch", "rotpred", "godin", "cider", "csi_heads", "sngp", "ant", "csi_unlabelled"]
 
 
 class TestWrappedNetworks:

@@ -71,6 +71,7 @@ class DroppedLogits(Probe):
             shape = read.shape[1:] if type(layer) is nn.Dropout else (read.shape[1], *[1] * (read.ndim - 2))
             seed = int(fingerprint(["dropout", self.seed, path, number, list(shape)])[:15], 16)
             kept = torch.rand(shape, generator=torch.Generator().manual_seed(seed)) >= layer.p
-            return read * (kept.to(read) / (1 - layer.p))
+            scaled: Tensor = read * (kept.to(read) / (1 - layer.p))
+            return scaled
 
         return hook

@@ -108,17 +108,26 @@ class PerturbedFeatures(Probe):
 def pixel_unit(classifier: Classifier) -> Tensor:
     """How far the network's input moves, per channel, when a pixel goes from 0 to 1; on the classifier's device.
 
-    Read off the classifier's own preprocessing, whatever it is: a white image minus a black one. Once per classifier:
-    sending it to a GPU waits for all work before it.
+    Read off the classifier's own preprocessing, whatever it is: a white image minus a black one.
     """
-    if classifier not in _UNITS:
+    return black_and_white(classifier)[2]
+
+
+def black_and_white(classifier: Classifier) -> tuple[Tensor, Tensor, Tensor]:
+    """The network's input where a pixel is 0, where it is 1, and the difference, per channel, on its device.
+
+    Once per classifier: sending it to a GPU waits for all work before it.
+    """
+    if classifier not in _ENDS:
         black = np.zeros((64, 64, 3), dtype=np.uint8)
         prepared = classifier.prepare([black, ~black])
-        _UNITS[classifier] = (prepared[1] - prepared[0]).mean(dim=(1, 2), keepdim=True).to(classifier.device)
-    return _UNITS[classifier]
+        ends = (prepared[0], prepared[1], prepared[1] - prepared[0])
+        first, last, unit = (each.mean(dim=(1, 2), keepdim=True).to(classifier.device) for each in ends)
+        _ENDS[classifier] = first, last, unit
+    return _ENDS[classifier]
 
 
-_UNITS: WeakKeyDictionary[Classifier, Tensor] = WeakKeyDictionary()
+_ENDS: WeakKeyDictionary[Classifier, tuple[Tensor, Tensor, Tensor]] = WeakKeyDictionary()
 
 
 def _largest_only(gradient: Tensor) -> Tensor:

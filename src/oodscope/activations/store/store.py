@@ -1,5 +1,6 @@
 """ActivationStore: every image goes through a network once, ever, whoever asks."""
 
+import os
 from collections import deque
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,7 +22,7 @@ from oodscope.activations.store.shards import DamagedError, ShardedColumn
 from oodscope.base.errors import ActivationError
 from oodscope.base.files import cache_root
 from oodscope.base.hashing import fingerprint
-from oodscope.base.place import LocalPlace, Place
+from oodscope.base.place import LocalPlace, Place, is_url, open_place
 from oodscope.data.imageset import ImageSet
 from oodscope.execution.progress import SILENT, Progress
 from oodscope.models.classifier.classifier import Classifier
@@ -29,6 +30,9 @@ from oodscope.models.classifier.classifier import Classifier
 Rows = NDArray[np.int64]
 Storage = Literal["float32", "float16"]
 LogitsFrom = Literal["stored", "from_head"]
+
+VARIABLE = "OODSCOPE_ACTIVATIONS"
+"""Of the environment: where activations are kept, a folder or a URL, if not in the cache."""
 
 SCHEMA = 2
 """Raised whenever what a stored column means changes."""
@@ -53,13 +57,15 @@ class ActivationStore:
     """Activations in published files, addressed by content.
 
     The address is a hash of weights, module structure and head, preprocessing, images, precision, storage and schema;
-    probe columns add their own key. A renamed file or a retrained network can therefore never be served another's
+    probe columns add their own key, and those of a detector's own network have that network in the place of the
+    classifier's. A renamed file or a retrained network can therefore never be served another's
     numbers. A subset of a set is stored under its parent's address, so folds share rows. There are no locks: a file is
     published whole, the first writer wins, and readers write nothing, so that a store may lie where they cannot.
 
     Parameters
     ----------
-    root : folder; by default ``activations`` in the cache.
+    root : folder, or the URL of an object store (``s3://bucket/folder``); by default ``$OODSCOPE_ACTIVATIONS``, else
+        ``activations`` in the cache.
     storage : ``"float16"`` takes half the space; what does not fit its range is refused.
     logits : ``"from_head"`` computes them from the features when they are read, where the head is proved. Always so
         above 4,096 classes.
@@ -75,7 +81,8 @@ class ActivationStore:
     def __init__(
         self, root: Path | str | None = None, *, storage: Storage = "float32", logits: LogitsFrom = "stored"
     ) -> None:
-        self.root = Path(root) if root is not None else cache_root() / "activations"
+        where = root or os.environ.get(VARIABLE) or cache_root() / "activations"
+        self.root = where if is_url(str(where)) else Path(where)
         self.storage, self.logits = storage, logits
         self._scratch: TemporaryDirectory[str] | None = None
         self.forwarded = 0
@@ -117,7 +124,7 @@ class ActivationStore:
     def _place(self, classifier: Classifier) -> Place:
         """The store, or a folder that dies with this object where nothing could ever be found again."""
         if not classifier.uncached_reason:
-            return LocalPlace(self.root)
+            return open_place(self.root)
         self._scratch = self._scratch or TemporaryDirectory(prefix="oodscope-")
         return LocalPlace(self._scratch.name)
 
@@ -129,11 +136,16 @@ class ActivationStore:
         if classifier.has_features:
             names["features"] = "features"
         names.update({probe.column: f"probe-{probe.key[:24]}" for probe in probes})
+        # what another network says is found again under any classifier
+        own = {probe.column: key for probe in probes if (key := probe.address(classifier)) is not None}
+        homes = {name: fingerprint([SCHEMA, self.storage, *key, images.source.key]) for name, key in own.items()}
         place = self._place(classifier)
-        columns = {
-            name: ShardedColumn(place, f"{address[:2]}/{address[2:40]}/{file}", f"{address}/{file}", len(images.source))
-            for name, file in names.items()
-        }
+        columns = {}
+        for name, file in names.items():
+            home = homes.get(name, address)
+            columns[name] = ShardedColumn(
+                place, f"{home[:2]}/{home[2:40]}/{file}", f"{home}/{file}", len(images.source)
+            )
         return _Work(classifier, columns, np.unique(images.rows), probes, self.storage)
 
     def _fill(self, works: Sequence["_Work"], images: ImageSet, batch_size: int, progress: Progress) -> None:

@@ -4,29 +4,47 @@ from typing import Annotated
 
 import typer
 
-from oodscope.cli.choices import NearMethod, NearNetwork
+from oodscope.cli.choices import NearMethod, NearNetwork, Pairing
 from oodscope.cli.command import loading
 from oodscope.cli.generate import options
-from oodscope.cli.options import Device, Root
+from oodscope.cli.options import LIST, MODEL, Device, Root
 
 
 def near(
     id_images: options.Id,
     output: options.Output,
     val: options.Val = None,
+    preset: options.Preset = None,
     method: Annotated[
-        NearMethod,
-        typer.Option(help="gan: train generators; latent: search those of --generator; recombination: patches."),
-    ] = NearMethod.RECOMBINATION,
+        NearMethod | None,
+        typer.Option(
+            help="gan: train generators; latent: search those of --generator; recombination: patches, unless given."
+        ),
+    ] = None,
     count: options.Count = None,
     pool: options.PoolSize = None,
     ensemble: options.Architectures = None,
     epochs: options.Epochs = 30,
     flip: options.Flip = False,
-    perceptual: options.Distance = "ensemble",
-    network: Annotated[NearNetwork, typer.Option(help="Generator to train, for gan.")] = NearNetwork.BIGGAN,
+    perceptual: options.Distance = None,
+    network: Annotated[NearNetwork | None, typer.Option(help="Generator to train, for gan; biggan.")] = None,
     steps: options.Steps = None,
     fine_steps: Annotated[int | None, typer.Option(help="Steps for each weight of the semantic term.", min=1)] = None,
+    lambda_perceptual: options.Perceptual = None,
+    lambdas: Annotated[
+        list[str] | None,
+        typer.Option(rich_help_panel=MODEL, help=f"Weights of the semantic term; 0.5, 0.75, ... 3. {LIST}"),
+    ] = None,
+    semantic_ceiling: Annotated[
+        float | None,
+        typer.Option(rich_help_panel=MODEL, help="Information in nats above which an image earns no more.", min=0.0),
+    ] = None,
+    pairing: Annotated[
+        Pairing | None, typer.Option(rich_help_panel=MODEL, help="Real image that each is kept close to.")
+    ] = None,
+    batch_size: options.BatchSize = None,
+    width: options.Width = None,
+    learning_rate: options.LearningRate = None,
     generator: Annotated[
         str | None, typer.Option(help="Generator of ID images (oodscope generate gan), for latent.")
     ] = None,
@@ -35,10 +53,15 @@ def near(
     window: Annotated[
         str | None, typer.Option(help="LOW,HIGH mutual information in nats, instead of the rule's.")
     ] = None,
+    class_share: Annotated[
+        float,
+        typer.Option(help="Largest share of a class's images in which the ensemble may see it.", min=0.0, max=1.0),
+    ] = 0.5,
     work: options.Work = None,
     root: Root = None,
     device: Device = "auto",
     seed: options.Seed = 0,
+    yes: options.Yes = False,
 ) -> None:
     """Make a near-OOD set from ID images.
 
@@ -48,16 +71,36 @@ def near(
     """
     loading()
 
-    from oodscope.cli.generate.writing import Request, trained, two_numbers, write_set
+    from oodscope.cli.generate.writing import Request, numbers, trained, two_numbers, write_set
 
+    request = Request(id_images, val, output, count, pool, ensemble, epochs, flip, work, root, device, seed, yes)
+    recipe = trained(
+        device,
+        seed,
+        flip,
+        network=None if network is None else network.value,
+        steps=steps,
+        fine_steps=fine_steps,
+        lambda_perceptual=lambda_perceptual,
+        semantic_ceiling=semantic_ceiling,
+        pairing=None if pairing is None else pairing.value,
+        batch_size=batch_size,
+        width=width,
+        discriminator_width=width,
+        learning_rate=learning_rate,
+    )
     write_set(
-        Request(id_images, val, output, count, pool, ensemble, epochs, flip, work, root, device, seed),
-        kind="near",
-        method=method.value,
+        request,
+        "near",
+        preset is not None,
+        method=None if method is None else method.value,
         generator=generator,
         perceptual=perceptual,
-        near=trained(device, seed, flip, network=network.value, steps=steps, fine_steps=fine_steps),
+        near=recipe,
+        lambdas=None if lambdas is None else numbers(lambdas, "lambdas"),
+        lambda_perceptual=lambda_perceptual,
         budget=budget,
         pieces=pieces,
         window=None if window is None else two_numbers(window, "window"),
+        class_share=class_share,
     )

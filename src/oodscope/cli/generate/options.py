@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from oodscope.cli.choices import GeneratePreset
 from oodscope.cli.command import EXECUTION
 from oodscope.cli.options import DATA, LIST, MODEL, OUTPUT
 
@@ -35,12 +36,30 @@ Flip = Annotated[
     bool, typer.Option("--flip", rich_help_panel=MODEL, help="Mirror images in training; not for digits or letters.")
 ]
 Distance = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--perceptual",
         rich_help_panel=MODEL,
-        help="lpips, ensemble, efficientnet-lite0, timm:NAME or python:MODULE:FUNCTION.",
+        help="lpips, ensemble, efficientnet-lite0, timm:NAME or python:MODULE:FUNCTION; lite0 where installed.",
     ),
+]
+Preset = Annotated[
+    GeneratePreset | None,
+    typer.Option(help="paper: LPIPS and the weights of the paper, for whatever is not given."),
+]
+Perceptual = Annotated[
+    float | None,
+    typer.Option(
+        "--lambda-perceptual", rich_help_panel=MODEL, help="Weight of the distance; by distance unless given.", min=0.0
+    ),
+]
+BatchSize = Annotated[int | None, typer.Option(rich_help_panel=MODEL, help="Images of a training step.", min=2)]
+Width = Annotated[
+    int | None, typer.Option(rich_help_panel=MODEL, help="Channels of both networks at full size.", min=1)
+]
+LearningRate = Annotated[float | None, typer.Option(rich_help_panel=MODEL, help="Of both networks.", min=0.0)]
+Yes = Annotated[
+    bool, typer.Option("--yes", "-y", rich_help_panel=EXECUTION, help="Start even if it takes more than an hour.")
 ]
 Steps = Annotated[
     int | None, typer.Option(rich_help_panel=MODEL, help="Training steps of a generator; those of its recipe.", min=1)

@@ -25,7 +25,7 @@ def write_generated(
     labels: ArrayLike | None,
     recipe: Mapping[str, Any],
     *,
-    kind: Literal["near", "shifted"],
+    kind: Literal["near", "shifted", "attacked"],
     class_names: Sequence[str] = (),
     information: ArrayLike | None = None,
     rows: ArrayLike | None = None,

@@ -40,7 +40,8 @@ class GeneratedRecord(StrictModel):
 
     Parameters
     ----------
-    kind : ``near`` looks like the training images and means something else; ``shifted`` is the other way round.
+    kind : ``near`` looks like the training images and means something else; ``shifted`` is the other way round;
+        ``attacked`` are outliers that a search varied until a detector took them for in-distribution.
     class_names : of the in-distribution images; a label says which class an image was made from.
     recipe : all that decides the images: method, seeds, λ, window, fingerprints of sets and networks, versions.
     files : one entry per image, in order.
@@ -48,7 +49,7 @@ class GeneratedRecord(StrictModel):
     """
 
     format: int = Field(default=FORMAT, ge=1)
-    kind: Literal["near", "shifted"]
+    kind: Literal["near", "shifted", "attacked"]
     class_names: tuple[str, ...] = ()
     recipe: dict[str, Any]
     files: tuple[GeneratedFile, ...] = Field(min_length=1)

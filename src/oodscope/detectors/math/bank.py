@@ -53,10 +53,7 @@ def neighbours(detector: str, k: Neighbours, openood: int, train: Activations, c
     """
     if isinstance(k, str) and k not in ("auto", "openood"):
         raise DetectorError(f"{detector}: k must be a number, 'auto' or 'openood', not {k!r}")
-    smallest = int(chosen.sum())
-    if "labels" in train:
-        counts = torch.bincount(train.labels.cpu().long()[chosen].clamp(min=-1) + 1)[1:]
-        smallest = int(counts[counts > 0].min()) if (counts > 0).any() else smallest
+    smallest = smallest_class(train, chosen)
     if k == "auto":
         return min(openood, max(1, smallest // 5))
     number = openood if k == "openood" else int(k)
@@ -67,6 +64,15 @@ def neighbours(detector: str, k: Neighbours, openood: int, train: Activations, c
             detector, number, smallest, smallest,
         )  # fmt: skip
     return number
+
+
+def smallest_class(train: Activations, chosen: Tensor) -> int:
+    """Rows of the smallest class that has any among the ``chosen``; all of these where there are no labels."""
+    if "labels" in train:
+        counts = torch.bincount(train.labels.cpu().long()[chosen].clamp(min=-1) + 1)[1:]
+        if (counts > 0).any():
+            return int(counts[counts > 0].min())
+    return int(chosen.sum())
 
 
 def picked_rows(

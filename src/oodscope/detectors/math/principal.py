@@ -82,7 +82,7 @@ def lengths_beyond(features: Tensor, space: tuple[Tensor, Tensor, Tensor], skip:
     if not on_host(features):
         return _lengths(features, space, skip)
     rows = block_rows(features)
-    return torch.cat([_lengths(block, space, skip) for block in features.split(rows)])
+    return torch.cat([_lengths(block, space, skip) for block in torch.split(features, rows)])
 
 
 def _lengths(features: Tensor, space: tuple[Tensor, Tensor, Tensor], skip: Sequence[int]) -> Tensor:

@@ -40,7 +40,7 @@ class ClassMixture(Detector):
         scatters = torch.zeros(len(moments.counts), width, width, dtype=torch.float64)
         for chunk in train.chunks(device=self.device, only=("features", "labels")):
             features, labels = chunk.features.double().cpu(), chunk.labels.cpu()
-            for label in labels.unique().tolist():
+            for label in torch.unique(labels).tolist():
                 if label >= 0:
                     centred = features[labels == label] - moments.means[label]
                     scatters[label] += centred.T @ centred
@@ -68,6 +68,7 @@ def _factor(covariance: Tensor) -> Tensor:
     size = covariance.diagonal().mean().clamp(min=torch.finfo(torch.float64).tiny)
     for share in JITTERS:
         raised = covariance + share * size * torch.eye(len(covariance), dtype=covariance.dtype)
+        factor: Tensor
         factor, failed = torch.linalg.cholesky_ex(raised)
         if not failed and bool(factor.diagonal().square().min() > SOUND * size):
             return factor

@@ -56,7 +56,9 @@ class KLM(Detector):
             return self._exact(batch.logits)
         templates = self.log_templates_.to(batch.logits)
         # block by block, so that the many small steps stay in the processor's cache
-        return torch.cat([self._quick(block, templates) for block in batch.logits.split(block_rows(batch.logits))])
+        return torch.cat(
+            [self._quick(block, templates) for block in torch.split(batch.logits, block_rows(batch.logits))]
+        )
 
     def _quick(self, logits: Tensor, templates: Tensor) -> Tensor:
         """In float32 wherever that is enough."""

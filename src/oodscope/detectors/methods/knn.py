@@ -10,7 +10,7 @@ from oodscope.base.errors import DetectorError
 from oodscope.base.paper import Paper
 from oodscope.detectors.base import Cost, Detector, Needs
 from oodscope.detectors.estimator import clone
-from oodscope.detectors.math.bank import Neighbours, neighbours, picked_rows, remembered
+from oodscope.detectors.math.bank import Neighbours, neighbours, picked_rows, remembered, smallest_class
 from oodscope.detectors.math.neighbors import kth_distances, unit
 from oodscope.detectors.math.numbers import column_by_column
 
@@ -63,8 +63,9 @@ class KNN(Detector):
         return kth_distances(unit(batch.features) - self.origin_, self.bank_, ks)
 
     def search_space(self, train: Activations) -> list[dict[str, Any]]:
-        size = int(picked_rows(self.name, train, self.bank_fraction, self.seed).sum())
-        return [point for point in super().search_space(train) if point["k"] <= size] or [{"k": "auto"}]
+        # from the size of the smallest class on, the k-th neighbour of its images lies in another class
+        size = smallest_class(train, picked_rows(self.name, train, self.bank_fraction, self.seed))
+        return [point for point in super().search_space(train) if point["k"] < size] or [{"k": "auto"}]
 
     def score_grid(
         self,

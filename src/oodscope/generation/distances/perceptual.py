@@ -21,8 +21,7 @@ from oodscope.generation.distances.device_preprocess import DevicePreprocess
 from oodscope.models.classifier.anatomy import watched_maps
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.classifier.network import choose_device
-from oodscope.models.zoo.efficientnet_lite import NAME as LITE
-from oodscope.models.zoo.efficientnet_lite import efficientnet_lite0
+from oodscope.models.zoo.efficientnet_lite import LITE, efficientnet_lite
 from oodscope.models.zoo.python_object import PREFIX, call_python
 from oodscope.models.zoo.zoo import create_model
 
@@ -138,16 +137,16 @@ def open_perceptual(
     Parameters
     ----------
     spec : ``lpips``; ``ensemble`` for the form of LPIPS on the first member of an ensemble, which needs no download; or
-        a network to have that form on: ``efficientnet-lite0``, a pretrained ``timm:NAME`` or ``torchvision:NAME``, or
-        ``python:PACKAGE.MODULE:FUNCTION``.
+        a network to have that form on: ``efficientnet-lite0`` or ``-lite2``, a pretrained ``timm:NAME`` or
+        ``torchvision:NAME``, or ``python:PACKAGE.MODULE:FUNCTION``.
     ensemble : members, for the network of the same domain.
     """
     if spec == "lpips":
         return lpips(device)
     if spec == "ensemble":
         return FeatureDistance(ensemble[0])
-    if spec == LITE:
-        return FeatureDistance(efficientnet_lite0(device))
+    if spec in LITE:
+        return FeatureDistance(efficientnet_lite(spec, device))
     if spec.startswith(PREFIX):
         made = call_python(spec)
         return FeatureDistance(made if isinstance(made, Classifier) else Classifier(made, device=device, name=spec))

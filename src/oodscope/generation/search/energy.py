@@ -1,7 +1,8 @@
 r"""Energy: a detector's score on a scale that means the same for every detector.
 
 Metropolis-Hastings weighs differences of energies against a temperature, so a monotone change of a score, harmless to
-every ranking, changes the law that is sampled. Two scales make detectors comparable at :math:`T = 1`.
+every ranking, changes the law that is sampled. A scale makes detectors comparable at :math:`T = 1`: the paper's, or one
+that no monotone change of the score changes.
 """
 
 from collections.abc import Callable
@@ -47,49 +48,74 @@ class Standardised:
         return {"name": "standardised", "mean": self.mean, "scale": self.scale}
 
 
-class RankProbit:
-    r"""Scores as normal quantiles of their rank among in-distribution validation images.
+class NormalScores:
+    r"""Scores as normal quantiles of their rank in a reference: the same for every monotone change of a score.
 
-    .. math:: E(x) = \Phi^{-1}\!\Big(\frac{r(x) + \tfrac12}{n + 1}\Big)
+    .. math:: E(x) = \Phi^{-1}(F(s(x)))
 
-    with the mid-rank :math:`r`, linear between neighbouring validation scores. It is the same for every monotone change
-    of a score, whatever the tails of the score look like. Beyond the validation scores it goes on as a straight line
-    with the slope :math:`1/\sigma` of ``Standardised``: outliers lie there, and a chain on a plateau would be lost.
+    F is the distribution of reference scores (mid-ranks, linear between neighbours), in which every sample has the same
+    weight however many images it holds. Beyond the reference it goes on as a straight line, so that a chain is not lost
+    on a plateau. ``rank_probit`` takes ID validation images alone, and outliers, which lie beyond them, meet the line.
+    ``canonical`` takes ID validation and the source images: everything between the most ID-like validation image and
+    the most OOD source has a rank, and a search for the lowest score happens there.
+
+    Parameters
+    ----------
+    samples : scores of the reference, one array for each kind of image.
+    slope : of the line beyond the reference. None: that of the reference's own outer twentieth on each side.
     """
 
-    def __init__(self, id_val_scores: ArrayLike) -> None:
-        scores = _checked(id_val_scores)
-        values, counts = np.unique(scores, return_counts=True)
+    def __init__(self, *samples: ArrayLike, slope: float | None = None) -> None:
+        checked = [_checked(each) for each in samples]
+        weights = np.concatenate([np.full(len(each), 1 / (len(checked) * len(each))) for each in checked])
+        scores, total = np.concatenate(checked), sum(map(len, checked))
+        values, places = np.unique(scores, return_inverse=True)
         if len(values) < 2:
             raise DetectorError("rank energies need validation scores that differ; these are all the same")
-        # numbers below plus half of those at the value: between 1/2 and n - 1/2
-        middle = np.cumsum(counts) - counts / 2
+        mass = np.bincount(places, weights)
+        # below plus half of those at the value, drawn in so that neither end is certain
+        middle = np.cumsum(mass) - mass / 2
         self.values: NDArray[np.float64] = values
-        self.energies: NDArray[np.float64] = ndtri((middle + 0.5) / (len(scores) + 1))
-        self.slope = 1 / max(float(scores.std()), FLOOR)
+        self.energies: NDArray[np.float64] = ndtri((middle * total + 0.5) / (total + 1))
+        self.slopes = (slope, slope) if slope is not None else _outer_slopes(self.values, self.energies)
 
     def on(self, device: torch.device) -> EnergyOf:
         """The map, for scores on a device."""
         kind = torch.float32 if device.type == "mps" else torch.float64
         values = torch.as_tensor(self.values, dtype=kind, device=device)
         energies = torch.as_tensor(self.energies, dtype=kind, device=device)
-        slope = self.slope
+        below, above = self.slopes
 
         def energy(scores: Tensor) -> Tensor:
-            right = torch.searchsorted(values, scores.contiguous()).clamp(1, len(values) - 1)
+            right = torch.searchsorted(values, scores.detach().to(kind).contiguous()).clamp(1, len(values) - 1)
             left = right - 1
             share = (scores - values[left]) / (values[right] - values[left])
             between = torch.lerp(energies[left], energies[right], share.clamp(0, 1))
-            return between + slope * ((scores - values[-1]).clamp(min=0) + (scores - values[0]).clamp(max=0))
+            return between + above * (scores - values[-1]).clamp(min=0) + below * (scores - values[0]).clamp(max=0)
 
         return energy
 
     def describe(self) -> dict[str, object]:
         """Plain JSON values: what a result records."""
-        return {"name": "rank-probit", "scores": fingerprint(self.values, self.energies)}
+        return {"name": "normal-scores", "scores": fingerprint(self.values, self.energies), "slopes": self.slopes}
 
 
-Energy = Standardised | RankProbit
+def rank_probit(id_val_scores: ArrayLike) -> NormalScores:
+    """Normal scores among ID validation images alone, beyond them with the slope of ``Standardised``."""
+    return NormalScores(id_val_scores, slope=1 / max(float(_checked(id_val_scores).std()), FLOOR))
+
+
+def _outer_slopes(values: NDArray[np.float64], energies: NDArray[np.float64]) -> tuple[float, float]:
+    """Energy per score over the lowest and the highest twentieth of the values."""
+    part = max(1, len(values) // 20)
+    ends = ((part, 0), (-1, -1 - part))
+    below, above = (
+        float(energies[high] - energies[low]) / max(float(values[high] - values[low]), FLOOR) for high, low in ends
+    )
+    return below, above
+
+
+Energy = Standardised | NormalScores
 
 
 def _checked(scores: ArrayLike) -> NDArray[np.float64]:

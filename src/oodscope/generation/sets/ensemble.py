@@ -17,6 +17,9 @@ from oodscope.training.loop.sets import Sets, check_sets
 from oodscope.training.recipe import Recipe
 from oodscope.training.train import train
 
+GREY = ("small_cnn",) * 4
+"""For grey images, such as digits of 28 px: small networks of other seeds, which a processor trains in minutes."""
+
 HETEROGENEOUS = ("resnet18_32", "vgg11_32", "densenet_40_24", "wrn_16_4")
 """Residual, plain, densely connected, wide: four small networks that fail in different places."""
 
@@ -108,7 +111,7 @@ def _member(
     address = fingerprint(recipe.describe(), architecture, preprocess.key, *shown)[:12]
 
     def build() -> nn.Module:
-        return _network(architecture, len(sets.train.class_names), len(preprocess.mean))
+        return build_member(architecture, len(sets.train.class_names), len(preprocess.mean))
 
     build.__name__ = architecture
     trained = train(
@@ -124,7 +127,7 @@ def _member(
     return Classifier(trained.model, preprocess, device=device, name=name, trained_on=[sets.train])
 
 
-def _network(architecture: str, classes: int, channels: int) -> nn.Module:
+def build_member(architecture: str, classes: int, channels: int) -> nn.Module:
     """A network of the zoo; ours are also made for grey images."""
     if architecture in MODELS:
         from oodscope.models.small import SMALL_NETS  # here, because it brings torchvision along

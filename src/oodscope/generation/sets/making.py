@@ -1,14 +1,17 @@
 """Making a generated set: ensemble, pool, mutual information, window, choice, files; in this order."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from PIL import __version__ as pillow_version
+from safetensors.torch import save_file
 
 from oodscope.base.config import parse
 from oodscope.base.errors import DataError
+from oodscope.base.files import atomic_path, slug
 from oodscope.data.generated.files import check_free, write_generated
 from oodscope.data.generated.record import RECIPE, GeneratedRecord, read_generated
 from oodscope.data.imageset import UNLABELLED, ImageSet
@@ -21,6 +24,9 @@ from oodscope.generation.sets.selecting import Selected, select_near, select_shi
 from oodscope.metrics.generated.information import Window
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.training.loop.finished import versions
+
+MAKERS = "makers"
+"""Folder of a set with the networks that chose its images."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +60,14 @@ def make_set(
     redrawn : images that shifted ones are made from; by default ``id_val``. Networks under test must not know them.
     folder : of the set; it must not hold one.
     work : for everything that is trained on the way; another set of the same images shares it.
+
+    Examples
+    --------
+    >>> small = {"architectures": ["small_cnn"] * 2, "ensemble": {"epochs": 1, "warmup_epochs": 0}}
+    >>> plan = oods.SetPlan(count=4, pool=12, window=(0, 9), class_share=1, **small)
+    >>> made = oods.make_set(plan, bench.id_train, bench.id_val, folder / "near", work=folder, device="cpu")
+    >>> len(made.record.files)
+    4
     """
     check_free(folder)
     if (id_train.labels == UNLABELLED).any():
@@ -87,10 +101,13 @@ def make_set(
         "window": [selected.window.low, selected.window.high],
         "pool": {"images": len(filled.pool), "kept": selected.kept, "chosen": len(selected.pool)},
         "class seen by the ensemble": selected.class_seen,
+        "dropped by class": selected.dropped,
+        "classes with few images": _few(plan, selected, id_train),
         "histograms": selected.histograms(),
         "device": str(semantic.device.type),
         "versions": {**versions(), "pillow": pillow_version},
     }
+    _save_makers(members, plan, id_train, Path(folder))
     record = write_generated(
         folder,
         np.ascontiguousarray(selected.pool.pixels.permute(0, 2, 3, 1).numpy()),
@@ -104,11 +121,28 @@ def make_set(
     return MadeSet(record, tuple(members))
 
 
+def _save_makers(members: Sequence[Classifier], plan: SetPlan, id_train: ImageSet, folder: Path) -> None:
+    """Keep the networks that chose the set beside it: who judges it must be shown not to be one of them."""
+    for number, (member, architecture) in enumerate(zip(members, plan.architectures)):
+        tensors = {key: value.detach().cpu().contiguous().clone() for key, value in member.model.state_dict().items()}
+        path = folder / MAKERS / f"{number:02d}-{slug(architecture)}.safetensors"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_path(path) as temporary:
+            save_file(tensors, temporary, metadata={"architecture": architecture, "name": member.name})
+
+
 def _select(plan: SetPlan, pool: Pool, val: Pool, semantic: EnsembleInformation) -> Selected:
     if plan.kind == "shifted":
-        return select_shifted(pool, val, semantic, plan.count, seed=plan.seed)
+        return select_shifted(pool, val, semantic, plan.count, seed=plan.seed, keep_all=plan.keep_all)
     window = None if plan.window is None else Window(*plan.window)
-    return select_near(pool, val, semantic, plan.count, seed=plan.seed, window=window)
+    return select_near(pool, val, semantic, plan.count, seed=plan.seed, window=window, class_share=plan.class_share)
+
+
+def _few(plan: SetPlan, selected: Selected, id_train: ImageSet) -> dict[str, int]:
+    """Classes with fewer images than the plan wants of each; as many as an equal share of the set at most."""
+    names = id_train.class_names
+    wanted, counts = min(plan.least_per_class, plan.count // max(1, len(names))), selected.per_class()
+    return {name: counts.get(label, 0) for label, name in enumerate(names) if counts.get(label, 0) < wanted}
 
 
 def _described(images: ImageSet) -> dict[str, Any]:

@@ -1,17 +1,49 @@
 """SetPlan: what is asked of a generated set, before anything is computed."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
 from oodscope.base.config import StrictModel
 from oodscope.generation.near.recipe import LAMBDAS, NearRecipe
-from oodscope.generation.sets.ensemble import HETEROGENEOUS
+from oodscope.generation.sets.ensemble import GREY, HETEROGENEOUS
 from oodscope.generation.shifted.recipe import ShiftedRecipe
 from oodscope.training.methods.cross_entropy import CrossEntropy
 
 Kind = Literal["near", "shifted"]
 Method = Literal["gan", "latent", "recombination"]
+
+
+PAPER: dict[Kind, dict[str, Any]] = {
+    "near": {
+        "method": "gan",
+        "perceptual": "lpips",
+        "lambdas": LAMBDAS,
+        "near": {"network": "biggan", "lambda_perceptual": 1.0},
+    },
+    "shifted": {
+        "method": "gan",
+        "perceptual": "lpips",
+        "shifted": {"lambda_perceptual": 2.0, "lambda_semantic": 1.0, "lambda_label": 0.0},
+    },
+}
+"""The paper's configuration as far as it prints one: LPIPS, λ_p = 1 and λ_s from .5 to 3 for near images, λ_p = 2,
+λ_s = 1 and no label term for shifted ones. Its ensembles (DenseNet-121, ResNet-50, ResNet-110, VGG-16, WRN-28-10,
+Inception-v3) are named with ``architectures``."""
+
+WEIGHTS: Mapping[str, Mapping[Kind, float]] = {"lpips": {"near": 1.0, "shifted": 2.0}}
+"""λ_p by distance: the paper's with LPIPS. Distances of the form of LPIPS on another network are smaller: 8 and 9."""
+
+
+def default_weight(perceptual: str, kind: Kind) -> float:
+    """λ_p of a distance, where none is given."""
+    return WEIGHTS.get(perceptual, {"near": 8.0, "shifted": 9.0})[kind]
+
+
+def default_architectures(channels: int) -> tuple[str, ...]:
+    """Members of the ensemble: small plain networks for grey images such as digits, where residual ones take hours."""
+    return GREY if channels == 1 else HETEROGENEOUS
 
 
 class SetPlan(StrictModel):
@@ -36,6 +68,16 @@ class SetPlan(StrictModel):
     budget : energies per chain (``latent``).
     near, shifted : how generators are trained (``gan``).
     pieces, sources : cells a side, and images that one is laid from (``recombination``).
+    keep_all : keep shifted images in which the ensemble sees another class, or is in doubt: filters that ask for the
+        right class decide beforehand whether a network looks overconfident on the set.
+    class_share : the largest share of the images made from one class in which the ensemble may still see it; what is
+        above it is dropped, class by class. 1: no bound.
+    least_per_class : images that every class should have left; classes with fewer are named in the recipe.
+
+    Examples
+    --------
+    >>> oods.SetPlan(count=100, pool=500).method
+    'recombination'
     """
 
     kind: Kind = "near"
@@ -55,6 +97,9 @@ class SetPlan(StrictModel):
     shifted: ShiftedRecipe = ShiftedRecipe()
     pieces: int = Field(default=4, ge=2)
     sources: int = Field(default=2, ge=2)
+    keep_all: bool = False
+    class_share: float = Field(default=0.5, gt=0, le=1)
+    least_per_class: int = Field(default=200, ge=0)
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> "SetPlan":

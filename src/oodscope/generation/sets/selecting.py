@@ -1,6 +1,6 @@
 """Selecting: from a pool to a set, by the mutual information of an ensemble."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from oodscope.base.errors import DataError
 from oodscope.generation.distances.semantic import EnsembleInformation
 from oodscope.generation.sets.pool import Pool
+from oodscope.metrics.generated.idness import class_criterion
 from oodscope.metrics.generated.information import Window, overlap_window, raised_window
 from oodscope.training.loop.randomness import generator as random_numbers
 
@@ -34,6 +35,7 @@ class Selected:
     kept : how many of the pool did, chosen or not.
     class_seen : share of the chosen images in which the members together see the class that they were made from.
     val_information, pool_information : of validation images and of the whole pool.
+    dropped : images of the window that were left out, because their class would be seen too often.
     """
 
     pool: Pool
@@ -43,6 +45,12 @@ class Selected:
     class_seen: float
     val_information: NDArray[np.float64]
     pool_information: NDArray[np.float64]
+    dropped: int = 0
+
+    def per_class(self) -> dict[int, int]:
+        """Images of each class that they were made from."""
+        labels, counts = np.unique(self.pool.labels.numpy(), return_counts=True)
+        return {int(label): int(count) for label, count in zip(labels, counts)}
 
     def histograms(self) -> dict[str, list[int]]:
         """Counts of validation, pool and chosen images in bars of .05 nats from 0 on, for a page."""
@@ -53,7 +61,14 @@ class Selected:
 
 
 def select_near(
-    pool: Pool, val: Pool, semantic: EnsembleInformation, count: int, *, seed: int = 0, window: Window | None = None
+    pool: Pool,
+    val: Pool,
+    semantic: EnsembleInformation,
+    count: int,
+    *,
+    seed: int = 0,
+    window: Window | None = None,
+    class_share: float = 1.0,
 ) -> Selected:
     """Near outliers: images about which the members disagree, but not as they would about noise.
 
@@ -69,17 +84,32 @@ def select_near(
     semantic : the ensemble.
     count : how many to draw at random; all that are kept, in their order, where they are fewer.
     window : a given one, instead of that of the rule.
+    class_share : the largest share of each class's images in which the members may still see it; more are dropped.
     """
     information = _Information.of(pool, val, semantic)
     if window is None:
         window = raised_window(
             overlap_window(information.val, information.pool), information.pool, information.class_seen, enough=count
         )
-    return _selected(pool, information, window, window.keeps(information.pool), count, seed)
+    inside = window.keeps(information.pool)
+    if class_share >= 1:
+        return _selected(pool, information, window, inside, count, seed)
+    rows, labels = np.flatnonzero(inside), pool.labels.numpy()
+    bounds = np.full(max(int(labels.max(initial=0)) + 1, 1), class_share)
+    kept = np.zeros_like(inside)
+    kept[rows[class_criterion(labels[rows], information.class_seen[rows], bounds)]] = True
+    return replace(_selected(pool, information, window, kept, count, seed), dropped=int(inside.sum() - kept.sum()))
 
 
 def select_shifted(
-    pool: Pool, val: Pool, semantic: EnsembleInformation, count: int, *, seed: int = 0, window: Window | None = None
+    pool: Pool,
+    val: Pool,
+    semantic: EnsembleInformation,
+    count: int,
+    *,
+    seed: int = 0,
+    window: Window | None = None,
+    keep_all: bool = False,
 ) -> Selected:
     """Shifted images: in which the members still see the class, and agree as they do about known images.
 
@@ -90,8 +120,12 @@ def select_shifted(
     ----------
     pool : redrawn images, with the class of what they were drawn from.
     window : by default from 0 to the information of 95 % of the validation images, or .05 where that is less.
+    keep_all : filter by nothing: neither by the class that the members see, nor by their agreement.
     """
     information = _Information.of(pool, val, semantic)
+    if keep_all:
+        whole = Window(0.0, float(information.pool.max()))
+        return _selected(pool, information, whole, np.ones(len(pool), dtype=bool), count, seed)
     if window is None:
         window = Window(0.0, max(float(np.quantile(information.val, KNOWN_SHARE)), AGREED))
     inside = window.keeps(information.pool)

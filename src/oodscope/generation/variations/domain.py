@@ -60,3 +60,22 @@ class Sphere(Domain):
 
     def move(self, points: Tensor, steps: Tensor, boundary: Boundary = "reflect") -> Tensor:
         return torch.nn.functional.normalize(points + steps, dim=1)
+
+
+@dataclass(frozen=True)
+class Product(Domain):
+    """Points of several domains side by side, such as a latent on a sphere and a class in [0, 1)."""
+
+    parts: tuple[Domain, ...]
+
+    @property
+    def dimension(self) -> int:  # type: ignore[override]
+        return sum(part.dimension for part in self.parts)
+
+    def draw(self, count: int, generator: torch.Generator) -> Tensor:
+        return torch.cat([part.draw(count, generator) for part in self.parts], dim=1)
+
+    def move(self, points: Tensor, steps: Tensor, boundary: Boundary = "reflect") -> Tensor:
+        sizes = [part.dimension for part in self.parts]
+        split = zip(self.parts, torch.split(points, sizes, dim=1), torch.split(steps, sizes, dim=1))
+        return torch.cat([part.move(own, step, boundary) for part, own, step in split], dim=1)

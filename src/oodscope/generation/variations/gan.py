@@ -10,8 +10,11 @@ from torch import Tensor, nn
 
 from oodscope.base.errors import ModelError
 from oodscope.generation.variations.base import Variation
-from oodscope.generation.variations.domain import Box, Domain, Sphere
+from oodscope.generation.variations.domain import Box, Domain, Product, Sphere
 from oodscope.models.classifier.fingerprint import weights_fingerprint
+from oodscope.models.generators.biggan import BigGanGenerator
+from oodscope.models.generators.dcgan import DcganGenerator
+from oodscope.models.generators.pix2pix import UnetGenerator
 from oodscope.models.generators.stylegan import StyleGenerator
 
 _LOG = logging.getLogger(__name__)
@@ -36,13 +39,19 @@ class GanVariation(Variation):
 
     Parameters
     ----------
-    generator : from ``load_generator``, or any ``nn.Module`` from latents ``[N, D]`` to images ``[N, C, H, W]``.
-    truncation : draws styles towards their mean; 1 is the full variety. Only for generators of oodscope.
+    generator : from ``load_generator``, or any ``nn.Module`` from latents ``[N, D]`` to images ``[N, C, H, W]``; with
+        ``classes``, from latents and classes ``[N]``. A published BigGAN, which takes class vectors, needs a module of
+        a few lines around it.
+    truncation : 1 is the full variety. Style-based generators of oodscope draw styles towards their mean; others get
+        shorter latents, which is what truncated Gaussian latents are on a sphere.
     dimension : of the latents; generators of oodscope know theirs.
     domain : ``"sphere"``: latents of unit length; ``"box"``: each coordinate in [0, 1].
     output_range : the values of black and white.
-    latent_scale : latents are multiplied by it. BigGAN and DCGAN were trained on Gaussian latents, whose length is
-        near √D: give √D. StyleGAN normalises its latents, and needs none.
+    latent_scale : latents are multiplied by it. None: √D for the generators of oodscope that were trained on Gaussian
+        latents (BigGAN, DCGAN), whose length is near √D; 1 for others. StyleGAN normalises its latents, and needs none.
+    classes : how many classes the generator is asked for by number; class-conditional ones of oodscope know it. The
+        class is then a coordinate of the search.
+    label : the class that every image is drawn of, instead.
     """
 
     name = "gan"
@@ -56,25 +65,36 @@ class GanVariation(Variation):
         dimension: int | None = None,
         domain: Literal["sphere", "box"] = "sphere",
         output_range: tuple[float, float] = (-1.0, 1.0),
-        latent_scale: float = 1.0,
+        latent_scale: float | None = None,
+        classes: int | None = None,
+        label: int | None = None,
     ) -> None:
         self._own = isinstance(generator, StyleGenerator)
-        if not self._own and truncation != 1:
-            raise ModelError("truncation needs a generator of oodscope; others truncate in their own forward")
         if not (math.isfinite(truncation) and truncation >= 0):
             raise ModelError(f"truncation must be a number from 0 on, 1 for none, not {truncation}")
-        known = generator.latent_dimension if isinstance(generator, StyleGenerator) else dimension
+        if isinstance(generator, UnetGenerator):
+            raise ModelError("this generator redraws images and draws none from latents; give one of `generate gan`")
+        known = getattr(generator, "latent_dimension", None) or dimension
         if known is None:
             raise ModelError(f"{type(generator).__name__}: say how long its latents are: dimension=...")
+        self.classes = getattr(generator, "classes", None) or classes
+        if classes not in (None, self.classes):
+            raise ModelError(f"classes is {classes}, but the generator knows {self.classes}")
+        if label is not None and not (self.classes and 0 <= label < self.classes):
+            raise ModelError(f"label {label} is not one of the generator's {self.classes or 'no'} classes")
         if dimension not in (None, known):
             raise ModelError(f"dimension is {dimension}, but the generator's latents have {known}")
         if not output_range[0] < output_range[1]:
             raise ModelError(f"output_range must be (black, white) with black < white, not {tuple(output_range)}")
         if domain not in ("sphere", "box"):
             raise ModelError(f"unknown domain {domain!r}: use 'sphere' or 'box'")
-        self.truncation, self.latent_scale = float(truncation), float(latent_scale)
+        gaussian = isinstance(generator, (BigGanGenerator, DcganGenerator))
+        own_scale = math.sqrt(known) if gaussian else 1.0
+        self.truncation, self.latent_scale = float(truncation), float(latent_scale or own_scale)
+        self.label, self._latent = label, known
         self.output_range = (float(output_range[0]), float(output_range[1]))
-        self._domain: Domain = Sphere(known) if domain == "sphere" else Box(known)
+        latents: Domain = Sphere(known) if domain == "sphere" else Box(known)
+        self._domain = Product((latents, Box(1))) if self.classes and label is None else latents
         self.generator = copy.deepcopy(generator).eval().requires_grad_(False)
         self.size = self._try()
 
@@ -109,11 +129,28 @@ class GanVariation(Variation):
             "output_range": list(self.output_range),
             "latent_scale": self.latent_scale,
             "truncation": self.truncation,
+            **({"classes": self.classes, "label": self.label} if self.classes else {}),
         }
 
+    def truncated(self, truncation: float) -> "GanVariation":
+        """The same generator with another truncation."""
+        other = copy.copy(self)
+        other.truncation = float(truncation)
+        return other
+
+    def classes_of(self, points: Tensor) -> Tensor | None:
+        """The class that each point asks for; None where the generator knows none."""
+        if not self.classes:
+            return None
+        if self.label is not None:
+            return torch.full((len(points),), self.label, device=points.device)
+        return (points[:, self._latent] * self.classes).long().clamp(0, self.classes - 1)
+
     def _draw(self, points: Tensor) -> Tensor:
-        latents = points * self.latent_scale
-        drawn: Tensor = self.generator(latents, self.truncation) if self._own else self.generator(latents)
+        latents = points[:, : self._latent] * self.latent_scale
+        asked = self.classes_of(points.detach())
+        given = (latents, self.truncation) if self._own else (latents * self.truncation,)
+        drawn: Tensor = self.generator(*given, *(() if asked is None else (asked,)))
         return drawn
 
     @torch.no_grad()

@@ -13,6 +13,7 @@ what other source images would have given is a resampling of them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from math import sqrt
@@ -72,6 +73,14 @@ def outlier_ranks(id_scores: ArrayLike, outlier_scores: ArrayLike) -> OutlierRan
     outliers = check_scores(outlier_scores, "outlier scores")
     below, up_to = (ordered.searchsorted(outliers, side) for side in ("left", "right"))
     return OutlierRanks(below.astype(np.int64), (below + up_to) / 2.0, ordered.size)
+
+
+def mean_ranks(repeats: Sequence[OutlierRanks]) -> OutlierRanks:
+    """Ranks averaged outlier by outlier over repeated searches: their mean is the mean AUROC of the searches.
+
+    ``below`` is that of the first: a smallest rank is one of a single search.
+    """
+    return OutlierRanks(repeats[0].below, np.mean([each.mid for each in repeats], axis=0), repeats[0].n_id)
 
 
 def source_interval(ranks: OutlierRanks, level: float = 0.95, *, seed: int = 0, ood_set: str = "") -> Interval:

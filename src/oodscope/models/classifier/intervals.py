@@ -6,7 +6,7 @@ lies in the box at the input lies in the box at the output.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -70,7 +70,7 @@ def _affine(layer: nn.Module, centre: Tensor, radius: Tensor) -> tuple[Tensor, T
     if isinstance(layer, nn.Linear):
         return linear(centre, layer.weight, layer.bias), linear(radius, layer.weight.abs())
     assert isinstance(layer, nn.Conv2d)
-    shape = (layer.stride, layer.padding, layer.dilation, layer.groups)
+    shape: Any = (layer.stride, layer.padding, layer.dilation, layer.groups)
     return conv2d(centre, layer.weight, layer.bias, *shape), conv2d(radius, layer.weight.abs(), None, *shape)
 
 

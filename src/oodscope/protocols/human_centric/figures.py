@@ -76,9 +76,9 @@ def der_over_share(
     for name, place in places.items():
         column = scores.scores(name)
         gamma = ThresholdSample(column[val], name).threshold(0.95).value
-        sides = [Rejection(column[each.rows], each.correct).at(gamma) for each in (known, by_name[set])]
+        kept, passed = (Rejection(column[each.rows], each.correct).at(gamma) for each in (known, by_name[set]))
         hover = "{name}\n{x:.0%} of the images are OOD\n{y:.2%} of the decisions are wrong"
-        lines.append(Line(name, numbers(SHARES), numbers(der_over_prevalence(*sides, SHARES)), place, hover))
+        lines.append(Line(name, numbers(SHARES), numbers(der_over_prevalence(kept, passed, SHARES)), place, hover))
     accuracy = float(known.correct.mean())
     return Figure(
         figure_name("der-share", set),

@@ -70,6 +70,9 @@ def rows_of(scores: ScoreTable, role: str, name: str | None = None) -> NDArray[n
     return np.flatnonzero(chosen)
 
 
+CAUTIOUS = "order-statistics"
+"""How the method of an interval begins that few images of a threshold made wide."""
+
 LEVEL = 0.95
 REPLICATES = 1000
 ALL = "all"
@@ -126,22 +129,29 @@ def estimate_rows(
 def _joined(estimates: Mapping[str, Estimate], members: Sequence[str]) -> Interval | None:
     """The mean of the ends, where every set has a conservative interval because few images set the threshold."""
     intervals = [estimates[name].interval for name in members]
-    ends = [each for each in intervals if each is not None and each.method.startswith("order-statistics")]
+    ends = [each for each in intervals if each is not None and each.method.startswith(CAUTIOUS)]
     if len(ends) < len(members):
         return None
     low, high = (float(np.mean([getattr(each, end) for each in ends])) for end in ("low", "high"))
     return Interval(low, high, LEVEL, ends[0].method)
 
 
-def _class_ends(found: Sequence[Estimate]) -> dict[str, Any]:
-    """The fields ``class_low`` and ``class_high``, where an OOD set is among them and every set has what they need."""
+def _class_ends(found: Sequence[Estimate], images: Interval | None) -> dict[str, Any]:
+    """The fields ``class_low`` and ``class_high``, where an OOD set is among them and every set has what they need.
+
+    Where few images set the threshold, resamples of it do not show how far it may lie; the interval then holds that of
+    ``images``, which comes from order statistics.
+    """
     noises = [each.noise for each in found if each.noise is not None]
     if len(noises) < len(found) or not any(each.n_ood for each in found):
         return {}
     thresholds = np.mean([replicates for _, replicates in noises], axis=0)
     rates = [each.value for each in found]
     interval = mean_rate_interval(rates, [noise for noise, _ in noises], float(np.var(thresholds)), LEVEL)
-    return {} if interval is None else {"class_low": interval.low, "class_high": interval.high}
+    if interval is None:
+        return {}
+    ends = [interval, images] if images is not None and images.method.startswith(CAUTIOUS) else [interval]
+    return {"class_low": min(each.low for each in ends), "class_high": max(each.high for each in ends)}
 
 
 def _row(
@@ -157,7 +167,7 @@ def _row(
         interval = percentile_interval(replicates, LEVEL) if replicates.size else NO_INTERVAL
     return Measurement(
         **shared,
-        **_class_ends(found),
+        **_class_ends(found, interval),
         metric=metric,
         group=group,
         set=name,

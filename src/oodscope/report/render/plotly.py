@@ -251,6 +251,8 @@ def _heatmap(mark: Heatmap) -> Trace:
     for key, end in (("zmin", mark.low), ("zmax", mark.high)):
         if end is not None:
             found[key] = shown(end)
+    if mark.written.endswith("%"):
+        found["colorbar"] = {"tickformat": "~%"}
     if mark.beside:
         found["customdata"] = [[shown(cell) for cell in row] for row in mark.beside]
     if len(mark.columns) <= WRITTEN:

@@ -27,7 +27,7 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from oodscope.base.config import parse
 from oodscope.base.errors import StorageError
-from oodscope.base.files import storage_errors
+from oodscope.base.files import network_file_system, storage_errors
 from oodscope.base.hashing import canonical_json
 from oodscope.results.measurement import COLUMNS, Measurement, Measurements, check_fields
 from oodscope.results.record import Recorded, RunRecord
@@ -93,6 +93,11 @@ class ResultStore:
         self.url = _as_url(location)
         in_file = self.url.get_backend_name() == "sqlite" and self.url.database
         self.path = Path(in_file) if in_file else None
+        if self.path is not None and (kind := network_file_system(self.path)) is not None:
+            raise StorageError(
+                f"{self.path}: SQLite loses rows on a network file system ({kind}); name a PostgreSQL database with "
+                "OODSCOPE_STORE=postgresql://..., or a file on a disk of this machine"
+            )
         self.name = str(self.path or self.url.render_as_string(hide_password=True))
         self._engine = _engine(self.url, self.name, _WAIT_SECONDS if wait_seconds is None else wait_seconds)
 

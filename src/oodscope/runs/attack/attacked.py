@@ -13,12 +13,13 @@ from torch import Tensor
 
 from oodscope.base.errors import DataError, DetectorError, StorageError
 from oodscope.base.files import atomic_path
+from oodscope.base.hashing import fingerprint
 from oodscope.data.imageset import ImageSet
 from oodscope.deploy.function_scorer import TensorScorer
 from oodscope.deploy.scorer import Scorer
 from oodscope.execution.progress import SILENT, Progress
 from oodscope.generation.variations.base import Variation
-from oodscope.metrics.scores import FloatArray, check_scores
+from oodscope.metrics.scores import FloatArray, IntArray, check_scores
 from oodscope.models.classifier.network import full_precision
 
 BATCH = 500
@@ -46,9 +47,9 @@ class PixelView:
             raise DetectorError(f"detectors attacked together must take images of one size; these differ: {sizes}")
         self._scorer = next(iter(shaped.values()), None)
 
-    def read(self, images: ImageSet, rows: range) -> Tensor:
+    def read(self, images: ImageSet, rows: Sequence[int] | IntArray) -> Tensor:
         """Pixels ``[len(rows), C, H, W]`` on the CPU."""
-        numbers = np.arange(rows.start, rows.stop)
+        numbers = np.asarray(rows, dtype=np.int64)
         if self._scorer is not None:
             scale, offset = (part.cpu() for part in (self._scorer.pixels.scale, self._scorer.pixels.offset))
             prepared = self._scorer.classifier.prepare(images.pictures(numbers))
@@ -63,10 +64,10 @@ class PixelView:
         for start in range(0, len(images), BATCH):
             yield self.read(images, range(start, min(start + BATCH, len(images))))
 
-    def first(self, images: ImageSet, count: int) -> Tensor:
-        """The first images of a set: the sources of chains."""
-        starts = range(0, count, BATCH)
-        return torch.cat([self.read(images, range(start, min(start + BATCH, count))) for start in starts])
+    def rows(self, images: ImageSet, rows: Sequence[int] | IntArray) -> Tensor:
+        """Some images of a set, in this order: the sources of chains."""
+        starts = range(0, len(rows), BATCH)
+        return torch.cat([self.read(images, rows[start : start + BATCH]) for start in starts])
 
 
 def as_pictures(pixels: Tensor) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
@@ -81,12 +82,13 @@ _LOOKS, _SAME = 16, 1e-2
 
 @dataclass(frozen=True)
 class Attacked:
-    """A scorer and its scores of the ID images, in float32 and from the same pixels that a search starts from.
+    """A scorer and its scores of ID and source images, in float32 and from the same pixels that a search starts from.
 
     Parameters
     ----------
     id_val : they set the scale of its energy.
     id_test : what outliers are ranked among.
+    sources : scores of the images that chains start from.
     seconds : that it took to score ``id_test``.
     """
 
@@ -94,6 +96,7 @@ class Attacked:
     scorer: TensorScorer
     id_val: FloatArray
     id_test: FloatArray
+    sources: FloatArray
     seconds: float
 
     @property
@@ -116,17 +119,19 @@ def aim(
     view: PixelView,
     id_val: ImageSet,
     id_test: ImageSet,
+    pool: Tensor,
     file: Path | None = None,
     progress: Progress = SILENT,
 ) -> Attacked:
-    """Score the ID images once. Validation images come first, so that the time of the others holds no warming up.
+    """Score ID images and source images once. Validation comes first: the time of the others holds no warming up.
 
     Parameters
     ----------
+    pool : the source images.
     file : where the scores are kept. A search that goes on needs the very numbers that it began with: they set the
         scale of its energy, and a device may round them otherwise the next time.
     """
-    sets = {"id_val": id_val.fingerprint, "id_test": id_test.fingerprint}
+    sets = {"id_val": id_val.fingerprint, "id_test": id_test.fingerprint, "sources": fingerprint(pool.numpy())}
     if file is not None and file.exists():
         return _remembered(name, scorer, view, id_val, sets, file)
     with progress.stage(f"{name}: ID images", len(id_val) + len(id_test)) as advance:
@@ -139,10 +144,11 @@ def aim(
             test.append(_scores(name, scorer, [on_device]))
             seconds += perf_counter() - started
             advance(len(pixels))
-    attacked = Attacked(name, scorer, val, np.concatenate(test), seconds)
+    sources = _scores(name, scorer, torch.split(pool, BATCH))
+    attacked = Attacked(name, scorer, val, np.concatenate(test), sources, seconds)
     if file is not None:
         with atomic_path(file) as temporary:
-            kept = {"id_val": attacked.id_val, "id_test": attacked.id_test}
+            kept = {each: getattr(attacked, each) for each in sets}
             save_file(kept, temporary, metadata={**sets, "seconds": repr(seconds)})
     return attacked
 
@@ -154,16 +160,14 @@ def _remembered(
     try:
         with safe_open(file, framework="numpy") as content:
             header = content.metadata()
-            val, test = (np.asarray(content.get_tensor(each), dtype=np.float64) for each in sets)
-            attacked = Attacked(name, scorer, val, test, float(header["seconds"]))
+            val, test, sources = (np.asarray(content.get_tensor(each), dtype=np.float64) for each in sets)
+            attacked = Attacked(name, scorer, val, test, sources, float(header["seconds"]))
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise StorageError(f"{file}: not the ID scores of an attack ({error}); delete it") from error
     again = _scores(name, scorer, [view.read(id_val, range(min(_LOOKS, len(id_val))))])
     apart = float(np.abs(again - val[: len(again)]).max())
     if {role: header.get(role) for role in sets} != sets or apart > _SAME * max(float(val.std()), 1e-12):
-        raise StorageError(
-            f"{file.parent} belongs to an attack on another detector, or with other ID images; delete it"
-        )
+        raise StorageError(f"{file.parent} belongs to an attack on another detector, or with other images; delete it")
     return attacked
 
 

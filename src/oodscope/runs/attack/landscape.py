@@ -18,7 +18,7 @@ from oodscope.generation.variations.plane import Plane
 from oodscope.metrics.scores import FloatArray
 from oodscope.models.classifier.network import full_precision
 from oodscope.runs.attack.attacked import Attacked, found_images
-from oodscope.runs.attack.plan import Plan
+from oodscope.runs.attack.plan import Plan, curve
 from oodscope.runs.attack.run import Landscape
 from oodscope.runs.attack.trace import AttackTrace
 
@@ -41,10 +41,10 @@ def look(trace: AttackTrace, name: str, variation: Variation, sources: Tensor, p
     """The landscape of the outlier whose score fell most, over the two coordinates that lower it most by themselves.
 
     Two samplers walk through this plane from the image as it is: Metropolis-Hastings and coordinate descent. Over all
-    coordinates, the search itself is compared with the other samplers on its first source images.
+    coordinates, samplers are compared on the first source images, each with the evaluations that the search had.
     """
     attacked = trace.attacked
-    samplers = _samplers(plan, variation)
+    samplers, budgets = _samplers(plan, variation), curve(plan.budget_for(variation))
     chain = int(np.argmax(trace.clean - trace.scores(name)))
     image, whole = sources[chain : chain + 1].to(attacked.scorer.device), variation.to(attacked.scorer.device)
     plane = Plane(whole, *_steepest(attacked, whole, image))
@@ -61,16 +61,17 @@ def look(trace: AttackTrace, name: str, variation: Variation, sources: Tensor, p
         y=y[:, 0],
         scores=_scores(attacked, plane, grid, image).reshape(SIDE, SIDE),
         paths={each: _path(samplers[each], attacked, plane, image, plan) for each in WALKED},
-        budgets=plan.budgets,
-        lowest={each: _lowest(samplers[each], trace, name, whole, sources, plan) for each in samplers},
+        budgets=budgets,
+        lowest={each: _lowest(samplers[each], trace, whole, sources, budgets, plan) for each in samplers},
     )
 
 
 def _samplers(plan: Plan, variation: Variation) -> dict[str, Sampler]:
-    """Those that are compared, by name; the search's own with its own settings, first."""
-    own, plain = plan.sampler_for(variation), MetropolisHastings(boundary=plan.boundary)
-    rivals = {each.name: each for each in (plain, CoordinateDescent(), RandomSearch())}
-    return {own.name: own} | {name: each for name, each in rivals.items() if name != own.name}
+    """Those that are compared, by name: the paper's, its rivals, and the one that was asked for."""
+    plain = MetropolisHastings(boundary=plan.boundary)
+    rivals: dict[str, Sampler] = {each.name: each for each in (plain, CoordinateDescent(), RandomSearch())}
+    own = plan.samplers_for(variation)
+    return {own[0].name: own[0]} | {**rivals, own[0].name: own[0]} if len(own) == 1 else rivals
 
 
 def _scores(attacked: Attacked, variation: Variation, points: Tensor, image: Tensor) -> FloatArray:
@@ -113,21 +114,19 @@ def _path(sampler: Sampler, attacked: Attacked, plane: Plane, image: Tensor, pla
 
 
 def _lowest(
-    sampler: Sampler, trace: AttackTrace, name: str, variation: Variation, sources: Tensor, plan: Plan
+    sampler: Sampler, trace: AttackTrace, variation: Variation, sources: Tensor, budgets: tuple[int, ...], plan: Plan
 ) -> FloatArray:
-    """The lowest score of the first chains within each budget; the search itself is not repeated."""
+    """The lowest score of the first chains within each budget."""
     attacked = trace.attacked
-    result = trace.results[name]
-    if sampler != plan.sampler_for(variation):
-        result = search(
-            attacked.scorer,
-            variation,
-            sampler,
-            plan.budgets,
-            sources[:CHAINS],
-            energy=plan.energy_of(attacked),
-            seed=plan.seed,
-            # a few chains are done before a network is compiled for them
-            fast=False,
-        )
-    return attacked.standardised(np.asarray(result.at_budget, dtype=np.float64)[:, :CHAINS])
+    result = search(
+        attacked.scorer,
+        variation,
+        sampler,
+        budgets,
+        sources[:CHAINS],
+        energy=plan.energy_of(attacked),
+        seed=plan.seed,
+        # a few chains are done before a network is compiled for them
+        fast=False,
+    )
+    return attacked.standardised(np.asarray(result.at_budget, dtype=np.float64))

@@ -4,10 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
+from oodscope.generation.variations.base import Variation
+from oodscope.generation.variations.gan import GanVariation
 from oodscope.metrics.interval import Interval, t_interval
 from oodscope.metrics.ranking.minrank import (
     OutlierRanks,
+    mean_ranks,
     min_rank_interval,
     outlier_ranks,
     source_interval,
@@ -17,8 +21,9 @@ from oodscope.metrics.scores import FloatArray
 from oodscope.protocols.ranking import LEVEL
 from oodscope.results.measurement import Measurement, Measurements
 from oodscope.results.scoretable import ScoreTable
-from oodscope.runs.attack.run import ANY, BUDGET, CLEAN, PROTOCOL, SEARCH, TRANSFER
+from oodscope.runs.attack.run import ANY, BUDGET, CLEAN, PROTOCOL, SEARCH, TRANSFER, unit_of_search
 from oodscope.runs.attack.trace import AttackTrace
+from oodscope.runs.attack.validity import Validity, truncation_curve
 
 
 def measure(scores: ScoreTable) -> Measurements:
@@ -39,20 +44,25 @@ def _rows(scores: ScoreTable, detector: str) -> Iterator[Measurement]:
     about = scores.context.extra["attack"]
     id_test = scores.scores(detector, role="id_test")
     shared = {**scores.context.row(detector), "protocol": PROTOCOL}
-    for group, outliers in _outliers(scores, detector).items():
-        ranks = outlier_ranks(id_test, outliers)
-        place = {"set": about["outliers"], "group": group, "n_id": ranks.n_id, "n_ood": len(outliers)}
+    for group, searches in _outliers(scores, detector).items():
+        repeats = [outlier_ranks(id_test, outliers) for outliers in searches]
+        ranks = mean_ranks(repeats)
+        place = {"set": about["outliers"], "group": group, "n_id": ranks.n_id, "n_ood": len(ranks.mid)}
         interval = source_interval(ranks, LEVEL, seed=shared["seed"], ood_set=about["outliers"])
         yield Measurement(**shared, **place, metric="auroc", value=ranks.auroc, **ends(interval))
-        for metric, value, spread in _min_rank(ranks, about["runs"]):
-            noise = {} if spread is None else ends(spread)
+        if len(repeats) > 1:
+            spread = float(np.std([each.auroc for each in repeats], ddof=1))
+            yield Measurement(**shared, **place, metric="auroc_search_sd", value=spread)
+        for metric, value, spread_of in _min_rank(repeats, about["runs"]):
+            noise = {} if spread_of is None else ends(spread_of)
             yield Measurement(**shared, **place, metric=metric, value=value, **noise)
 
 
-def _min_rank(ranks: OutlierRanks, runs: int) -> Iterator[tuple[str, float, Interval | None]]:
-    smallest = ranks.min_ranks(runs).astype(np.float64)
-    mean, n_id = float(smallest.mean()), ranks.n_id
-    interval = min_rank_interval(ranks, LEVEL) if runs == 1 else t_interval(smallest, LEVEL)
+def _min_rank(repeats: Sequence[OutlierRanks], runs: int) -> Iterator[tuple[str, float, Interval | None]]:
+    """Of each run, averaged over searches with other seeds."""
+    smallest = np.mean([each.min_ranks(runs) for each in repeats], axis=0).astype(np.float64)
+    mean, n_id = float(smallest.mean()), repeats[0].n_id
+    interval = min_rank_interval(repeats[0], LEVEL) if runs == 1 else t_interval(smallest, LEVEL)
     interval = Interval(max(0.0, interval.low), min(n_id, interval.high), interval.level, interval.method)
     yield "min_rank", mean, interval
     yield "min_rank_share", mean / n_id, Interval(interval.low / n_id, interval.high / n_id, LEVEL, interval.method)
@@ -60,14 +70,22 @@ def _min_rank(ranks: OutlierRanks, runs: int) -> Iterator[tuple[str, float, Inte
         yield "min_rank_se", standard_error(smallest), None
 
 
-def _outliers(scores: ScoreTable, detector: str) -> dict[str, FloatArray]:
-    """The outliers of each group: as they are, after each search, and the worst of all variations of each image."""
+def _outliers(scores: ScoreTable, detector: str) -> dict[str, list[FloatArray]]:
+    """The outliers of each group: as they are, after each search, and the worst of all variations of each image.
+
+    One array for each search seed.
+    """
     about = scores.context.extra["attack"]
     own = (scores.frame["set"] == about["outliers"]).to_numpy()
     unit, values = scores.frame["unit"].to_numpy(), scores.frame[detector].to_numpy()
-    scores_by_group = {group: values[own & (unit == group)] for group in (CLEAN, *about["variations"])}
+    seeds = range(about.get("search_seeds", 1))
+    scores_by_group = {CLEAN: [values[own & (unit == CLEAN)]]}
+    for name in about["variations"]:
+        scores_by_group[name] = [values[own & (unit == unit_of_search(name, number))] for number in seeds]
     if len(about["conditional"]) > 1:
-        scores_by_group[ANY] = np.min([scores_by_group[name] for name in about["conditional"]], axis=0)
+        scores_by_group[ANY] = [
+            np.min([scores_by_group[name][number] for name in about["conditional"]], axis=0) for number in seeds
+        ]
     return scores_by_group
 
 
@@ -88,7 +106,7 @@ def budget_rows(scores: ScoreTable, traces: Sequence[AttackTrace]) -> Measuremen
 
 
 def search_rows(scores: ScoreTable, traces: Sequence[AttackTrace]) -> Measurements:
-    """Acceptance, when the chains last gained, what gradients add, and how many reasons speak against the search."""
+    """How far each search is from its end, acceptance, what gradients add, and how many reasons speak against it."""
     rows = []
     for trace in traces:
         for name, diagnosis in trace.diagnoses.items():
@@ -104,6 +122,13 @@ def search_rows(scores: ScoreTable, traces: Sequence[AttackTrace]) -> Measuremen
                 "unreliable": float(len(diagnosis.flags)),
             }
             shared = _shared(scores, trace, SEARCH)
+            if (ahead := diagnosis.convergence) is not None:
+                rows += [
+                    Measurement(**shared, **place, metric="auroc_fall", value=ahead.fall, **ends(ahead.fall_interval)),
+                    Measurement(
+                        **shared, **place, metric="auroc_8x", value=ahead.eightfold, **ends(ahead.eightfold_interval)
+                    ),
+                ]
             rows += [
                 Measurement(**shared, **place, metric=metric, value=value)
                 for metric, value in values.items()
@@ -124,6 +149,38 @@ def transfer_rows(
                 place: dict[str, Any] = {"set": against, "group": name, "n_id": ranks.n_id, "n_ood": len(outliers)}
                 shared = _shared(scores, trace, TRANSFER)
                 yield Measurement(**shared, **place, metric="auroc", value=ranks.auroc, **ends(interval))
+
+
+def validity_rows(
+    scores: ScoreTable,
+    traces: Sequence[AttackTrace],
+    variations: Mapping[str, Variation],
+    validity: Validity,
+    sources: Tensor,
+) -> Iterator[Measurement]:
+    """The share of found images that a judge of the source classes accepts; a generator's plain draws beside them."""
+    outliers = scores.context.extra["attack"]["outliers"]
+    for trace in traces:
+        shared = _shared(scores, trace, SEARCH)
+        for name, variation in variations.items():
+            share = validity.of_search(trace.results[name], variation, sources)
+            place: dict[str, Any] = {
+                "set": outliers,
+                "group": name,
+                "n_ood": share.n,
+                "metric": "valid_share",
+                "value": share.value,
+            }
+            yield Measurement(**shared, **place, **ends(share.interval))
+            if isinstance(variation, GanVariation):
+                for truncation, plain in truncation_curve(variation, validity, seed=scores.context.seed or 0).items():
+                    drawn: dict[str, Any] = {
+                        "set": f"plain draws, truncation {truncation:g}",
+                        "group": name,
+                        "n_ood": plain.n,
+                    }
+                    found: dict[str, Any] = {"metric": "valid_share", "value": plain.value, **ends(plain.interval)}
+                    yield Measurement(**shared, **drawn, **found)
 
 
 def _shared(scores: ScoreTable, trace: AttackTrace, protocol: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from oodscope.base.files import plain_name
 from oodscope.base.hashing import fingerprint
@@ -16,10 +17,11 @@ from oodscope.deploy.function_scorer import TensorScorer
 from oodscope.deploy.scorer import Scorer
 from oodscope.detectors.base import parameters_json
 from oodscope.generation.variations.base import Variation
+from oodscope.metrics.metric import Tuning
 from oodscope.results.record import RunRecord, SetRecord, command_line, environment
 from oodscope.results.scoretable import ScoreTable
 from oodscope.runs.attack.plan import Plan
-from oodscope.runs.attack.run import CLEAN, PROTOCOL
+from oodscope.runs.attack.run import CLEAN, PROTOCOL, unit_of_search
 from oodscope.runs.attack.trace import AttackTrace
 from oodscope.runs.evaluation.extraction import network_record
 
@@ -32,29 +34,38 @@ def score_table(
     variations: Mapping[str, Variation],
     plan: Plan,
     runs: int,
+    rows: NDArray[np.int64],
     benchmark: Named | None,
+    tuning: Tuning = "default",
 ) -> ScoreTable:
     """Every score of an attack: one column per detector, found images in units named by their variation.
 
     Parameters
     ----------
     sets : by role: ``id_val``, ``id_test`` and ``far``, the outliers.
+    rows : of the outliers: the source image of each chain.
     """
     outliers = sets["far"]
-    first = np.arange(plan.chains)
+    repeats = [(name, number) for name in variations for number in range(plan.search_seeds)]
     parts = [_rows(sets[role], role, np.arange(len(sets[role])), "all") for role in ("id_val", "id_test")]
-    parts.append(_rows(outliers, "far", first, CLEAN))
-    parts += [_rows(outliers, "far", first, name, variation.conditional) for name, variation in variations.items()]
+    parts.append(_rows(outliers, "far", rows, CLEAN))
+    parts += [
+        _rows(outliers, "far", rows, unit_of_search(name, number), variations[name].conditional)
+        for name, number in repeats
+    ]
     columns = {
         trace.attacked.name: np.concatenate(
-            [trace.attacked.id_val, trace.attacked.id_test, trace.clean, *map(trace.scores, variations)]
+            [
+                *(trace.attacked.id_val, trace.attacked.id_test, trace.clean),
+                *(trace.scores(name, number) for name, number in repeats),
+            ]
         )
         for trace in traces
     }
     name, content = benchmark or _own_name(sets)
     stamp = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
     context = {
-        "detectors": {trace.attacked.name: _described(trace) for trace in traces},
+        "detectors": {trace.attacked.name: _described(trace, tuning) for trace in traces},
         "run": f"{plain_name(outliers.name, 'the name of the OOD set')}-attack-{stamp}",
         "benchmark": name,
         "benchmark_version": content,
@@ -68,6 +79,10 @@ def score_table(
             "chains": plan.chains,
             "budget": plan.budget,
             "energy": plan.energy,
+            "search": plan.describe(),
+            "sources": plan.sources,
+            "search_seeds": plan.search_seeds,
+            "linf_budget": plan.linf_budget,
         },
     }
     return ScoreTable(pd.concat(parts, ignore_index=True).assign(**columns), context)
@@ -114,7 +129,7 @@ def record(
 def _rows(images: ImageSet, role: str, rows: np.ndarray[Any, Any], unit: str, conditional: bool = True) -> pd.DataFrame:
     """Descriptions of scored images; what a generator drew has no source image."""
     unknown = np.full(len(rows), -1, dtype=np.int64)
-    names = images.take(rows).sample_ids() if conditional else [f"chain {row:05d}" for row in rows]
+    names = images.take(rows).sample_ids() if conditional else [f"chain {place:05d}" for place in range(len(rows))]
     return pd.DataFrame(
         {
             "sample_id": names,
@@ -128,14 +143,14 @@ def _rows(images: ImageSet, role: str, rows: np.ndarray[Any, Any], unit: str, co
     )
 
 
-def _described(trace: AttackTrace) -> dict[str, Any]:
+def _described(trace: AttackTrace, tuning: Tuning) -> dict[str, Any]:
     scorer = trace.attacked.scorer
     own = scorer.detector if isinstance(scorer, Scorer) else None
     return {
         "name": trace.attacked.name if own is None else own.name,
         "version": None if own is None else own.version,
         "params": {} if own is None else parameters_json(own),
-        "tuning": "default",
+        "tuning": tuning,
         "fit_seconds": None,
         "microseconds_per_image": trace.attacked.microseconds_per_image,
         "peak_mib": None,

@@ -1,6 +1,6 @@
 """AttackTrace: what an attack reached against one detector, variation by variation."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,19 +11,16 @@ from torch import Tensor
 from oodscope.generation.samplers.base import Sampler
 from oodscope.generation.search.result import SearchResult
 from oodscope.generation.variations.base import Variation
-from oodscope.metrics.ranking.minrank import OutlierRanks, outlier_ranks, source_interval
+from oodscope.metrics.ranking.minrank import OutlierRanks, outlier_ranks
 from oodscope.metrics.scores import FloatArray
 from oodscope.runs.attack.attacked import Attacked, as_pictures, found_images
-from oodscope.runs.attack.plan import Plan
+from oodscope.runs.attack.convergence import Convergence, convergence
 from oodscope.runs.attack.run import FoundImages, SearchedPair
 
 ACCEPTANCE = (0.05, 0.95)
 """Outside of these shares of accepted moves a chain hardly moves, or hardly cares where it is."""
 
-LATE = 0.9
-"""Half of the chains should have found their lowest score before this share of the budget is spent."""
-
-NOTICEABLE = 0.005
+NOTICEABLE = 0.01
 """A difference of AUROC that matters, however small its noise is."""
 
 
@@ -33,63 +30,71 @@ class Diagnosis:
 
     Parameters
     ----------
-    acceptance : mean share of accepted moves; None for a sampler that accepts nothing by chance.
+    acceptance : mean share of accepted moves; None for a sampler that accepts nothing by chance, and for several.
     last_gain : median over chains of the share of the budget at which the lowest score was found.
-    white_box_gain : AUROC that a short gradient search takes off the black box's on the same chains; None where the
-        score or the variation has no gradient.
+    white_box_gain : AUROC that a gradient search of the same budget takes off the black box's on the same chains; None
+        where none was asked for, or the score or the variation has no gradient.
+    convergence : what the last doublings of the budget took, and what eight times the budget would; None where the
+        budget is too small to say.
     flags : reasons to distrust it, in words.
     """
 
     acceptance: float | None
     last_gain: float
     white_box_gain: float | None
+    convergence: Convergence | None
     flags: tuple[str, ...]
 
 
-def diagnose(result: SearchResult, sampler: Sampler, id_test: FloatArray, white: SearchResult | None) -> Diagnosis:
-    """Judge one search by its own traces and, where there is one, by a gradient search on its first chains."""
-    budget = result.budgets[-1]
-    last_gain = float(torch.as_tensor(result.improved_at).double().median()) / budget
+def diagnose(
+    results: Sequence[SearchResult], samplers: Sequence[Sampler], id_test: FloatArray, white: SearchResult | None
+) -> Diagnosis:
+    """Judge the searches of one variation by their own traces and, where there is one, by a gradient search.
+
+    Parameters
+    ----------
+    results : one for each search seed.
+    samplers : the members of the portfolio.
+    white : of the first seed, on its first chains.
+    """
+    first = results[0]
+    last_gain = float(torch.as_tensor(first.improved_at).double().median()) / first.budgets[-1]
     flags = []
-    if last_gain > LATE:
-        flags.append(
-            f"chains still fall: half of them found their lowest score after {100 * last_gain:.0f} % of the budget"
-        )
-    if (drop := _late_drop(result, id_test)) is not None:
-        flags.append(drop)
+    ahead = convergence(results, id_test)
+    if ahead is not None and (words := _still_falling(ahead, first.budgets[-1], _mean_auroc(results, id_test))):
+        flags.append(words)
     acceptance = None
     # only a sampler of a law, which has a temperature, accepts by chance
-    if hasattr(sampler, "temperature"):
-        acceptance = float(torch.as_tensor(result.acceptance).double().mean())
+    if len(samplers) == 1 and hasattr(samplers[0], "temperature"):
+        acceptance = float(torch.as_tensor(first.acceptance).double().mean())
         if not ACCEPTANCE[0] <= acceptance <= ACCEPTANCE[1]:
             advice = "a smaller step" if acceptance < ACCEPTANCE[0] else "a larger step or a lower temperature"
             flags.append(f"{100 * acceptance:.1f} % of the moves were accepted; try {advice}")
     gain = None
     if white is not None:
         gain, noise = _gain(
-            outlier_ranks(id_test, result.scores[: len(white.scores)]), outlier_ranks(id_test, white.scores)
+            outlier_ranks(id_test, first.scores[: len(white.scores)]), outlier_ranks(id_test, white.scores)
         )
         if gain > max(noise, NOTICEABLE):
             flags.append(
-                f"{white.budgets[-1]} steps with gradients bring the AUROC of the first {len(white.scores)} chains "
-                f"{100 * gain:.1f} points lower than this search did"
+                f"{white.budgets[-1]:,} evaluations with gradients bring the AUROC of the first {len(white.scores)} "
+                f"chains {100 * gain:.1f} points lower than this search did"
             )
-    return Diagnosis(acceptance, last_gain, gain, tuple(flags))
+    return Diagnosis(acceptance, last_gain, gain, ahead, tuple(flags))
 
 
-def _late_drop(result: SearchResult, id_test: FloatArray) -> str | None:
-    """Whether the AUROC fell over the last half of the budget by more than half the width of its interval."""
-    earlier = [row for row, budget in enumerate(result.budgets) if 2 * budget <= result.budgets[-1]]
-    if not earlier:
+def _mean_auroc(results: Sequence[SearchResult], id_test: FloatArray) -> float:
+    return float(np.mean([outlier_ranks(id_test, np.asarray(each.at_budget[-1])).auroc for each in results]))
+
+
+def _still_falling(ahead: Convergence, budget: int, auroc: float) -> str | None:
+    """Words where eight times the budget would take a point or more, and the noise does not explain it."""
+    if auroc - ahead.eightfold_interval.high <= NOTICEABLE:
         return None
-    before, after = (outlier_ranks(id_test, np.asarray(result.at_budget[row])) for row in (earlier[-1], -1))
-    interval = source_interval(after)
-    drop = before.auroc - after.auroc
-    if drop <= max((interval.high - interval.low) / 2, NOTICEABLE):
-        return None
+    low, high = (100 * end for end in (ahead.eightfold_interval.low, ahead.eightfold_interval.high))
     return (
-        f"AUROC still fell by {100 * drop:.1f} points between {result.budgets[earlier[-1]]:,} and "
-        f"{result.budgets[-1]:,} evaluations, more than its interval reaches"
+        f"AUROC still falls by {100 * ahead.fall:.1f} points per doubling; {8 * budget:,} evaluations would bring it "
+        f"to about {100 * ahead.eightfold:.1f} [{low:.1f}–{high:.1f}]"
     )
 
 
@@ -106,16 +111,26 @@ SHOWN, EXAMPLES = 10, 5
 
 @dataclass(frozen=True)
 class AttackTrace:
-    """One detector, its scores of the source images, and one search per variation."""
+    """One detector, its scores of the source images, and the searches of each variation.
+
+    Parameters
+    ----------
+    searches : by variation, one result for each search seed; pictures and parameters are those of the first.
+    """
 
     attacked: Attacked
     clean: FloatArray
-    results: Mapping[str, SearchResult]
+    searches: Mapping[str, tuple[SearchResult, ...]]
     diagnoses: Mapping[str, Diagnosis]
 
-    def scores(self, variation: str) -> FloatArray:
-        """The worst of each chain."""
-        return np.asarray(self.results[variation].scores, dtype=np.float64)
+    @property
+    def results(self) -> dict[str, SearchResult]:
+        """By variation, that of the first seed."""
+        return {name: each[0] for name, each in self.searches.items()}
+
+    def scores(self, variation: str, number: int = 0) -> FloatArray:
+        """The worst of each chain, in the search with this seed."""
+        return np.asarray(self.searches[variation][number].scores, dtype=np.float64)
 
     def pair(self, name: str, variation: Variation, sources: Tensor) -> SearchedPair:
         """What a page shows of one variation: pictures, parameters, flags."""
@@ -142,13 +157,6 @@ class AttackTrace:
             images=as_pictures(pixels),
             sources=as_pictures(own) if variation.conditional else None,
         )
-
-
-def judged(
-    result: SearchResult, white: SearchResult | None, attacked: Attacked, plan: Plan, variation: Variation
-) -> Diagnosis:
-    """Whether one search can be trusted."""
-    return diagnose(result, plan.sampler_for(variation), attacked.id_test, white)
 
 
 def _natural(variation: Variation, result: SearchResult) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:

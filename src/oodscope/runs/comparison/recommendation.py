@@ -97,12 +97,14 @@ def recommendation(
     costs = {name: scores.context.detectors[name].cost for name in candidates}
     known = {name: cost for name, cost in costs.items() if cost is not None}
     leader = order[found.leader]
+    ends = np.array([found.value, found.low, found.high])
+    value, low, high = (np.clip(ends, 0.0, 1.0) if METRICS[metric].unit == "percent" else ends).tolist()
     return Recommendation(
         leader=leader,
         apparent=found.apparent,
-        value=found.value,
-        low=found.low,
-        high=found.high,
+        value=value,
+        low=low,
+        high=high,
         level=level,
         candidates=candidates,
         cheapest=min(known, key=lambda name: (known[name], candidates.index(name))) if known else leader,

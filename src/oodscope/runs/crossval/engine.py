@@ -1,6 +1,6 @@
 """``cross_validate``: from pairs of image sets to a table of every metric of every draw."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from time import perf_counter
@@ -76,50 +76,85 @@ def cross_validate(
     ['msp']
     """
     started = perf_counter()
-    detectors, pairs = plan.make_detectors(), compact_pairs(pairs)
-    if plan.pre_activation and not trainer.has_pre_activation:
-        raise DetectorError(NO_PRE_ACTIVATION)
-    divisions = Divisions(plan, pairs)
-    leaks = _leaks(trainer, pairs, allow_leak)
-    journal = Journal(Path(folder), _identity(plan, pairs, trainer, detectors))
-    batches = batches_of_units(plan, pairs, trainer.at_once)
-    if not batches:
-        raise DataError("the plan draws nothing: ask for repetitions, hold_outs (--truth) or a variance_design")
-    missing = [unit for batch in batches for unit in batch if journal.read(unit.name) is None]
-    opening = perf_counter()
-    if missing:
-        trainer.open(distinct_sets(pairs), progress)
-    costs: dict[str, Any] = {"open_seconds": perf_counter() - opening}
-    scorer = UnitScorer(plan, trainer, detectors, divisions, Path(folder) / TRAININGS)
-
-    def scored() -> Iterator[tuple[Unit, list[FoldScores]]]:
-        for batch in batches:
-            if wanted := [unit for unit in batch if unit in missing]:
-                for each in scorer.score(batch, wanted):
-                    yield each
-                    if stop_after is not None and perf_counter() - started > stop_after:
-                        return
-
-    def keep(each: tuple[Unit, list[FoldScores]]) -> None:
-        unit, scores = each
-        frame = pd.concat([part.frame(unit.draw.name) for part in scores], ignore_index=True)
-        journal.write(unit.name, [cell for part in scores for cell in part.cells()], frame)
-        scorer.forget(unit)
-
-    with progress.stage("cross-validate", sum(map(len, batches))) as advance:
-        advance(sum(map(len, batches)) - len(missing))
-        with closing(ahead(scored(), keep, depth=METRIC_THREADS, workers=METRIC_THREADS)) as finished:
-            for _ in finished:
-                advance(1)
-    found = {unit: cells for batch in batches for unit in batch if (cells := journal.read(unit.name)) is not None}
-    left = sum(map(len, batches)) - len(found)
-    costs |= {f"{what}_seconds": seconds for what, seconds in scorer.seconds.items()}
-    costs |= {"seconds": perf_counter() - started, "units": len(found), "unfinished": left}
-    notes = _notes(divisions, leaks, left)
-    table = table_of(found, metadata_of(plan, pairs, trainer, detectors, leaks, notes))
-    outcome = CrossValidation(table, record_of(plan, pairs, trainer, notes, costs), left, Path(folder))
+    work = CrossvalWork(plan, pairs, trainer, folder, allow_leak=allow_leak)
+    costs = work.do(work.batches, progress, stop_after=stop_after)
+    outcome = work.outcome(costs, started)
     outcome.save(folder)
     return outcome
+
+
+class CrossvalWork:
+    """A cross-validation between its plan and its result: draws in batches, which several processes may share.
+
+    Parameters
+    ----------
+    plan, pairs, trainer, folder, allow_leak : see ``cross_validate``.
+    """
+
+    def __init__(
+        self,
+        plan: CrossValidationPlan,
+        pairs: Sequence[Pair],
+        trainer: Trainer,
+        folder: Path | str,
+        *,
+        allow_leak: bool = False,
+    ) -> None:
+        self.plan, self.trainer, self.folder = plan, trainer, Path(folder)
+        self.detectors, self.pairs = plan.make_detectors(), compact_pairs(pairs)
+        if plan.pre_activation and not trainer.has_pre_activation:
+            raise DetectorError(NO_PRE_ACTIVATION)
+        self.divisions = Divisions(plan, self.pairs)
+        self.leaks = _leaks(trainer, self.pairs, allow_leak)
+        self.journal = Journal(self.folder, _identity(plan, self.pairs, trainer, self.detectors))
+        self.batches = batches_of_units(plan, self.pairs, trainer.at_once)
+        if not self.batches:
+            raise DataError("the plan draws nothing: ask for repetitions, hold_outs (--truth) or a variance_design")
+        self._open = False
+
+    def do(
+        self, batches: Sequence[Sequence[Unit]], progress: Progress = SILENT, *, stop_after: float | None = None
+    ) -> dict[str, Any]:
+        """Train, score and record what is not finished of these batches; what each kind of work took."""
+        started = perf_counter()
+        missing = [unit for batch in batches for unit in batch if self.journal.read(unit.name) is None]
+        if missing and not self._open:
+            self.trainer.open(distinct_sets(self.pairs), progress)
+            self._open = True
+        costs: dict[str, Any] = {"open_seconds": perf_counter() - started}
+        scorer = UnitScorer(self.plan, self.trainer, self.detectors, self.divisions, self.folder / TRAININGS)
+
+        def scored() -> Iterator[tuple[Unit, list[FoldScores]]]:
+            for batch in batches:
+                if wanted := [unit for unit in batch if unit in missing]:
+                    for each in scorer.score(batch, wanted):
+                        yield each
+                        if stop_after is not None and perf_counter() - started > stop_after:
+                            return
+
+        def keep(each: tuple[Unit, list[FoldScores]]) -> None:
+            unit, scores = each
+            frame = pd.concat([part.frame(unit.draw.name) for part in scores], ignore_index=True)
+            self.journal.write(unit.name, [cell for part in scores for cell in part.cells()], frame)
+            scorer.forget(unit)
+
+        with progress.stage("cross-validate", sum(map(len, batches))) as advance:
+            advance(sum(map(len, batches)) - len(missing))
+            with closing(ahead(scored(), keep, depth=METRIC_THREADS, workers=METRIC_THREADS)) as finished:
+                for _ in finished:
+                    advance(1)
+        return costs | {f"{what}_seconds": seconds for what, seconds in scorer.seconds.items()}
+
+    def outcome(self, costs: Mapping[str, Any], started: float) -> CrossValidation:
+        """The result, from what the journal holds."""
+        units = [unit for batch in self.batches for unit in batch]
+        found = {unit: cells for unit in units if (cells := self.journal.read(unit.name)) is not None}
+        left = len(units) - len(found)
+        known = {**costs, "seconds": perf_counter() - started, "units": len(found), "unfinished": left}
+        notes = _notes(self.divisions, self.leaks, left)
+        about = metadata_of(self.plan, self.pairs, self.trainer, self.detectors, self.leaks, notes)
+        record = record_of(self.plan, self.pairs, self.trainer, notes, known)
+        return CrossValidation(table_of(found, about), record, left, self.folder)
 
 
 def _leaks(trainer: Trainer, pairs: Sequence[Pair], allow_leak: bool) -> list[str]:

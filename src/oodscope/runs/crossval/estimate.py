@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from oodscope.document.wording import duration
 from oodscope.runs.crossval.draws import Pair, all_draws, distinct_sets
 from oodscope.runs.crossval.plan import CrossValidationPlan
 from oodscope.runs.crossval.trainer import Trainer
@@ -28,7 +29,7 @@ class Estimate:
         return self.pass_seconds + self.train_seconds
 
     def __str__(self) -> str:
-        return f"at most {_duration(self.seconds)} (passes {_duration(self.pass_seconds)}), detectors on top"
+        return f"at most {duration(self.seconds)} (passes {duration(self.pass_seconds)}), detectors on top"
 
 
 def estimate(plan: CrossValidationPlan, pairs: Sequence[Pair], trainer: Trainer) -> Estimate:
@@ -55,9 +56,3 @@ def estimate(plan: CrossValidationPlan, pairs: Sequence[Pair], trainer: Trainer)
         passes *= draws * of_half
     networks = draws * (len(known) + len(exposed))
     return Estimate(networks, passes * price.per_pass, draws * trained * epochs * price.per_epoch)
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{max(seconds, 1):.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,6 +1,6 @@
 """Evaluate detectors for a classifier on a benchmark of images."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from torch import nn
 
@@ -12,9 +12,11 @@ from oodscope.metrics.interval import Intervals, check_intervals
 from oodscope.metrics.metric import Tuning
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.protocols.registry import Asked, read_protocols
+from oodscope.results.scoretable import ScoreTable
 from oodscope.runs.evaluation.extraction import FromNetwork
 from oodscope.runs.evaluation.pipeline import ALL, AskedDetectors, check_tuning, evaluate_extraction
 from oodscope.runs.evaluation.run import Result
+from oodscope.runs.evaluation.scoring import score_benchmark
 
 
 def evaluate(
@@ -29,6 +31,7 @@ def evaluate(
     seed: int = 0,
     intervals: Intervals = "full",
     recipe: str = "",
+    score: Callable[..., ScoreTable] = score_benchmark,
     progress: Progress = SILENT,
 ) -> Result:
     """Judge detectors on a benchmark.
@@ -52,6 +55,7 @@ def evaluate(
     intervals : ``"full"``: analytic where they exist, else from 1,000 bootstrap replicates; ``"fast"``: 200 of them;
         ``"none"``: values alone, without ranks.
     recipe : how the model was trained, for the record.
+    score : makes the table of scores, as ``score_benchmark`` does; for those who have divided that work.
     progress : receives how far the work has come; ``ConsoleProgress()`` of ``oodscope.execution.console`` shows bars.
 
     Examples
@@ -78,6 +82,7 @@ def evaluate(
         seed=seed,
         recipe=recipe,
         intervals=intervals,
+        score=score,
         progress=progress,
     )
 

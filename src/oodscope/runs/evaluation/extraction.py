@@ -103,8 +103,10 @@ class FromNetwork(Extraction):
         self.classifier, self.store = classifier, store or ActivationStore()
         self.name, self.device = classifier.name, classifier.device
         self._batch_size, self._progress, self._before = batch_size, progress, self.store.forwarded
+        self._credited = 0
         self._tried = 0  # images that alarms sent through the network once more
-        self._devices: set[str] = set()
+        self.devices: set[str] = set()
+        """Kinds of device that computed the activations, as far as is known."""
 
     @property
     def fingerprint(self) -> str:
@@ -115,7 +117,7 @@ class FromNetwork(Extraction):
         found = self.store.extract(
             self.classifier, images, probes=unique, batch_size=self._batch_size, progress=self._progress
         )
-        self._devices |= found.made_on
+        self.devices |= found.made_on
         return found.embedded() if self.classifier.embedding else found
 
     def capabilities(self, detectors: Sequence[Detector], benchmark: Benchmark) -> Capabilities:
@@ -152,10 +154,10 @@ class FromNetwork(Extraction):
         return accuracy_alarms(answers) if better is None else [better]
 
     def notes_afterwards(self) -> list[str]:
-        if len(self._devices) < 2:
+        if len(self.devices) < 2:
             return []
         return [
-            f"activations were computed on {len(self._devices)} kinds of device ({', '.join(sorted(self._devices))}): "
+            f"activations were computed on {len(self.devices)} kinds of device ({', '.join(sorted(self.devices))}): "
             "they agree to rounding, not to the bit. With a fresh cache (OODSCOPE_CACHE) one device computes all"
         ]
 
@@ -168,7 +170,12 @@ class FromNetwork(Extraction):
 
     @property
     def forwarded(self) -> int:
-        return self.store.forwarded - self._before + self._tried
+        return self.store.forwarded - self._before + self._tried + self._credited
+
+    def credit(self, forwarded: int, devices: Iterable[str]) -> None:
+        """Count what others sent through the network for this evaluation, and on which devices."""
+        self._credited += forwarded
+        self.devices |= set(devices)
 
 
 def network_record(classifier: Classifier) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """From activations to a result: choose detectors, score, measure, record. Evaluations of every origin share it."""
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from time import perf_counter
@@ -55,9 +55,15 @@ def evaluate_extraction(
     seed: int,
     recipe: str,
     intervals: Intervals = "full",
+    score: Callable[..., ScoreTable] = score_benchmark,
     progress: Progress = SILENT,
 ) -> Result:
-    """The result of detectors on a benchmark, wherever its activations come from; see ``evaluate``."""
+    """The result of detectors on a benchmark, wherever its activations come from; see ``evaluate``.
+
+    Parameters
+    ----------
+    score : where scores come from; see ``score_benchmark``.
+    """
     started = perf_counter()
     check_tuning(tune)
     check_intervals(intervals)
@@ -65,11 +71,11 @@ def evaluate_extraction(
     prepared = benchmark
     for protocol in protocols:
         prepared = protocol.prepare(prepared, seed)
-    chosen, skipped = _choose(detectors, extraction, benchmark)
+    chosen, skipped = choose_detectors(detectors, extraction, benchmark)
     exposure = extraction.exposure(benchmark)
     notes = [*benchmark.notes, *extraction.notes(benchmark), *_held_out_notes(benchmark, chosen)]
     clashes = name_clashes(benchmark)
-    scores = score_benchmark(
+    scores = score(
         extraction,
         prepared,
         chosen,
@@ -110,9 +116,10 @@ def evaluate_extraction(
     return Result(record, measurements, scores, gallery)
 
 
-def _choose(
+def choose_detectors(
     detectors: AskedDetectors, extraction: Extraction, benchmark: Benchmark
 ) -> tuple[list[Detector], dict[str, str]]:
+    """The detectors that are asked for, and why others of ``all`` do not apply."""
     if isinstance(detectors, str) and detectors == ALL:
         return applicable([create_detector(name) for name in DETECTORS], extraction, benchmark)
     given = [detectors] if isinstance(detectors, (str, Detector)) else list(detectors)

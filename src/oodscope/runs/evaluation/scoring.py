@@ -24,7 +24,7 @@ from oodscope.execution.memory import PeakMemory
 from oodscope.execution.progress import SILENT, Advance, Progress
 from oodscope.metrics.metric import Tuning
 from oodscope.models.classifier.classifier import Classifier
-from oodscope.results.scoretable import ScoreTable
+from oodscope.results.scoretable import COLUMNS, ScoreTable
 from oodscope.runs.evaluation.extraction import Extraction, FromNetwork
 
 if TYPE_CHECKING:
@@ -104,11 +104,60 @@ def score_benchmark(
     return ScoreTable(frame.assign(**columns), known)
 
 
+def join_scores(tables: Sequence[ScoreTable], detectors: Sequence[str], context: Mapping[str, Any]) -> ScoreTable:
+    """One table from tables of the same images under different detectors, whoever made them.
+
+    Parameters
+    ----------
+    detectors : the order of the columns.
+    context : what the whole says of itself, as in ``score_benchmark``; what the parts say of detectors and classes
+        is theirs.
+    """
+    if not tables:
+        raise DetectorError("no detector was scored")
+    frame = tables[0].frame[list(COLUMNS)]
+    for table in tables[1:]:
+        if not frame.equals(table.frame[list(COLUMNS)]):
+            raise DataError("tables of scores that should be joined hold different images")
+    columns = {name: table.frame[name] for table in tables for name in table.detectors}
+    missing = [name for name in detectors if name not in columns]
+    if missing:
+        raise DataError(f"tables of scores that should be joined lack the detector {missing[0]!r}")
+    records = {name: record for table in tables for name, record in table.context.detectors.items()}
+    known = tables[0].context.model_dump(exclude_unset=True)
+    known |= {**context, "detectors": {name: records[name] for name in detectors}}
+    return ScoreTable(frame.assign(**{name: columns[name] for name in detectors}), known)
+
+
+def known_extractions(
+    benchmark: Benchmark, detectors: Sequence[Detector], track: Tuning, roles: Sequence[Role] = ()
+) -> dict[str, list[Probe]]:
+    """What ``score_benchmark`` will extract of each set, by name, as far as is known before a search has chosen."""
+    search = track != "default"
+    learners = [detector for detector in detectors if detector.learns]
+    wanted: dict[str, list[Probe]] = {}
+
+    def want(images: ImageSet | None, probes: Iterable[Probe]) -> None:
+        if images is not None:
+            wanted.setdefault(images.name, []).extend(probes)
+
+    want(benchmark.id_train, _probes_of(_students(learners, benchmark), search))
+    want(benchmark.id_val, _probes_of(detectors if search else learners, search))
+    if track == "ood_val":
+        want(benchmark.ood_val, _probes_of(detectors, search))
+    given = [each for each in detectors if not (search and each.grid)]
+    for role, images in benchmark.members():
+        if role in (*TESTED, *roles):
+            want((role == "id_train" and benchmark.scored_train) or images, _probes_of(given, search=False))
+    return wanted
+
+
 def fit_scorers(
     classifier: Classifier,
     benchmark: Benchmark,
     detectors: Iterable[str | Detector],
     *,
+    tune: Tuning = "default",
     store: ActivationStore | None = None,
     batch_size: int = 256,
     progress: Progress = SILENT,
@@ -116,7 +165,8 @@ def fit_scorers(
     """Detectors fitted to ``id_train`` and ``id_val`` of a benchmark, each with the classifier as one scorer.
 
     They share one pass over the training images. Nothing is calibrated: they are for attacks and comparisons;
-    ``fit_scorer`` makes one to deploy. A detector that does not apply is an error.
+    ``fit_scorer`` makes one to deploy. A detector that does not apply is an error. ``tune`` searches hyper-parameters
+    as in ``evaluate``.
     """
     asked = [requested_detector(each) if isinstance(each, str) else each for each in detectors]
     if not asked:
@@ -124,7 +174,7 @@ def fit_scorers(
     classifier = classifier.with_default_transform(benchmark.transform)
     extraction = FromNetwork(classifier, store, batch_size, progress)
     usable = refuse_inapplicable(asked, extraction, benchmark)
-    fitted = _fit_all(extraction, benchmark, usable, "default", progress)
+    fitted = _fit_all(extraction, benchmark, usable, tune, progress)
     return {each.id: Scorer(classifier, each.detector, class_names=benchmark.class_names) for each in fitted}
 
 
@@ -133,8 +183,7 @@ def _fit_all(
 ) -> list[Fitted]:
     search = track != "default"
     learners = [detector for detector in detectors if detector.learns]
-    # who learns from held-out images sees training images only where there are no others
-    students = [each for each in learners if Needs.TRAIN in each.needs or benchmark.id_val is None]
+    students = _students(learners, benchmark)
     train = val = None
     if students and benchmark.id_train is not None:
         train = extraction.extract(benchmark.id_train, _probes_of(students, search))
@@ -147,6 +196,11 @@ def _fit_all(
             fitted.append(fit_detector(detector.to(extraction.device), train, val, search=validation, track=track))
             advance(1)
     return fitted
+
+
+def _students(learners: Sequence[Detector], benchmark: Benchmark) -> list[Detector]:
+    """Who learns from held-out images sees training images only where there are no others."""
+    return [each for each in learners if Needs.TRAIN in each.needs or benchmark.id_val is None]
 
 
 def check_search(benchmark: Benchmark, track: Tuning) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from oodscope.generation.distances.perceptual import Perceptual
 from oodscope.generation.sets.ensemble import check_disjoint
 from oodscope.metrics.generated.information import Window
 from oodscope.models.classifier.classifier import Classifier
-from oodscope.runs.generated.opinion import Extract, Opinion, ask, equal_count, frechet_distances, perceived
+from oodscope.runs.generated.opinion import Closeness, Extract, Opinion, ask, closeness, equal_count, perceived
 from oodscope.runs.generated.run import Samples
 from oodscope.runs.generated.sanity import Counts, Sanity, SetCheck, information_edges
 
@@ -76,7 +77,7 @@ def check_sets(
             raise UnknownNameError("set", name, sets)
     every = [images for _, images in sets.values()]
     network, train = checks.features or checks.judges[0], benchmark.id_train
-    distances = {} if train is None else frechet_distances(train, every, network, extract, seed)
+    distances = {} if train is None else closeness(train, every, network, extract, seed)
     found, samples = [], {}
     for name, (role, images) in sets.items():
         known = role in KNOWN or name in checks.generated
@@ -106,7 +107,7 @@ def _check(
     judged: Opinion,
     checks: GeneratedChecks,
     extract: Extract,
-    distance: float | None,
+    distance: Closeness | None,
     benchmark: Benchmark,
 ) -> SetCheck:
     classes, original = len(benchmark.class_names), checks.originals.get(images.name)
@@ -122,9 +123,33 @@ def _check(
         information=_counts(judged.information, len(checks.judges), classes),
         made_information=() if made is None else _counts(made, len(checks.makers), classes),
         kept=None if made is None or checks.window is None else int(checks.window.keeps(made).sum()),
-        frechet=distance,
         perceptual=compared,
+        **_closeness(distance),
+        **_by_image(role, images.name in checks.generated, source, judged, classes),
     )
+
+
+def _closeness(distance: Closeness | None) -> dict[str, Any]:
+    if distance is None:
+        return {}
+    kernel = (distance.kernel.value, distance.kernel.interval.low, distance.kernel.interval.high)
+    return {"frechet": distance.frechet, "frechet_infinity": distance.frechet_infinity, "kernel": kernel}
+
+
+def _by_image(role: str, generated: bool, source: NDArray[np.int64], judged: Opinion, classes: int) -> dict[str, Any]:
+    """What hardness at equal ID-ness is computed from; of real outliers, what judges take them for."""
+    if role not in ("near", "far"):
+        return {}
+    if not generated:
+        return {"taken_for": tuple(np.bincount(judged.prediction, minlength=classes).tolist())}
+    if (source < 0).any():
+        return {}
+    given = judged.probability[np.arange(len(source)), source]
+    return {
+        "source": tuple(source.tolist()),
+        "judged": tuple(judged.prediction.tolist()),
+        "p_source": tuple(round(float(each), 4) for each in given),
+    }
 
 
 def _source_classes(benchmark: Benchmark, images: ImageSet) -> NDArray[np.int64]:

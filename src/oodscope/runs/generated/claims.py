@@ -2,8 +2,11 @@
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from oodscope.document.claim import Claim
 from oodscope.document.wording import percent, span
+from oodscope.metrics.generated.idness import ClassCheck, class_checks, hardness
 from oodscope.metrics.metric import MEAN
 from oodscope.runs.generated.ranks import ALL, rank_agreements
 from oodscope.runs.generated.run import WORST, GeneratedStudy
@@ -33,7 +36,15 @@ def judges_fit(study: GeneratedStudy) -> bool:
 
 def claims(study: GeneratedStudy) -> list[Claim]:
     """Every claim that the study has numbers for; what unfit judges say of images decides nothing."""
-    return [*_recognised(study), *_nearness(study), *_harder(study), *_calibration(study), *_order(study)]
+    return [
+        *_recognised(study),
+        *_by_class(study),
+        *_nearness(study),
+        *_harder(study),
+        *_harder_at_equal_idness(study),
+        *_calibration(study),
+        *_order(study),
+    ]
 
 
 def _recognised(study: GeneratedStudy) -> Iterator[Claim]:
@@ -58,15 +69,82 @@ def _nearness(study: GeneratedStudy) -> Iterator[Claim]:
         for other in study.real:
             if name in distance and other in distance:
                 text = f"{name} is closer to the training images than {other} is"
-                holds = distance[name] < distance[other] if judges_fit(study) else None
-                evidence = f"Fréchet distance {distance[name]:.3g} against {distance[other]:.3g}"
-                yield Claim(text, holds, evidence + _unfit(study))
+                yield Claim(text, *_closer(study, name, other))
     for name in study.sanity.shifted():
         if name in distance and real:
             below = sum(distance[other] < distance[name] for other in real)
             text = f"{name} is farther from the training images than most real csid sets"
             holds = 2 * below > len(real) if judges_fit(study) else None
             yield Claim(text, holds, f"farther than {below} of {len(real)}" + _unfit(study))
+
+
+def _closer(study: GeneratedStudy, name: str, other: str) -> tuple[bool | None, str]:
+    """By kernel distances whose intervals do not meet; by Fréchet distances where only those were measured."""
+    ours, theirs = study.sanity.of(name), study.sanity.of(other)
+    if ours.kernel is None or theirs.kernel is None:
+        assert ours.frechet is not None and theirs.frechet is not None
+        evidence = f"Fréchet distance {ours.frechet:.3g} against {theirs.frechet:.3g}"
+        return (ours.frechet < theirs.frechet if judges_fit(study) else None), evidence + _unfit(study)
+    (value, low, high), (real, real_low, real_high) = ours.kernel, theirs.kernel
+    evidence = (
+        f"KID {value:.3g} [{low:.3g}–{high:.3g}] against {real:.3g} [{real_low:.3g}–{real_high:.3g}] "
+        f"in features of {study.sanity.features}"
+    )
+    apart = high < real_low or real_high < low
+    return (value < real if apart and judges_fit(study) else None), evidence + _unfit(study)
+
+
+def class_report(study: GeneratedStudy, name: str, control: str) -> list[ClassCheck]:
+    """Every class of a generated near set beside what judges see in a real OOD set; empty where images are not kept."""
+    check, real = study.sanity.of(name), study.sanity.of(control)
+    if not check.source or not real.taken_for:
+        return []
+    taken = np.repeat(np.arange(len(real.taken_for)), real.taken_for)
+    return class_checks(np.array(check.source), np.array(check.judged), taken, len(real.taken_for))
+
+
+def _by_class(study: GeneratedStudy) -> Iterator[Claim]:
+    for name in study.sanity.near():
+        for control in study.real[:1]:
+            checks = class_report(study, name, control)
+            failing = [study.sanity.class_names[each.label] for each in checks if each.passes is False]
+            known = [each for each in checks if each.passes is not None]
+            if known:
+                text = f"{name}: no class is seen more than twice as often as judges see it in {control}"
+                words = f"{len(known) - len(failing)} of {len(known)} classes"
+                words += f"; seen too often: {', '.join(failing)}" if failing else ""
+                yield Claim(text, not failing if judges_fit(study) else None, words + _unfit(study))
+
+
+def _harder_at_equal_idness(study: GeneratedStudy) -> Iterator[Claim]:
+    """AUROC on the images in which the judges do not see the source class, beside the whole real set."""
+    for name in study.sanity.near():
+        check = study.sanity.of(name)
+        if not check.source:
+            continue
+        unseen = np.array(check.source) != np.array(check.judged)
+        for other in study.real:
+            lower, higher, rows = 0, 0, 0
+            for result in study.results:
+                scores = result.scores
+                for detector in scores.detectors:
+                    id_scores = scores.scores(detector, role="id_test")
+                    ours = hardness(id_scores, scores.scores(detector, set=name), unseen)
+                    real = scores.scores(detector, set=other)
+                    theirs = hardness(id_scores, real, np.ones(len(real), dtype=bool))
+                    if ours is None or theirs is None:
+                        continue
+                    rows += 1
+                    lower += ours.interval.high < theirs.interval.low
+                    higher += ours.interval.low > theirs.interval.high
+            if rows:
+                text = f"{name}, where judges do not see the class, is harder than {other} for most detectors"
+                words = (
+                    f"{int(unseen.sum()):,} of {len(unseen):,} images; AUROC lower in {lower}, higher in {higher} and "
+                    f"within noise in {rows - lower - higher} of {rows} rows, by 95 % intervals over images"
+                )
+                holds = True if 2 * lower > rows else False if 2 * (rows - lower) > rows and 2 * higher > rows else None
+                yield Claim(text, holds if judges_fit(study) else None, words + _unfit(study))
 
 
 def _harder(study: GeneratedStudy) -> Iterator[Claim]:

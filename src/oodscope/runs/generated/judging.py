@@ -39,6 +39,14 @@ def judge_generated(
     checks : which sets were generated, who judges them, who had a part in making them.
     store : of activations; that of ``evaluate``, so that no image passes twice.
     seed : which images Fréchet distances are measured on.
+
+    Examples
+    --------
+    >>> from oodscope.runs.generated.checking import GeneratedChecks
+    >>> checks = GeneratedChecks(generated=[bench.near[0].name], judges=[clf, clf])
+    >>> result = oods.evaluate(clf, bench, ["msp"])
+    >>> oods.judge_generated([(clf, result)], bench, checks).networks == [clf.name]
+    True
     """
     kept = store or ActivationStore()
 

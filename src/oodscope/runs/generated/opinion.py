@@ -15,6 +15,7 @@ from oodscope.data.imageset import ImageSet
 from oodscope.generation.distances.perceptual import Perceptual
 from oodscope.metrics.generated.frechet import Gaussian, frechet_distance
 from oodscope.metrics.generated.information import mutual_information
+from oodscope.metrics.generated.kid import Distance, frechet_at_infinity, kernel_distance
 from oodscope.models.classifier.classifier import Classifier
 
 PER_PIXEL = 50 / (3 * 224 * 224) ** 0.5
@@ -77,23 +78,26 @@ class Opinion:
     Parameters
     ----------
     prediction : the class with the largest mean probability over the networks.
+    probability : ``[N, C]`` mean probability of each class.
     information : mutual information in nats: how much the networks disagree beyond what each doubts by itself.
     """
 
     prediction: NDArray[np.int64]
+    probability: NDArray[np.float32]
     information: NDArray[np.float64]
 
 
 def ask(networks: Sequence[Classifier], images: ImageSet, extract: Extract) -> Opinion:
     """The opinion of an ensemble about a set."""
     known = [extract(each, images) for each in networks]
-    predictions, informations = [], []
+    means, informations = [], []
     for chunks in zip(*(each.chunks(CHUNK, only=("logits",)) for each in known)):
         members = np.stack([chunk.logits.numpy().astype(np.float64) for chunk in chunks])
         probabilities = softmax(members, axis=2)
-        predictions.append(probabilities.mean(axis=0).argmax(axis=1).astype(np.int64))
+        means.append(probabilities.mean(axis=0))
         informations.append(mutual_information(probabilities))
-    return Opinion(np.concatenate(predictions), np.concatenate(informations))
+    mean = np.concatenate(means)
+    return Opinion(mean.argmax(axis=1).astype(np.int64), mean.astype(np.float32), np.concatenate(informations))
 
 
 MOST = 10_000
@@ -107,9 +111,25 @@ def equal_count(sets: Sequence[ImageSet]) -> int:
     return min(MOST, *(len(images) for images in sets))
 
 
-def frechet_distances(
+@dataclass(frozen=True)
+class Closeness:
+    """How far a set lies from the training images, in the features of one network.
+
+    Parameters
+    ----------
+    frechet : of as many images of every set.
+    frechet_infinity : the same, extrapolated to infinitely many images; None where there are too few.
+    kernel : KID in features divided by the root mean square of the training features, with an interval from blocks.
+    """
+
+    frechet: float
+    frechet_infinity: float | None
+    kernel: Distance
+
+
+def closeness(
     train: ImageSet, sets: Sequence[ImageSet], network: Classifier, extract: Extract, seed: int
-) -> dict[str, float]:
+) -> dict[str, Closeness]:
     """The distance of each set to the training images, by name; empty for a network without features.
 
     A judging network measures what matters to a classifier; another network (self-supervised, or trained on other
@@ -118,11 +138,16 @@ def frechet_distances(
     if network.head is None:
         return {}
     count = equal_count(sets)
-    learnt = Gaussian.of(_features(train, min(MOST_TRAINING, len(train)), network, extract, seed))
-    return {
-        images.name: frechet_distance(learnt, Gaussian.of(_features(images, count, network, extract, seed)))
-        for images in sets
-    }
+    real = _features(train, min(MOST_TRAINING, len(train)), network, extract, seed).astype(np.float64)
+    learnt, scale = Gaussian.of(real), float(np.sqrt(np.mean(real**2))) or 1.0
+    found = {}
+    for images in sets:
+        features = _features(images, count, network, extract, seed).astype(np.float64)
+        distance = frechet_distance(learnt, Gaussian.of(features))
+        many = len(features) >= 2 * features.shape[1]
+        infinite = frechet_at_infinity(real[:count], features, seed=seed) if many else None
+        found[images.name] = Closeness(distance, infinite, kernel_distance(real / scale, features / scale, seed=seed))
+    return found
 
 
 def _features(images: ImageSet, count: int, network: Classifier, extract: Extract, seed: int) -> NDArray[np.float32]:

@@ -29,7 +29,12 @@ class SetCheck(StrictModel):
         ensemble of its size can have.
     made_information : the same of the ensemble that the images were made with; empty where it is not at hand.
     kept : images whose mutual information under the makers lies in the window; missing where either is not known.
-    frechet : Fréchet distance to the training images, in the feature space that the record names.
+    frechet : Fréchet distance to the training images, in the feature space that the record names; ``frechet_infinity``
+        is extrapolated to infinitely many images.
+    kernel : KID to the training images in the same features, and the ends of its interval.
+    source, judged, p_source : of every image of a generated near set: the class that it was made from, the one that the
+        judging ensemble sees, and the probability that it gives the former.
+    taken_for : images of a real OOD set that the judging ensemble takes for each class.
     perceptual : mean perceptual distance to the image that each was made from, once all differences are scaled to one
         length; missing where there is no such image.
     """
@@ -42,6 +47,12 @@ class SetCheck(StrictModel):
     made_information: Counts = ()
     kept: int | None = None
     frechet: float | None = None
+    frechet_infinity: float | None = None
+    kernel: tuple[float, float, float] | None = None
+    source: Counts = ()
+    judged: Counts = ()
+    p_source: tuple[float, ...] = ()
+    taken_for: Counts = ()
     perceptual: float | None = None
 
     @property

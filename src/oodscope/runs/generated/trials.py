@@ -43,4 +43,6 @@ def weaknesses_of(study: GeneratedStudy, subject: Subject) -> Iterator[Weakness]
     if rows:
         row = min(rows, key=lambda row: row.value)
         words, anchor = f"{row.set}, AUROC", anchor_of(PROTOCOL)
-        yield Weakness("generated", words, row.value, "", anchor, -row.value)
+        found = claims(study)
+        after = "" if all(each.holds for each in found) else f"(of that set {count_claims(found).rstrip('.')})"
+        yield Weakness("generated", words, row.value, after, anchor, -row.value)

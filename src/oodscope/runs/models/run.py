@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import ClassVar, Self
 
+import numpy as np
 import pandas as pd
 from pydantic import Field
 
@@ -179,7 +180,18 @@ class Study(Run):
         shown = [metric for metric in ("der99_train_correct", "der99_val_correct") if metric in self._everywhere]
         figures = (der_against_accuracy(self, name, metric) for name in self.detectors for metric in shown)
         title = f"{len(self.members)} models on {self.record.benchmark}"
-        return Chapter(title, self.kind, "", (self.summary(), *self._matched_tables(), self._rates(), *figures))
+        return Chapter(
+            title, self.kind, self.verdict(), (self.summary(), *self._matched_tables(), *figures, self._rates())
+        )
+
+    def verdict(self) -> str:
+        """Which detector errs least, and whether that holds for other networks."""
+        from oodscope.runs.models.verdict import models_verdict  # with its test, which few ask for
+
+        metric = next(name for name in _SUMMARY if name in self._everywhere)
+        names = [member.model.name for member in self.members]
+        values = np.array([[self.value(name, detector, metric) for detector in self.detectors] for name in names])
+        return models_verdict(values, self.detectors, metric) if self.detectors else ""
 
     def save(self, folder: Path | str) -> Path:
         """Write the measurements of all models and ``run.json``, which comes last."""

@@ -7,6 +7,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import batch_norm, conv2d, linear, normalize
+from torch.nn.grad import conv2d_input
 
 from oodscope.base.paper import Paper
 from oodscope.models.classifier.branches import VARIANCE
@@ -59,14 +60,15 @@ class SoftSpectralConv(nn.Module):
             if self.training:
                 with torch.no_grad():
                     there = self._convolved(image, weight)
-                    back = torch.nn.grad.conv2d_input(
+                    back = conv2d_input(  # type: ignore[no-untyped-call]
                         image.shape, weight, there, self.main.stride, self.main.padding, self.main.dilation,
                         self.main.groups,
                     )  # fmt: skip
                     image = back / torch.linalg.vector_norm(back).clamp(min=1e-12)
                     self.image.copy_(image)
                     image = image.clone()  # the buffer moves on before the gradient is taken
-            return torch.linalg.vector_norm(self._convolved(image, weight))
+            norm: Tensor = torch.linalg.vector_norm(self._convolved(image, weight))
+            return norm
 
     def _convolved(self, images: Tensor, weight: Tensor) -> Tensor:
         main = self.main
@@ -201,7 +203,7 @@ class GaussianProcessLayer(LastLayer):
 def orthogonal_rows(count: int, width: int) -> Tensor:
     """Random rows, orthogonal within blocks of ``width``, as long as Gaussian vectors are."""
     blocks = [torch.linalg.qr(torch.randn(width, width))[0] for _ in range(-(-count // width))]
-    lengths = torch.randn(count, width).norm(dim=1, keepdim=True)
+    lengths: Tensor = torch.linalg.vector_norm(torch.randn(count, width), dim=1, keepdim=True)
     return torch.cat(blocks)[:count] * lengths
 
 

@@ -28,8 +28,8 @@ class GOOD(CrossEntropy):
     ``quantile`` with the smallest bounds is bounded so; the others are only pushed to equal logits at the outlier
     itself, without a ball, so that difficult outliers cost no accuracy. Radius and weight rise from 0 over the first
     part of the training, otherwise the network collapses to constant logits. The score is ``msp``;
-    ``certified_confidence`` gives what is proven of an image, and the AUROC of that is a lower bound on the AUROC under
-    any attack within the ball.
+    the detector ``guaranteed_msp`` gives what is proven of an image, and the AUROC of MSP against it is a lower bound
+    on the AUROC under any attack within the ball.
 
     The network must be a chain of layers with known bounds, such as ``plain_cnn_32``, trained by ``ceda`` before:
     ``train: [{recipe: ceda, epochs: 30}, {recipe: good}]``. The authors take 900 epochs of it.
@@ -50,6 +50,7 @@ class GOOD(CrossEntropy):
         "NeurIPS 2020",
     )
     cost: ClassVar[float | None] = 4.0
+    detectors: ClassVar[tuple[str, ...]] = ("msp", "guaranteed_msp")
 
     epochs: int = Field(default=60, gt=0)
     learning_rate: float = Field(default=1e-4, gt=0)

@@ -88,7 +88,7 @@ class NoiseGenerator(nn.Module):
         place = (chance * self.stored.clamp(min=1, max=_PAST)).long()
         row = self.past.index_select(0, place.view(1))[0]
         shapes = [each.shape for layer in self.layers for each in layer.parameters()]
-        parts = [part.view(shape) for part, shape in zip(row.split([shape.numel() for shape in shapes]), shapes)]
+        parts = [part.view(shape) for part, shape in zip(torch.split(row, [shape.numel() for shape in shapes]), shapes)]
         return list(zip(parts[::2], parts[1::2]))
 
 
@@ -154,7 +154,7 @@ class ANT(CrossEntropy):
 
 def scaled(noise: Tensor, epsilon: float) -> Tensor:
     """Noise whose every image has this length."""
-    length = torch.linalg.vector_norm(noise.flatten(1), dim=1).clamp(min=_TINY)
+    length: Tensor = torch.linalg.vector_norm(noise.flatten(1), dim=1).clamp(min=_TINY)
     return epsilon * noise / length.view(-1, 1, 1, 1)
 
 

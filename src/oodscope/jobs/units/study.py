@@ -1,0 +1,60 @@
+"""A study in units: one evaluation of each model."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from oodscope.execution.plan import WorkPlan
+from oodscope.execution.progress import SILENT, Progress
+from oodscope.execution.units import Unit
+from oodscope.jobs.job import Job, execute
+from oodscope.jobs.outcome import Finished
+from oodscope.jobs.study import StudyJob, join_study, read_study
+from oodscope.jobs.units.divided import PLANS, DividedJob
+from oodscope.jobs.units.evaluation import declared_job
+
+
+class DividedStudy(DividedJob):
+    """A study of many models."""
+
+    def __init__(self, jobs: list[StudyJob]) -> None:
+        self.jobs, self.output = jobs, Path(jobs[0].job.output)
+
+    @classmethod
+    def read(cls, keys: Mapping[str, Any], where: str, folder: Path) -> "DividedStudy":
+        return cls(read_study(keys, where, folder.absolute()))
+
+    @property
+    def records(self) -> Path:
+        # a study that gets another model later finds what is done of the others
+        return self.output / PLANS / "records"
+
+    def check(self) -> None:
+        for each in self.jobs:
+            each.job.check()
+
+    def units(self, workers: int, progress: Progress) -> list[Unit]:
+        return [
+            Unit(
+                kind="evaluate",
+                spec={"job": declared_job(each.job), "labels": each.labels, "content": each.key},
+                label=f"evaluate {each.model.name}",
+            )
+            for each in self.jobs
+        ]
+
+    def lost(self, plan: WorkPlan) -> list[str]:
+        folders = {unit.name: plan.record(unit.name).get("folder") for unit in plan.units if plan.is_done(unit.name)}
+        return [name for name, folder in folders.items() if not (self.output / str(folder) / "run.json").is_file()]
+
+    def join(self, plan: WorkPlan, progress: Progress) -> Finished:
+        folders = [self.output / str(plan.record(unit.name)["folder"]) for unit in plan.units]
+        study, files = join_study(self.jobs, folders, self.output)
+        return Finished("study", study, files=tuple(files))
+
+
+def evaluate(spec: Mapping[str, Any], plan: WorkPlan) -> dict[str, Any]:
+    """Evaluate one model; the run lies in the output folder of the study."""
+    job = Job.model_validate({**spec["job"], "output": plan.contents.output})
+    _, folder = execute(job, SILENT, spec["labels"])
+    return {"folder": folder.name}
