@@ -72,9 +72,8 @@ def main() -> None:
             client(port, files, 0)  # the first pass builds what later ones share
             started = time.perf_counter()
             with ThreadPoolExecutor(CLIENTS) as crowd:
-                answers = [
-                    each for part in crowd.map(lambda n: client(port, files, n), range(CLIENTS)) for each in part
-                ]
+                parts = list(crowd.map(client, [port] * CLIENTS, [files] * CLIENTS, range(CLIENTS)))
+            answers = [each for part in parts for each in part]
             wall = time.perf_counter() - started
             process.terminate()
             process.wait()
@@ -92,13 +91,13 @@ def main() -> None:
         [
             "# How soon does `serve predict` answer?",
             "",
-            f"**Question.** {CLIENTS} concurrent clients, CIFAR-10 ResNet-18 with MSP: latency, and is every answer right?",
+            f"**Question.** {CLIENTS} concurrent clients, CIFAR-10 ResNet-18 with MSP: latency, and are answers right?",
             "",
-            f"**Answer.** {verdict} in {sum(row[1] for row in rows):,} requests; p95 latency {rows[0][4]:.2f} s at the default.",
+            f"**Answer.** {verdict} in {sum(row[1] for row in rows):,} requests; p95 {rows[0][4]:.2f} s by default.",
             "",
-            "**Command.** `OODSCOPE_DATA=path/to/packs python benchmarks/serve_predict.py docs/results/serve-predict.md`",
+            "**Command.** `OODSCOPE_DATA=PACKS python benchmarks/serve_predict.py docs/results/serve-predict.md`",
             "",
-            f"**Machine.** 2 cores shared with other work (load average {os.getloadavg()[0]:.0f}), CPU; clients on the same cores",
+            f"**Machine.** 2 cores shared with the clients and other work (load {os.getloadavg()[0]:.0f}), CPU",
             "",
             f"**Date.** {datetime.now(UTC):%Y-%m-%d}",
             "",

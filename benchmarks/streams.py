@@ -166,10 +166,10 @@ def page(found: dict[str, dict[str, dict[str, np.ndarray]]]) -> str:
     foot = [
         "## What differs from the papers",
         "",
-        "OODD's bank has 2,000 images (half of the 4,000 training rows here) in place of 25,000, its queue is scaled to",
-        "the stream, and streams are short; what each of these does to its numbers was not measured. `running prototypes`",
-        "follows the abstract of DART on one layer: an unverified form, no entry under the authors' name. Methods that",
-        "need text (AdaNeg, TANL) are not here.",
+        "OODD's bank has 2,000 images (half of the 4,000 training rows here) in place of 25,000, its queue is scaled",
+        "to the stream, and streams are short; what each of these does to its numbers was not measured. `running",
+        "prototypes` follows the abstract of DART on one layer: an unverified form, no entry under the authors' name.",
+        "Methods that need text (AdaNeg, TANL) are not here.",
         "",
     ]
     return "\n".join([*head, *lines, *foot])

@@ -98,6 +98,9 @@ def test_scores_of_another_tool_to_our_report_in_one_command_and_out_again(oodsc
     assert done.status == 0, done
     (folder,) = [path.parent for path in tmp_path.glob("out/*/run.json")]
     assert (folder / "report.html").is_file() and Result.load(folder).record.model == "theirs"
+    seen = oodscope("precision", folder, "--prevalence", "0.5", "--prevalence", "0.01")
+    assert seen.status == 0 and "1 % OOD" in seen.out and "birds" in seen.out, seen
+    assert oodscope("precision", folder, "--prevalence", "5").status == 2
     shared = ("convert", folder, "-o", "e.json", "--to")
     assert oodscope(*shared, "every-eval-ever", "--organization", "me").status == 0
     assert (tmp_path / "e_samples.jsonl").is_file()

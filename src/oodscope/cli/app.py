@@ -24,6 +24,7 @@ from oodscope.cli.leaderboard import leaderboard
 from oodscope.cli.listing import listing
 from oodscope.cli.monitor import monitor
 from oodscope.cli.power import power
+from oodscope.cli.precision import precision
 from oodscope.cli.predict import predict
 from oodscope.cli.report import report
 from oodscope.cli.run import run
@@ -53,7 +54,7 @@ app = typer.Typer(
 for panel, commands in {
     START: (demo, listing),
     EVALUATE: (evaluate, run, crossval, attack, importing),
-    READ: (table, compare, power, report, figure, cite, convert),
+    READ: (table, compare, power, precision, report, figure, cite, convert),
     WORK: (plan, work, status),
     MAKE: (train,),
     DEPLOY: (fit, predict, monitor, export),

@@ -84,6 +84,9 @@ EXAMPLES = {
         oodscope power runs/mine
         oodscope power runs/seed0 runs/seed1 runs/seed2 --points 0.5
     """,
+    "precision": """
+        oodscope precision runs/mine --prevalence 0.01
+    """,
     "serve": """
         oodscope serve --board board --port 8000
         oodscope serve --board board --submissions
