@@ -36,7 +36,7 @@ POPULATIONS = {
 
 DETECTORS = (
     *("msp", "temp_scaling", "mls", "ebo", "gen", "knn", "rmds", "fdbd", "relation", "vim", "nci"),
-    *("openmax", "react", "scale", "ash", "dice", "she", "mds"),
+    *("openmax", "react", "scale", "ash", "dice", "she", "mds", "gradnorm"),
 )
 IMAGES, TRAIN = 1000, 2000
 PLACE = ARTIFACTS / "cifar-scores"

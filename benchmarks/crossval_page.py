@@ -12,7 +12,7 @@ from oodscope.base.errors import DataError
 from oodscope.document.table import Table
 from oodscope.metrics.catalog import CROSSVAL
 from oodscope.metrics.crossval.metrics import PRINTED_AS
-from oodscope.runs.crossval.fidelity import FORMS, accuracies, claims, error_ratios, rates, separations
+from oodscope.runs.crossval.fidelity import FORMS, accuracies, claims, error_ratios, lead, rates, separations
 from oodscope.runs.crossval.plan import forms_of
 from oodscope.runs.crossval.run import CrossValidation
 from oodscope.runs.crossval.sheets import cross_validated
@@ -30,7 +30,7 @@ def write_page(path: Path, folder: Path, rows: Mapping[str, str], machine: str) 
     rows : of each row its name, a folder, and what it is.
     """
     found = {name: CrossValidation.load(folder / name) for name in rows if (folder / name / "run.json").exists()}
-    parts = [*_head(machine), *_missing(found, rows)]
+    parts = [*_head(machine, _answer(found)), *_missing(found, rows)]
     for name, run in found.items():
         parts += [f"## {rows[name][0].upper()}{rows[name][1:]}", *_row(run, folder / name)]
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -45,12 +45,29 @@ CHOSEN_LATE = (
 """Said of a row whose settings were not fixed before its outcome was seen."""
 
 
-def _head(machine: str) -> Iterator[str]:
+def _answer(found: Mapping[str, CrossValidation]) -> str:
+    """Whether a cross-validation is nearer to the truth than as many hold-outs, row by row."""
+    parts = []
+    for name, run in found.items():
+        try:
+            study = study_metric(run.draws, "auroc")
+        except DataError:
+            continue
+        if run.draws.metadata["leak"] or not study.has_error_ratio:
+            continue
+        ratio = lead(study).error_ratio()
+        surely = "nearer" if ratio.high < 1.0 else "farther" if ratio.low > 1.0 else "cannot say"
+        parts.append(f"row `{name}`: {surely}, ratio of errors in AUROC {ratio}")
+    return "Is it nearer to the truth? " + ("; ".join(parts) or "Cannot say: no row has its hold-outs") + "."
+
+
+def _head(machine: str, answer: str) -> Iterator[str]:
     yield "# Cross-validation on real images"
     yield (
         "**Question.** Does cross-validation (DCV-ROOD, arXiv 2509.05778) find the differences between detectors that "
         "hold-outs show, and is it nearer to the truth than as many plain hold-outs?"
     )
+    yield f"**Answer.** {answer}"
     yield (
         f"**Command.** `{COMMAND}`, again until no row is left; 10 minutes a call. `--reduced` for the reduced row. "
         "The run of version 0.1 on one H200, with features after the ReLU only: [crossval-full.md](crossval-full.md)."

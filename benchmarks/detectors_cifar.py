@@ -1,167 +1,265 @@
 """Do our detectors give the published near-OOD figures on CIFAR-10 and CIFAR-100?
 
-    OODSCOPE_DATA=path/to/packs python benchmarks/detectors_cifar.py OUTPUT.json [--device cuda] [--only NAME ...]
-    python benchmarks/detectors_cifar.py OUTPUT.json --show
-    python benchmarks/detectors_cifar.py - --refill docs/results/detectors-cifar.md
+    OODSCOPE_DATA=path/to/packs python benchmarks/detectors_cifar.py TABLES [--device cuda] [--only NAME ...]
+    python benchmarks/detectors_cifar.py TABLES --write docs/results/detectors-cifar.md --machine "..."
 
-Every detector under the three tuning tracks, on OpenOOD v1.5's own split lists, with one ResNet-18 per benchmark
-trained by its recipe. The published column is OpenOOD's leaderboard (three seeds, after its search on the same
+Every detector that applies to a ResNet-18 under the three tuning tracks, on OpenOOD v1.5's own split lists, with one
+network per benchmark trained by its recipe and fitted on all training images. TABLES/BENCHMARK-TRACK.parquet holds the
+scores of all test images (rounded to float32, so that a file stays below 15 MiB), with parameters, passes and seconds
+of every detector; ``newest_against_best.py`` reads the same files. A table that is there is not made again: an
+interrupted call goes on. The published column is OpenOOD's leaderboard (three seeds, after its search on the same
 validation sets), so it is compared with the track ``ood_val``.
 """
 
 import argparse
-import json
+import csv
 import os
-import re
 import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy.stats import spearmanr
 
-import oodscope as oods
+from detectors_cifar_words import CAUSES, HEAD, REFERENCES, SEEDS_HEAD
+from oodscope.base.files import write_text
+from oodscope.detectors.base import Detector
 from oodscope.detectors.registry import DETECTORS, create_detector
 from oodscope.metrics.ranking.ranking import Ranking
-from oodscope.runs.evaluation.extraction import FromNetwork
+from oodscope.results.scoretable import ScoreTable
 from oodscope.runs.evaluation.scoring import applicable, score_benchmark
-from openood_cifar import open_benchmark, open_classifier
+from openood_cifar import open_classifier, open_part
 from published import published
+from training_table import InMemory
 
 TRACKS = ("default", "id_only", "ood_val")
+BENCHMARKS = ("cifar10", "cifar100")
+VARIANTS: tuple[tuple[str, dict[str, object]], ...] = (
+    ("mds_ensemble", {"stages": "first"}),
+    ("ora", {"reduce": "mean"}),
+    ("gram", {"powers": 10}),
+)
+"""Other forms that a cause or a comparison on the page names; they stand in the default track only."""
+SEEDS = Path(__file__).parent.parent / "docs" / "results" / "data" / "detectors-cifar-seeds.csv"
+POPULATIONS = {"cifar10": "sampled", "cifar100": "sampled", "tin": "sampled", "svhn": "exhaustive"}
 TIGHT = ("msp", "temp_scaling", "mls", "ebo", "gen", "knn", "rmds", "fdbd", "relation", "vim")
 LOOSE = ("react", "she", "dice", "odin", "ash", "scale")
-CAUSES = {
-    "dice": "its percentile is steep (83.66 at 85, 81.47 at 90, 73.81 at 95) and three seeds span 3.1 points",
-    "mds_ensemble": "OpenOOD takes the first stage alone with weight 1; here all, weighted on the validation sets",
-    "rankfeat": "three seeds span 9.7 points",
-    "gram": "the published rows come from an implementation with a wrong sign (OpenOOD issue 173)",
-    "gradnorm": "the mean of three seeds is 55.84",
-    "weiper": "measured before its two smoothings and the authors' settings came in; not yet run again on all images",
-    "nac": "measured before the authors' grid came in; not yet run again on all images",
-    "ash": "the mean of three seeds is 74.75",
-}
-"""Checked causes of differences of more than a point; what is not here is not understood."""
+APART = 1.0
+"""Points from which on a difference has its cause on the page, or the words "not understood"."""
 
 
-def judge(folder: Path, name: str, only: list[str], device: str) -> dict[str, Any]:
-    """Near-OOD AUROC in percent of every detector under every track, with what the search chose."""
-    bench, clf = open_benchmark(folder, name), open_classifier(folder, name, device)
-    store = oods.ActivationStore()
-    extraction = FromNetwork(clf, store, batch_size=500)
-    detectors, skipped = applicable([create_detector(each) for each in only or DETECTORS], extraction, bench)
-    found: dict[str, Any] = {"skipped": skipped, "forwarded": 0, "tracks": {}}
-    for track in TRACKS:
-        started = time.perf_counter()
-        scores = score_benchmark(extraction, bench, detectors, track=track)
-        frame = scores.frame
-        rows = {}
-        for detector in scores.detectors:
-            by_set = {each: frame.loc[frame["set"] == each, detector].to_numpy() for each in frame["set"].unique()}
-            known = by_set["id_test"]
-            near = {each.name: 100 * Ranking(known, by_set[each.name]).auroc for each in bench.near}
-            rows[detector] = {
-                **scores.context.detectors[detector].model_dump(),
-                "near": float(np.mean(list(near.values()))),
-                **near,
-            }
-        found["tracks"][track] = {"rows": rows, "seconds": time.perf_counter() - started}
-        right = frame["prediction"] == frame["label"]
-        found["accuracy"] = float(right[frame["set"] == "id_test"].mean())
-        slowest = sorted(rows, key=lambda each: -rows[each]["fit_seconds"])[:3]
-        fits = ", ".join(f"{each} {rows[each]['fit_seconds']:.1f}" for each in slowest)
-        print(f"{name} {track}: {found['tracks'][track]['seconds']:.0f} s; slowest fits: {fits}", flush=True)
-    found["forwarded"] = store.forwarded
-    return found
+def path_of(tables: Path, name: str, track: str) -> Path:
+    return tables / f"{name}-{track}.parquet"
 
 
-def show(name: str, found: dict[str, Any]) -> None:
-    """The table, ours beside the published column, and the verdicts."""
-    near, factor = published(name), 1 if name == "cifar10" else 2
-    tracks = {track: found["tracks"][track]["rows"] for track in TRACKS}
-    print(f"\n## {name} (accuracy on id_test {100 * found['accuracy']:.2f})\n")
-    print("| detector | default | id_only | ood_val | published | difference | bar | chosen on ood_val |")
-    print("|---|---|---|---|---|---|---|---|")
-    order = sorted(tracks["ood_val"], key=lambda each: -tracks["ood_val"][each]["near"])
-    for detector in order:
-        ours = [f"{tracks[track][detector]['near']:.2f}" for track in TRACKS]
-        row, theirs = tracks["ood_val"][detector], near.get(detector)
-        off = "" if theirs is None else f"{row['near'] - theirs:+.2f}"
-        bar = factor * (0.7 if detector in TIGHT else 1.5) if detector in TIGHT + LOOSE else None
-        met = (
-            ""
-            if bar is None or theirs is None
-            else f"{bar:.1f} {'met' if abs(row['near'] - theirs) <= bar else 'MISSED'}"
-        )
-        chosen = (
-            "" if row["grid_size"] == 1 else ", ".join(f"{k}={v}" for k, v in row["params"].items() if v is not None)
-        )
-        print(f"| {detector} | {' | '.join(ours)} | {theirs or ''} | {off} | {met} | {chosen} |")
-    print("\n" + agreement({each: tracks["ood_val"][each]["near"] for each in order}, near))
+def asked_for(only: list[str], track: str) -> list[Detector]:
+    """The detectors of a track; each has its own object, as fitting changes it."""
+    variants = [create_detector(name, **params) for name, params in VARIANTS] if track == "default" and not only else []
+    return [*(create_detector(each) for each in only or DETECTORS), *variants]
 
 
-def agreement(ours: dict[str, float], near: dict[str, float]) -> str:
-    """Rank correlation over all shared methods, and every difference of more than a point with its cause."""
-    shared = [each for each in ours if each in near]
-    rho = spearmanr([ours[each] for each in shared], [near[each] for each in shared]).statistic
+def score(folder: Path, tables: Path, name: str, options: argparse.Namespace) -> None:
+    """The missing tables of one benchmark; the activations of all tracks stay in memory."""
+    missing = [track for track in options.tracks if not path_of(tables, name, track).exists()]
+    if not missing:
+        return
+    bench = open_part(folder, name, options.train, options.test)
+    classifier = open_classifier(folder, name, options.device)
+    extraction = InMemory(classifier, {})
+    for track in missing:
+        begun = time.perf_counter()
+        usable, skipped = applicable(asked_for(options.only, track), extraction, bench)
+        context = {
+            "benchmark": name,
+            "model": classifier.name,
+            "fingerprint": classifier.fingerprint,
+            "populations": {each.name: POPULATIONS[each.name] for each in (*bench.near, *bench.far)},
+            "sizes": {images.name: len(images) for _, images in bench.members()},
+            "skipped": skipped,
+        }
+        scores = score_benchmark(extraction, bench, usable, track=track, context=context)  # type: ignore[arg-type]
+        rounded = {each: scores.frame[each].astype("float32").astype("float64") for each in scores.detectors}
+        ScoreTable(scores.frame.assign(**rounded), scores.context).save(path_of(tables, name, track))
+        size = path_of(tables, name, track).stat().st_size / 2**20
+        words = f"{len(usable)} detectors, {time.perf_counter() - begun:.0f} s ({extraction.seconds:.0f} s of passes)"
+        print(f"{name} {track}: {words}, {size:.1f} MiB", flush=True)
+
+
+def areas(scores: ScoreTable, detector: str) -> dict[str, float]:
+    """AUROC in percent against every OOD set, and the mean over the near ones."""
+    known = scores.scores(detector, set="id_test")
+    own = {
+        name: 100 * Ranking(known, scores.scores(detector, set=name)).auroc
+        for role in ("near", "far")
+        for name in scores.sets(role)
+    }
+    return own | {"near": float(np.mean([own[name] for name in scores.sets("near")]))}
+
+
+def accuracy(scores: ScoreTable) -> float:
+    """Share of ID test images that the network classifies correctly."""
+    return float(scores.correct()[(scores.frame["set"] == "id_test").to_numpy()].mean())
+
+
+def section(name: str, tables: Mapping[str, ScoreTable]) -> str:
+    """One benchmark: ours beside the published column, and what is to be said of the differences."""
+    rows = {track: {each: areas(table, each) for each in table.detectors} for track, table in tables.items()}
+    searched, printed = tables["ood_val"], published(name)
+    order = sorted(searched.detectors, key=lambda each: -rows["ood_val"][each]["near"])
+    sizes = ", ".join(f"{label} {count:,}" for label, count in searched.context.extra["sizes"].items())
     lines = [
-        f"Spearman rank correlation with the published near column over all {len(shared)} shared methods: {rho:.3f}."
+        f"## {name} (accuracy on id_test {100 * accuracy(searched):.2f})\n",
+        f"Images: {sizes}. Passes are those through the network for one image, the plain one included; a backward pass "
+        "counts as two.\n",
+        "| detector | passes | default | id_only | ood_val | published | difference | bar | chosen on ood_val |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
-    far = [each for each in shared if abs(ours[each] - near[each]) > 1.0]
-    for each in sorted(far, key=lambda detector: -abs(ours[detector] - near[detector])):
-        cause = CAUSES.get(each, "not understood")
-        lines.append(
-            f"- `{each}` {ours[each]:.2f}, published {near[each]:.2f} ({ours[each] - near[each]:+.2f}): {cause}."
-        )
+    for each in order:
+        context, theirs, ours = searched.context.detectors[each], printed.get(each), rows["ood_val"][each]["near"]
+        values = [f"{rows[track][each]['near']:.2f}" for track in TRACKS]
+        off = ["", ""] if theirs is None else [f"{theirs:.2f}", f"{ours - theirs:+.2f}"]
+        tuned = context.grid_size is not None and context.grid_size > 1
+        chosen = ", ".join(f"{k}={v}" for k, v in context.params.items() if v is not None) if tuned else ""
+        cells = [each, str(1 + context.passes), *values, *off, bar(name, each, ours, theirs), chosen]
+        lines.append("| " + " | ".join(cells) + " |")
+    near = {each: rows["ood_val"][each]["near"] for each in order}
+    others = {each: rows["default"][each]["near"] for each in tables["default"].detectors if each not in near}
+    lines += ["", agreement(name, near, printed), "", variants(others), "", references(name, rows["default"])]
+    skipped = "; ".join(f"{each}: {why}" for each, why in searched.context.extra["skipped"].items())
+    lines += [f"\nDo not apply to one plain network: {skipped}.\n"]
     return "\n".join(lines)
 
 
-def refill(text: str) -> str:
-    """A page with its published columns, differences and sentences made anew from the one source; ours stay."""
-    parts = re.split(r"(?m)^(?=## )", text)
-    filled = []
-    for part in parts:
-        found = re.match(r"## (cifar\d+) ", part)
-        filled.append(_refilled(part, published(found.group(1))) if found else part)
-    return "".join(filled)
+def bar(name: str, detector: str, ours: float, theirs: float | None) -> str:
+    """Whether a published value is met: within .7 or 1.5 points on CIFAR-10, twice that on CIFAR-100."""
+    if theirs is None or detector not in TIGHT + LOOSE:
+        return ""
+    width = (1 if name == "cifar10" else 2) * (0.7 if detector in TIGHT else 1.5)
+    return f"{width:.1f} {'met' if abs(ours - theirs) <= width else 'MISSED'}"
 
 
-def _refilled(part: str, near: dict[str, float]) -> str:
-    ours: dict[str, float] = {}
-    lines = []
-    for line in part.splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if line.startswith("| ") and cells[0] != "detector":
-            ours[cells[0]] = float(cells[3])
-            theirs = near.get(cells[0])
-            cells[4:6] = ["", ""] if theirs is None else [f"{theirs:.2f}", f"{ours[cells[0]] - theirs:+.2f}"]
-            line = "| " + " | ".join(cells) + " |"
-        lines.append(line)
-    head = "\n".join(lines).partition("\nSpearman")[0].rstrip() + "\n"
-    later = ", ".join(each for each in DETECTORS if each not in ours)
-    return f"{head}\n{agreement(ours, near)}\n\nNot yet run on all images: {later}.\n\n"
+def apart(ours: Mapping[str, float], printed: Mapping[str, float]) -> list[str]:
+    """Detectors that differ from their published value by more than a point, the largest difference first."""
+    far = [each for each in ours if each in printed and abs(ours[each] - printed[each]) > APART]
+    return sorted(far, key=lambda each: -abs(ours[each] - printed[each]))
+
+
+def rank_correlation(ours: Mapping[str, float], printed: Mapping[str, float]) -> tuple[float, int]:
+    """Spearman's correlation over all methods that both have, and their number."""
+    shared = [each for each in ours if each in printed]
+    return float(spearmanr([ours[each] for each in shared], [printed[each] for each in shared]).statistic), len(shared)
+
+
+def agreement(name: str, ours: Mapping[str, float], printed: Mapping[str, float]) -> str:
+    """Rank correlation over all shared methods, and every difference of more than a point with its cause."""
+    rho, count = rank_correlation(ours, printed)
+    lines = [f"Spearman rank correlation with the published near column over all {count} shared methods: {rho:.3f}."]
+    for each in apart(ours, printed):
+        cause = CAUSES.get((name, each), "not understood")
+        words = f"{ours[each]:.2f}, published {printed[each]:.2f} ({ours[each] - printed[each]:+.2f})"
+        lines.append(f"- `{each}` {words}: {cause}.")
+    if absent := [each for each in printed if each not in ours]:
+        lines.append(f"\nPublished and not measured here: {', '.join(absent)}.")
+    return "\n".join(lines)
+
+
+def variants(others: Mapping[str, float]) -> str:
+    """Forms that causes name."""
+    if not others:
+        return ""
+    cells = ", ".join(f"`{each}` {value:.2f}" for each, value in others.items())
+    return f"Other forms, near AUROC with their parameters as given: {cells}."
+
+
+def references(name: str, rows: Mapping[str, Mapping[str, float]]) -> str:
+    """Default parameters beside the reference values of this network (10,000 training rows, parts of the sets)."""
+    if name not in REFERENCES:
+        return "No reference values are known for this network's newer detectors."
+    lines = [
+        "Newer detectors at their defaults beside reference values for this network (fitted on 10,000 training images, "
+        "2,000, 1,500 and 2,000 test images, so ±0.7):\n",
+        "| detector | " + " | ".join(f"{each} | reference" for each in ("cifar100", "tin", "svhn")) + " |",
+        "|---|" + "---|" * 6,
+    ]
+    far = []
+    for each, values in REFERENCES[name].items():
+        if each not in rows:
+            continue
+        ours = [rows[each][label] for label in ("cifar100", "tin", "svhn")]
+        cells = [f"{own:.1f} | {value:.1f}" for own, value in zip(ours, values)]
+        lines.append(f"| {each} | " + " | ".join(cells) + " |")
+        worst = max(abs(own - value) for own, value in zip(ours, values))
+        if worst > 2.0:
+            far.append(f"`{each}` by up to {worst:.1f}")
+    words = f"More than 2 points away: {', '.join(far)}." if far else "None is more than 2 points away."
+    return "\n".join([*lines, "", words])
+
+
+def answer(found: Mapping[str, Mapping[str, ScoreTable]]) -> str:
+    """The page in one paragraph."""
+    sentences, unknown = [], 0
+    for name, tables in found.items():
+        table, printed = tables["ood_val"], published(name)
+        ours = {each: areas(table, each)["near"] for each in table.detectors}
+        rho, count = rank_correlation(ours, printed)
+        barred = [verdict for each in ours if (verdict := bar(name, each, ours[each], printed.get(each)))]
+        missed = sum(verdict.endswith("MISSED") for verdict in barred)
+        far = apart(ours, printed)
+        unknown += sum((name, each) not in CAUSES for each in far)
+        sentences.append(
+            f"{name}: {len(barred) - missed} of {len(barred)} bars are met, Spearman {rho:.3f} over all {count} shared "
+            f"methods, {len(far)} differ by more than {APART:g} point."
+        )
+    return f"**Answer.** {' '.join(sentences)} Not understood: {unknown} (at most five allowed)."
+
+
+def seeds() -> str:
+    """Three networks of the same recipe on CIFAR-10, as measured before; published values from the one source."""
+    printed = published("cifar10")
+    lines = ["| detector | seed 0 | seed 1 | seed 2 | mean | range | published |", "|---|---|---|---|---|---|---|"]
+    with SEEDS.open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            values = [float(row[f"seed{seed}"]) for seed in range(3)]
+            cells = [*values, float(np.mean(values)), max(values) - min(values), printed[row["detector"]]]
+            lines.append(f"| {row['detector']} | " + " | ".join(f"{cell:.2f}" for cell in cells) + " |")
+    return "\n".join(lines)
+
+
+def page(tables: Path, machine: str) -> str:
+    """The results page; benchmarks whose tables are not whole are named."""
+    found = {
+        name: {track: ScoreTable.load(path_of(tables, name, track)) for track in TRACKS}
+        for name in BENCHMARKS
+        if all(path_of(tables, name, track).exists() for track in TRACKS)
+    }
+    head = HEAD.format(answer=answer(found), machine=machine, date=f"{datetime.now(UTC):%Y-%m-%d}")
+    parts = [head, *(section(name, each) for name, each in found.items())]
+    parts += [
+        f"## {name}\n\nNot yet run: the command goes on where it stopped.\n" for name in BENCHMARKS if name not in found
+    ]
+    return "\n".join([*parts, SEEDS_HEAD, seeds()]) + "\n"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("output", type=Path)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tables", type=Path)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--only", nargs="*", default=[])
-    parser.add_argument("--benchmarks", nargs="*", default=["cifar10", "cifar100"])
-    parser.add_argument("--show", action="store_true")
-    parser.add_argument("--refill", type=Path, help="a page whose published columns are made anew")
+    parser.add_argument("--benchmarks", nargs="*", default=list(BENCHMARKS))
+    parser.add_argument("--tracks", nargs="*", default=list(TRACKS))
+    parser.add_argument("--train", type=int, help="so many training images, for a try")
+    parser.add_argument("--test", type=int, help="so many images of each test set, for a try")
+    parser.add_argument("--write", type=Path, help="the page that is made from the tables")
+    parser.add_argument("--machine", default="2 cores, CPU")
     options = parser.parse_args()
-    if options.refill is not None:
-        options.refill.write_text(refill(options.refill.read_text()))
+    if options.write is not None:
+        write_text(options.write, page(options.tables, options.machine))
         return
-    if not options.show:
-        folder = Path(os.environ["OODSCOPE_DATA"]).resolve()
-        found = {}
-        for name in options.benchmarks:
-            found[name] = judge(folder, name, options.only, options.device)
-            options.output.write_text(json.dumps(found, indent=1))
-    for name, outcome in json.loads(options.output.read_text()).items():
-        show(name, outcome)
+    options.tables.mkdir(parents=True, exist_ok=True)
+    folder = Path(os.environ["OODSCOPE_DATA"]).resolve()
+    for name in options.benchmarks:
+        score(folder, options.tables, name, options)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,6 @@ import numpy as np
 from scipy.stats import spearmanr
 
 import oodscope as oods
-from density_models import Autoencoder, autoencoder_scorer, flow_scorer, load_density
 from oodscope.deploy.function_scorer import TensorScorer
 from oodscope.deploy.scorer import Scorer
 from oodscope.detectors.saving import load_detector
@@ -40,6 +39,7 @@ from oodscope.execution.console import ConsoleProgress
 from oodscope.generation.variations.base import Variation
 from oodscope.generation.variations.gan import GanVariation
 from oodscope.generation.variations.registry import create_variation
+from oodscope.models.density.saved import read_density_record
 from oodscope.models.generators.saved import load_generator
 from oodscope.report.page.attack import write_attack
 from oodscope.runs.attack.attacked import Attacked, PixelView, aim
@@ -231,7 +231,13 @@ def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cifar10-train", type=Path, help="pack of the 50,000 training images; else looked for")
     parser.add_argument("--generator", type=Path, help="from oodscope generate gan; without it, no gan stage")
-    parser.add_argument("--density", type=Path, action="append", default=[], help="from density_models.py; repeatable")
+    parser.add_argument(
+        "--density",
+        type=Path,
+        action="append",
+        default=[],
+        help="folder of a training by a recipe such as glow; repeatable",
+    )
     parser.add_argument("--detectors", default=",".join(DETECTORS))
     parser.add_argument("--stage", default=",".join(STAGES))
     parser.add_argument("--chains", type=int, default=1000)
@@ -256,9 +262,8 @@ def main() -> int:
     classifier = open_classifier(folder, "cifar10", options.device)
     scorers, unfit = fitted(classifier, bench, options.detectors.split(","), options.work)
     for path in options.density:
-        model = load_density(path)
-        make = autoencoder_scorer if isinstance(model, Autoencoder) else flow_scorer
-        scorers[type(model).__name__.lower()] = make(model, classifier.device)
+        kind = read_density_record(path).shape.kind
+        scorers[kind] = Scorer(classifier, oods.create_detector(kind, network=str(path)))
     variations: dict[str, Variation] = {name: create_variation(name) for name in (*VARIED[:3], "linf")}
     if options.generator is not None:
         variations["gan"] = GanVariation(load_generator(options.generator))

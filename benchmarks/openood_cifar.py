@@ -48,7 +48,9 @@ def open_part(folder: Path, name: str, train: int | None, test: int | None) -> o
     return dataclasses.replace(
         whole,
         id_train=drawn(whole.id_train, train),
+        id_val=drawn(whole.id_val, test),
         id_test=drawn(whole.id_test, test),
+        ood_val=drawn(whole.ood_val, test),
         near=tuple(drawn(each, test) for each in whole.near),
         far=(drawn(pack(folder, "svhn_test_10k").take(np.arange(10_000), "svhn"), test),),
     )

@@ -196,7 +196,7 @@ def probe(race: Race) -> dict[str, Any]:
 def chosen_batch(facts: dict[str, Any]) -> int:
     """The batch that the probe found faster in extraction's own layout and kernels; 256 where nobody probed."""
     ways = facts["lines"].get("probe", {}).get("ways", {}).get("plain", {})
-    rates = {size: ways.get(f"planes, batches of {size}, tried kernels", 0.0) for size in (256, 1024)}
+    rates = {size: ways.get(f"planes, batches of {size}, guessed kernels", 0.0) for size in (256, 1024)}
     return 1024 if rates[1024] > 1.02 * rates[256] else 256
 
 

@@ -44,7 +44,7 @@ def bare_rate(clf: Any, transform: Any, batch: int, seconds: float, layout: Any 
     """
     import torch
 
-    from oodscope.models.classifier.network import at_precision, evaluating, memory_layout, timed_kernels
+    from oodscope.models.classifier.network import at_precision, evaluating, memory_layout
 
     device = clf.device
     layout = layout or memory_layout(device, clf.precision)
@@ -53,8 +53,7 @@ def bare_rate(clf: Any, transform: Any, batch: int, seconds: float, layout: Any 
     if device.type == "cuda":
         clf.model.to(memory_format=layout)
     wait = torch.cuda.synchronize if device.type == "cuda" else (lambda: None)
-    tried = timed_kernels(device, repeated=clf.precision == "float32")
-    with evaluating(clf.model), tried, at_precision(device, clf.precision), torch.no_grad():
+    with evaluating(clf.model), at_precision(device, clf.precision), torch.no_grad():
         for _ in range(3):
             clf.model(images)
         wait()

@@ -1,13 +1,15 @@
-"""How often intervals of DER, AUGRC and class groups hold the truth, and how many cells of real tables are warned of.
+"""How often statements about DER, AUGRC, FPR95 and class groups hold, and how many cells of real tables are warned of.
 
     python benchmarks/statement_coverage.py [--tables 100] [--minutes 5] [--write docs/results/statement-coverage.md]
 
-Class, paired and rank statements about AUROC are on the page of ``verdict_simulation.py``, whose pieces are kept the
-same way. The count of warnings reads the tables of ``cifar_scores.py`` where they have been made.
+Class, paired and rank statements about AUROC are on the page of ``verdict_simulation.py``; those about other metrics
+are here. Pieces are kept the same way. The count of warnings reads the tables of ``cifar_scores.py`` where they have
+been made.
 """
 
 import argparse
 import platform
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,13 +17,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.stats import norm
+from scipy.stats import t as student
 
 from cifar_scores import PLACE as SCORES
 from oodscope.base.files import write_text
+from oodscope.metrics.comparison.simultaneous import compare_pairs, rank_intervals
 from oodscope.metrics.crossval.class_groups import class_group_intervals
 from oodscope.metrics.rejection.selective import Selection
+from oodscope.metrics.scores import FloatArray
 from oodscope.protocols.registry import create_protocol
 from oodscope.results.scoretable import ScoreTable
+from oodscope.runs.comparison.compare import source_of
+from oodscope.runs.comparison.sources import Scored, Source
 from verdict_page import bounds, percent, table
 from verdict_simulation import work
 
@@ -73,18 +80,88 @@ def run_rates(n_val: int, spread: float, tables: int) -> dict[str, Any]:
     """How often the interval of images, or that of classes where classes are drawn, holds the truth."""
     rng = np.random.default_rng([41, n_val, round(100 * spread)])
     truth = truths(spread)
-    held = {f"{metric} on {name}": 0 for metric, name in truth}
-    seen = dict.fromkeys(held, 0)
+    held: dict[str, list[float]] = {f"{metric} on {name}": [] for metric, name in truth}
     protocol = create_protocol("human_centric")
     for _ in range(tables):
+        own: dict[str, list[bool]] = {name: [] for name in held}
         for row in protocol.measure(simulated(rng, n_val, spread)):
             key = (row.metric, row.set)
             low, high = (row.low, row.high) if spread == 0.0 else (row.class_low, row.class_high)
-            if key not in truth or low is None or high is None:
-                continue
-            seen[f"{row.metric} on {row.set}"] += 1
-            held[f"{row.metric} on {row.set}"] += int(low <= truth[key] <= high)
-    return {"held": held, "seen": seen}
+            if key in truth and low is not None and high is not None:
+                own[f"{row.metric} on {row.set}"].append(low <= truth[key] <= high)
+        for name, found in own.items():
+            held[name] += [float(np.mean(found))] if found else []
+    return {"shares": {name: each for name, each in held.items() if each}}
+
+
+RAISED = np.array([0.0, 0.0, 0.3, 0.6])
+"""How much farther the OOD images of four detectors lie; the first two are equal."""
+
+COMPARED = {"der95_val_correct": False, "der99_val_correct": False, "augrc": False, "fpr95_id_positive": False}
+"""Metrics of paired and rank statements, and whether more is better."""
+
+N_VAL, COMMON = 600, 0.8
+
+
+def compared_table(rng: np.random.Generator, spread: float, scale: int = 1) -> ScoreTable:
+    """Four detectors that share four fifths of the noise of an image, with effects of OOD classes of their own."""
+    frames = []
+    sizes = {"id_val": N_VAL, "id_test": N_TEST, "near": N_OOD}
+    for role, count in ((role, scale * count) for role, count in sizes.items()):
+        right = rng.random(count) < ACCURACY if role != "near" else np.zeros(count, bool)
+        # in a large sample, which stands for all OOD classes, every image is of another class
+        classes = np.arange(count) % (CLASSES if scale == 1 else count)
+        shared = COMMON * rng.normal(size=count)
+        columns = {}
+        for number, more in enumerate(RAISED):
+            own = OOD + more + spread * rng.normal(size=classes.max() + 1)[classes] if role == "near" else 0.0
+            noise = shared + np.sqrt(1.0 - COMMON**2) * rng.normal(size=count)
+            columns[f"d{number}"] = (own if role == "near" else np.where(right, CORRECT, WRONG)) + noise
+        described = {"sample_id": [f"{role}{row}" for row in range(count)], "set": role, "role": role}
+        labels = {"label": classes % CLASSES if role != "near" else -1, "own_class": classes, "unit": ""}
+        predicted = np.where(right, classes % CLASSES, (classes + 1) % CLASSES)
+        frames.append(pd.DataFrame({**described, **labels, "prediction": predicted, **columns}))
+    detectors = {f"d{number}": {"name": "d"} for number in range(RAISED.size)}
+    return ScoreTable(pd.concat(frames, ignore_index=True), {"detectors": detectors, "seed": 0})
+
+
+def compared_source(scores: ScoreTable, metric: str) -> Source:
+    """What a comparison of the four rests on."""
+    protocol = "standard" if metric.startswith("fpr") else "human_centric"
+    return source_of([Scored(name, scores, name) for name in scores.detectors], protocol, metric)
+
+
+def large_sample(metric: str, spread: float, number: int) -> FloatArray:
+    """The values of the four on a hundred times as many images, OOD images each of a class of its own."""
+    scores = compared_table(np.random.default_rng([47, number]), spread, scale=100)
+    if metric != "augrc":
+        return compared_source(scores, metric).images(["near"]).values
+    judged = scores.frame["role"].isin(["id_test", "near"]).to_numpy()
+    right = scores.correct()[judged]
+    return np.array([Selection(scores.scores(name)[judged], right).points()["augrc"] for name in scores.detectors])
+
+
+def run_pairs(metric: str, spread: float, tables: int) -> dict[str, Any]:
+    """How often the interval of a difference, that of no difference, and all rank intervals hold."""
+    truth = np.mean([large_sample(metric, spread, number) for number in range(4)], axis=0)
+    # the first two are equal by construction, and nothing else may come between them
+    truth[:2] = truth[:2].mean()
+    rng = np.random.default_rng([53, *metric.encode(), round(100 * spread)])
+    held: dict[str, list[float]] = {"difference": [], "no difference": [], "all ranks": []}
+    for _ in range(tables):
+        source = compared_source(compared_table(rng, spread), metric)
+        estimates = source.classes(["near"]) if spread else source.images(["near"])
+        pairs = compare_pairs(estimates, replicates=499)
+        where = {(a, b): row for row, (a, b) in enumerate(zip(pairs.first.tolist(), pairs.second.tolist()))}
+        for name, (a, b) in (("difference", (0, 3)), ("no difference", (0, 1))):
+            row = where[a, b]
+            held[name].append(float(pairs.low[row] <= truth[a] - truth[b] <= pairs.high[row]))
+        ranks = rank_intervals(estimates, higher=COMPARED[metric], table=pairs)
+        better = [np.sum(truth < own - 1e-12) for own in truth]
+        worse = [np.sum(truth > own + 1e-12) for own in truth]
+        right = [low <= 1 + b and high >= truth.size - w for (low, high), b, w in zip(ranks, better, worse)]
+        held["all ranks"].append(float(all(right)))
+    return {"shares": held}
 
 
 def run_groups(classes: int, repetitions: int, tables: int, folds: int = 5) -> dict[str, Any]:
@@ -119,6 +196,11 @@ def pieces(tables: int) -> dict[str, Any]:
         for what, spread in (("images", 0.0), ("classes", SPREAD))
         for n_val in (60, 120, 600)
     }
+    pairs = {
+        f"pairs: {metric}, {what}": lambda metric=metric, spread=spread: run_pairs(metric, spread, 4 * tables)
+        for metric in COMPARED
+        for what, spread in (("other images", 0.0), ("other OOD classes", SPREAD))
+    }
     groups = {
         f"groups: {classes} classes, {count} repetition{'s' * (count > 1)}": (
             lambda classes=classes, count=count: run_groups(classes, count, 20 * tables)
@@ -127,37 +209,43 @@ def pieces(tables: int) -> dict[str, Any]:
         for count in (1, 5)
     }
     real = {f"warnings: {path.stem}": lambda path=path: run_warnings(str(path)) for path in SCORES.glob("*.parquet")}
-    return {**rates, **groups, **real}
+    return {**rates, **pairs, **groups, **real}
 
 
-def held_lines(done: dict[str, Any], kind: str) -> list[str]:
+def below(shares: Sequence[float], bar: float = 0.93) -> bool:
+    """Whether a mean of tables lies below the bar by more than one-sided 95 % noise between tables."""
+    own = np.asarray(shares)
+    if own.size < 2:
+        return False
+    if set(own.tolist()) <= {0.0, 1.0}:
+        return bounds(int(own.sum()), own.size)[1] < bar
+    return float(own.mean() + student.isf(0.05, own.size - 1) * own.std(ddof=1) / np.sqrt(own.size)) < bar
+
+
+def held_lines(done: dict[str, Any], kind: str, first: str) -> list[str]:
     """One table of shares, with the cells that lie significantly below 93 %."""
-    own = {name.partition(": ")[2]: each for name, each in done.items() if name.startswith(f"{kind}: ")}
+    own = {name.partition(": ")[2]: each["shares"] for name, each in done.items() if name.startswith(f"{kind}: ")}
     if not own:
         return ["Not run yet."]
-    if kind == "groups":
-        rows = [[name, percent(each["held"] / each["seen"]), str(each["seen"])] for name, each in own.items()]
-        low = [name for name, each in own.items() if bounds(each["held"], each["seen"])[1] < 0.93]
-        heads = ["cross-validation of 5 folds", "interval holds", "cases"]
-    else:
-        names = [name for name, count in next(iter(own.values()))["seen"].items() if count]
-        rows = [
-            [
-                n_val,
-                *(percent(each["held"][name] / each["seen"][name]) for name in names),
-                str(each["seen"][names[0]]),
-            ]
-            for n_val, each in own.items()
-        ]
-        low = [
-            f"{name} with {n_val}"
-            for n_val, each in own.items()
-            for name in names
-            if bounds(each["held"][name], each["seen"][name])[1] < 0.93
-        ]
-        heads = ["threshold images", *names, "cases"]
+    names = list(next(iter(own.values())))
+    rows = [
+        [row, *(percent(float(np.mean(each[name]))) for name in names), str(len(each[names[0]]))]
+        for row, each in own.items()
+    ]
+    low = [f"{name} with {row}" for row, each in own.items() for name in names if below(each[name])]
     said = f"Significantly below 93 %: {'; '.join(low) or 'none'}."
-    return [*table(heads, rows), "", said]
+    return [*table([first, *names, "tables"], rows), "", said]
+
+
+def group_lines(done: dict[str, Any]) -> list[str]:
+    """Class groups."""
+    own = {name.partition(": ")[2]: each for name, each in done.items() if name.startswith("groups: ")}
+    if not own:
+        return ["Not run yet."]
+    rows = [[name, percent(each["held"] / each["seen"]), str(each["seen"])] for name, each in own.items()]
+    low = [name for name, each in own.items() if bounds(each["held"], each["seen"])[1] < 0.93]
+    said = f"Significantly below 93 %: {'; '.join(low) or 'none'}."
+    return [*table(["cross-validation of 5 folds", "interval holds", "cases"], rows), "", said]
 
 
 def warning_lines(done: dict[str, Any]) -> list[str]:
@@ -176,8 +264,11 @@ def warning_lines(done: dict[str, Any]) -> list[str]:
 
 HEAD = """# How often other intervals hold the truth
 
-**Question.** Do the 95 % intervals of DER95, DER99 and AUGRC, those of DER over classes, and those of class groups in a
-cross-validation hold the truth? How many cells of real tables carry a warning?
+**Question.** Do the 95 % intervals of DER95, DER99 and AUGRC hold the truth, for other images and for other OOD
+classes? Do differences, ranks and the class groups of a cross-validation? How many cells of real tables carry a
+warning?
+
+**Answer.** {answer}
 
 **Command.** `python benchmarks/statement_coverage.py --tables {tables} --write docs/results/statement-coverage.md`
 
@@ -186,19 +277,44 @@ cross-validation hold the truth? How many cells of real tables carry a warning?
 **Date.** {date}
 
 Scores of unit noise: ID images that are classified right at 0, wrong at 1 (accuracy 90 %), OOD images at 2; 500 ID test
-images, 400 OOD images of 20 classes, {cases} cases a row. The threshold keeps 95 or 99 % of the correct images of the
-ID validation set; below 5 expected images beyond it, the interval comes from order statistics. Class, paired and rank
-statements about AUROC: [verdicts](verdicts.md)."""
+images, 400 OOD images of 20 classes; {columns} detectors a table, which share its labels, so that noise is judged
+between tables. The threshold keeps 95 or 99 % of the correct images of the ID validation set; below 5 expected images
+beyond it, the interval comes from order statistics. Class, paired and rank statements about AUROC:
+[verdicts](verdicts.md)."""
+
+PAIRED = f"""Four detectors on 400 OOD images; the first two are equal, the others better by 0.3 and 0.6 standard
+deviations; {N_VAL} threshold images. Difference: the interval of the first against the fourth; no difference: of the
+first against the second; all ranks: the rank intervals of all four at once."""
+
+
+def answer(done: dict[str, Any], missing: list[str]) -> str:
+    """What the page found, as a function of its numbers."""
+    shares = {name: each["shares"] for name, each in done.items() if "shares" in each}
+    cells = [(f"{key} ({name})", own) for name, each in shares.items() for key, own in each.items()]
+    low = [name for name, own in cells if below(own)]
+    low += [
+        name
+        for name, each in done.items()
+        if name.startswith("groups: ") and bounds(each["held"], each["seen"])[1] < 0.93
+    ]
+    warned = {name: each["warned"] / each["cells"] for name, each in done.items() if name.startswith("warnings: ")}
+    said = "Every statement holds" if not low else f"All but {len(low)} statements hold"
+    count = len(cells) + sum(name.startswith("groups: ") for name in done)
+    words = f"{said} in at least 93 % of simulated tables, as far as {count} cells can say"
+    if warned:
+        words += f"; warnings stand on {percent(max(warned.values()))} % of the cells of a real table at most"
+    return words + (f"; {len(missing)} rows are not run." if missing else ".")
 
 
 def page(done: dict[str, Any], missing: list[str], tables: int) -> str:
     """The whole page."""
     about = {"machine": f"{platform.machine()}, one core", "date": f"{datetime.now(UTC):%Y-%m-%d}"}
     parts = [
-        [HEAD.format(tables=tables, cases=COLUMNS * tables, **about)],
-        ["## Other images", "", *held_lines(done, "images")],
-        [f"## Other OOD classes (spread {SPREAD})", "", *held_lines(done, "classes")],
-        ["## Class groups of a cross-validation", "", *held_lines(done, "groups")],
+        [HEAD.format(tables=tables, columns=COLUMNS, answer=answer(done, missing), **about)],
+        ["## Intervals for other images", "", *held_lines(done, "images", "threshold images")],
+        [f"## Intervals for other OOD classes (spread {SPREAD})", "", *held_lines(done, "classes", "threshold images")],
+        ["## Paired and rank statements", "", PAIRED, "", *held_lines(done, "pairs", "metric and population")],
+        ["## Class groups of a cross-validation", "", *group_lines(done)],
         ["## Warnings in real tables", "", *warning_lines(done)],
         [f"Not yet run: {', '.join(missing) or 'nothing'}."],
     ]

@@ -2,8 +2,8 @@
 
     OODSCOPE_DATA=path/to/packs python benchmarks/training_table.py --output FOLDER [--minutes 9.5]
 
-The lines of ``training_rows.py`` in their order, or those that ``--id`` and ``--methods`` name, in theirs. Each method follows
-OpenOOD's recipe (100 epochs, batches of 128, learning rate .1) in bf16-mixed and keeps the epoch of the best ID
+The lines of ``training_rows.py`` in their order, or those that ``--id`` and ``--methods`` name, in theirs. Each method
+follows OpenOOD's recipe (100 epochs, batches of 128, learning rate .1) in bf16-mixed and keeps the epoch of the best ID
 validation accuracy; the last epoch stands beside it. The seeds of a method are trained side by side and scored in the
 same call. Called again, it goes on where it stopped, also in the middle of a training: a network whose scores are there
 is not made again. ``--minutes`` ends the work in time; a method that would not end in time, by the speed of those
@@ -296,7 +296,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--stored", help="detectors whose scores are written beside MSP's and the own; by default all")
     parser.add_argument("--images", type=int, help="images of each set, for a try")
     parser.add_argument("--minutes", type=float, default=float("inf"))
-    parser.add_argument("--begin", action="store_true", help="also begin what will not end in time: the next call ends it")
+    parser.add_argument(
+        "--begin", action="store_true", help="also begin what will not end in time: the next call ends it"
+    )
     parser.add_argument("--cheap", action="store_true", help="leave out detectors that take passes of their own")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     options = parser.parse_args(arguments)

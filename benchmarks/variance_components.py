@@ -2,7 +2,8 @@
 
     OODSCOPE_DATA=path/to/packs python benchmarks/variance_components.py --write docs/results/variance-components.md
 
-Reads the tables of ``cifar_scores.py`` (``--tables FOLDER`` for the networks of ``training_table.py``). The component
+Reads the tables of ``cifar_scores.py`` (``--tables cifar10=FOLDER cifar100=FOLDER`` for the networks of
+``training_table.py``). The component
 of networks needs tables of several networks: where there is one only, ``--demo RUN RUN RUN`` adds runs of the demo's
 small network, trained with three seeds.
 """
@@ -27,6 +28,9 @@ from verdict_page import table
 
 DATA = Path(__file__).parent.parent / "docs" / "results" / "data"
 KNOWN = ("cifar10", "cifar100")
+SHARE = "Share of the variance"
+"""How the sentence begins that a section comes down to."""
+
 LEADERS = 6
 """Detectors of the first ranks whose pairs a table is about: differences between the best are what people ask for."""
 
@@ -160,7 +164,9 @@ def network_section(path: Path) -> list[str]:
 
 def page(sections: list[list[str]], missing: list[str]) -> str:
     """The whole page."""
-    head = HEAD.format(machine=f"{platform.machine()}, CPU", date=f"{datetime.now(UTC):%Y-%m-%d}")
+    about = {"machine": f"{platform.machine()}, CPU", "date": f"{datetime.now(UTC):%Y-%m-%d}"}
+    said = [f"{own[0].removeprefix('## ')}: {line}" for own in sections for line in own if line.startswith(SHARE)]
+    head = HEAD.format(**about, answer=" ".join(said) or "Cannot say: nothing was measured.")
     tail = [f"Not yet run: {'; '.join(missing) or 'nothing'}."]
     return "\n\n".join([head, *("\n".join(each) for each in sections), "\n".join(tail)]) + "\n"
 
@@ -169,6 +175,8 @@ HEAD = """# Variance components of a difference between detectors
 
 **Question.** The difference of two detectors in AUROC would come out otherwise with other images, other OOD classes,
 other networks, other sets. How much is each, and how many of each would show a difference of one point?
+
+**Answer.** {answer}
 
 **Command.** `OODSCOPE_DATA=path/to/packs python benchmarks/variance_components.py --write
 docs/results/variance-components.md` (for a run of your own: `oodscope power RUN [SEED_RUN ...]`)
@@ -185,13 +193,14 @@ square over pairs). Needed: the fewest that show one point in 8 of 10 cases for 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--id", nargs="*", default=list(KNOWN))
-    parser.add_argument("--tables", type=Path)
+    parser.add_argument("--tables", nargs="*", default=[], metavar="NAME=FOLDER")
     parser.add_argument("--demo", type=Path, nargs="*", default=[])
     parser.add_argument("--write", type=Path)
     options = parser.parse_args()
+    folders = {name: Path(folder) for name, _, folder in (each.partition("=") for each in options.tables)}
     sections, missing = [], []
     for known in options.id:
-        tables = score_tables(known, options.tables)
+        tables = score_tables(known, folders.get(known))
         sections.append(section(known, tables))
         if len(tables) < 3:
             missing.append(f"networks of {known}: {len(tables)} of 3 (`benchmarks/training_table.py --id {known}`)")

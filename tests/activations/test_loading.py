@@ -1,8 +1,10 @@
 """The loader: several threads or processes, in order, never far ahead; and on the second run nothing is decoded."""
 
 import pickle
+import sys
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -161,6 +163,7 @@ def test_the_second_run_forwards_nothing_and_decodes_what_it_shows(tmp_path, mon
 
     first = run()
     assert first.record.forward_images == 120
+    assert first.record.precision == "float32"
     decoded, decode = [], encoded.decode
 
     def counted(content, where):
@@ -288,3 +291,24 @@ def test_processes_are_not_judged_by_their_first_images():
     assert workers.limit == workers.count
     assert lane.rate > 2 * lane.slots / (0.05 * lane.slots)
     assert len(batches) == 3 * lane.slots
+
+
+def test_files_are_opened_once_to_hash_and_once_to_decode(tmp_path, monkeypatch):
+    """The second look is served from memory; a third would be one too many, and what is known is not opened at all."""
+    images = open_folder("a", write(tmp_path / "a", 12, 0))
+    clf = Classifier(network(), Preprocess(size=8), device="cpu")
+    opened = Counter()
+
+    def watch(event, arguments):
+        if event == "open" and str(arguments[0]).startswith(str(tmp_path / "a")) and str(arguments[0]).endswith("png"):
+            opened[Path(arguments[0]).name] += 1
+
+    watched = [watch]
+    sys.addaudithook(lambda event, arguments: watched and watched[0](event, arguments))
+    try:
+        ActivationStore(tmp_path / "store").extract(clf, images)
+        assert set(opened.values()) == {2} and len(opened) == 12
+        ActivationStore(tmp_path / "store").extract(clf, open_folder("a", tmp_path / "a"))
+        assert sum(opened.values()) == 24
+    finally:
+        watched.clear()

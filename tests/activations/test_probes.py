@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from oodscope.activations.probes.perturbation import PerturbedFeatures, PerturbedLogits, SteppedMaps
+from oodscope.activations.probes.perturbation import PerturbedFeatures, PerturbedLogits, SteppedMaps, pixel_unit
 from oodscope.activations.probes.rank import RankReducedLogits as Rank
 from oodscope.activations.probes.taps import GramSums, MemberLogits, PooledMaps
 from oodscope.activations.store.store import ActivationStore
@@ -155,3 +155,15 @@ def test_probes_share_the_passes_of_equal_name(tmp_path):
     assert counter.images == store.forwarded == 10 * 4
     # one gradient for odin and iodin, one for the perturbed features
     assert counter.backwards == 10 * 2
+
+
+def test_the_unit_of_a_pixel_is_read_off_the_preprocessing_once(tmp_path, monkeypatch):
+    """A copy to the device waits for all work before it: one per batch would leave a GPU idle."""
+    prepared, plain = [], Classifier.prepare
+    monkeypatch.setattr(Classifier, "prepare", lambda self, images: prepared.append(len(images)) or plain(self, images))
+    clf = Classifier(network(), Preprocess(size=8, std=(0.1, 0.2, 0.4)), device="cpu")
+    other = Classifier(network(), Preprocess(size=8), device="cpu")
+    for _ in range(3):
+        assert torch.allclose(pixel_unit(clf).flatten(), 1 / torch.tensor([0.1, 0.2, 0.4]))
+    assert prepared == [2]
+    assert torch.allclose(pixel_unit(other), torch.tensor(2.0))

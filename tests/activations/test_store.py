@@ -118,7 +118,7 @@ def test_batch_size_changes_next_to_nothing(tmp_path):
     assert (one.logits - many.logits).abs().max() <= 1e-4 * spread
 
 
-@pytest.mark.parametrize("change", ["weights", "structure", "transform", "images"])
+@pytest.mark.parametrize("change", ["weights", "structure", "transform", "images", "tf32", "bf16"])
 def test_anything_that_matters_changes_the_address(tmp_path, change):
     images = imageset("a", 20, 0)
     store_ = ActivationStore(tmp_path)
@@ -131,6 +131,8 @@ def test_anything_that_matters_changes_the_address(tmp_path, change):
         clf.model.pool = torch.nn.AdaptiveMaxPool2d(2)
     elif change == "transform":
         clf = Classifier(clf.model, Preprocess(size=8, std=(0.6, 0.5, 0.5)), device="cpu")
+    elif change in ("tf32", "bf16"):
+        clf = Classifier(clf.model, clf.transform, device="cpu", precision=change)
     else:
         images = imageset("a", 20, 1)
     store_.extract(clf, images)

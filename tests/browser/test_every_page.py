@@ -20,6 +20,7 @@ NAMED = {
     "DisclosureTriangle",
     "image",
     "img",
+    "group",  # a plot and all its parts
 }
 A4 = 718
 """CSS pixels between the margins of a page, about."""

@@ -105,3 +105,54 @@ def test_the_same_pages_work_from_a_server(made, browser):
 class QuietHandler(SimpleHTTPRequestHandler):
     def log_message(self, *args):
         pass
+
+
+def test_one_table_holds_the_rows_of_all_tracks_with_the_track_as_a_column(page, browser):
+    apart = shown(page)
+    tables = page.locator("section.ranking").count()
+    assert tables > 1
+    page.locator("input[name=view][value=one]").check(force=True)
+    (one,) = [each for each in page.locator("section.ranking").all() if each.is_visible()]
+    assert sorted(shown(page)) == sorted(apart) and one.locator("h2").text_content() == "All tracks"
+    heads = one.locator("thead tr").last.locator("th").all_text_contents()
+    near = [value for value in values(one.locator("table"), 3) if value is not None]
+    assert near == sorted(near, reverse=True) and len(near) > 3
+    assert one.locator("tbody tr td").nth(heads.index("track") - 1).is_visible()
+    again = browser.open(page.url)
+    assert shown(again) == shown(page)
+    page.locator("input[name=view][value=one]").uncheck(force=True)
+    assert shown(page) == apart
+
+
+def test_columns_can_be_hidden_and_the_address_keeps_them(page, browser):
+    head = page.locator("table.board thead tr").nth(1).locator("th[data-sort='far.svhn']").first
+    group = page.locator("table.board thead tr").first.locator("th", has_text="far").first
+    before = int(group.get_attribute("colspan"))
+    page.locator("input[name=hide][value='far.svhn']").check(force=True)
+    assert not head.is_visible() and int(group.get_attribute("colspan")) == before - 1
+    again = browser.open(page.url)
+    assert not again.locator("th[data-sort='far.svhn']").first.is_visible()
+    again.get_by_role("button", name="Show all").click()
+    assert again.locator("th[data-sort='far.svhn']").first.is_visible()
+
+
+def test_two_rows_can_be_compared_and_what_noise_hides_is_said(page, browser):
+    panel = page.locator("#compare")
+    assert not panel.is_visible()
+    picks = [each for each in page.locator("input.pick").all() if each.is_visible()]
+    names = []
+    for pick in picks[:2]:
+        pick.check()
+        names.append(pick.get_attribute("aria-label").removeprefix("Compare "))
+    assert panel.locator("thead th").all_text_contents() == ["column", *names, "difference", "better"]
+    lines = panel.locator("tbody tr").all()
+    assert len(lines) > 2
+    for line in lines:
+        first, second, gap, verdict = line.locator("td").all_text_contents()
+        one, other = (float(re.match(r"[0-9.]+", text)[0]) for text in (first, second))
+        assert abs(one - other - float(gap)) < 0.011
+        assert verdict in names or verdict.startswith("cannot say")
+    again = browser.open(page.url)
+    assert again.locator("#compare tbody tr").count() == len(lines)
+    picks[0].uncheck()
+    assert "choose a second row" in panel.text_content()

@@ -175,3 +175,9 @@ def _folded():
         "y": labels + 10 * (np.arange(120) >= 60),
         "is_ood": np.arange(120) >= 60,
     }
+
+
+def test_digits_are_promised_on_one_machine():
+    """Another machine trains another network in its last digits; the README says so beside its table."""
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert re.search(r"On one machine [^.]*bit for bit", text) and "Another machine" in text

@@ -143,12 +143,12 @@ def test_it_appears_in_the_report_by_its_chapter_trials_and_record(oodscope, tmp
         assert words in chapter.text
     assert "&lt;watched&gt;" in text and len(chapter.all("img")) == 1
     # scorecard and verdict hold its number and link to its chapter; its record is among the others
-    cards = page.all("p", **{"data-protocol": "drift_days"})
+    cards = page.all("tr", **{"data-protocol": "drift_days"})
     assert len(cards) == 2 and "81.25" in cards[0].text and "worst day" in cards[0].text
     links = {link.attributes["href"] for card in cards for link in card.all("a")}
     assert {"#run-drift-1", "#run-drift-2"} <= links and {link[1:] for link in links} <= set(ids)
     # what it knows of a detector is held against that detector wherever it leads
-    knn = [card.text for card in page.all("p") if "data-protocol" in card.attributes and "worst day" in card.text]
+    knn = [card.text for card in page.all("tr") if "data-protocol" in card.attributes and "worst day" in card.text]
     assert len(knn) >= 2
     (provenance,) = [each for each in page.all("section") if each.attributes.get("id") == "provenance"]
     assert "drift-1" in provenance.text and "drift-2" in provenance.text

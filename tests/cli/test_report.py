@@ -23,7 +23,7 @@ def test_it_writes_one_page_over_all_runs_below(oodscope, home, tmp_path):
     assert outcome.out.strip() == f"report: {tmp_path / 'all' / 'page.html'}"
     page = read((tmp_path / "all" / "page.html").read_text(encoding="utf-8"))
     assert page.all("h1")[0].text == page.all("title")[0].text == "Mine & yours"
-    cards = [line.attributes["data-protocol"] for line in page.all("p") if "data-protocol" in line.attributes]
+    cards = [line.attributes["data-protocol"] for line in page.all("tr") if "data-protocol" in line.attributes]
     assert list(dict.fromkeys(cards)) == [*("standard", "full_spectrum", "human_centric", "crossval", "attack")]
 
 

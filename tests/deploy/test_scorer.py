@@ -25,8 +25,8 @@ from oodscope.models.zoo.zero_shot import TextHead, zero_shot
 from tests.tiny import TRANSFORM, ForwardCounter, classifier, images, imageset, network
 
 SIZE = oods.Preprocess(size=16)
-# those that need negative labels have a network of words below
-SPECIAL = Needs.NEGATIVES | Needs.OUTPUTS
+# those that need negative labels have a network of words below, those with a network of their own a file of tests
+SPECIAL = Needs.NEGATIVES | Needs.OUTPUTS | Needs.DROPOUT | Needs.IMAGES
 NAMES = [name for name in DETECTORS.names() if not SPECIAL & DETECTORS.get(name).needs] + ["react+msp"]
 
 

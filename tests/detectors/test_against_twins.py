@@ -6,10 +6,10 @@ import pytest
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.registry import DETECTORS, create_detector
 from tests.detectors.cases import NEEDS_RESIDUAL
-from tests.detectors.twins import distances, first, language, logits, newer, probed, rectifiers
+from tests.detectors.twins import density, distances, first, language, logits, newer, probed, rectifiers
 from tests.detectors.worlds import activations, world
 
-FAMILIES = [first, logits, rectifiers, distances, probed, language, newer]
+FAMILIES = [first, logits, rectifiers, distances, probed, language, newer, density]
 TWINS = {name: (getattr(family, name), cases) for family in FAMILIES for name, cases in family.CASES.items()}
 """Each detector with its twin and the parameters they are compared at."""
 

@@ -57,6 +57,9 @@ def test_noise_scores_above_data(name):
             "reject": np.zeros((len(features), 1)),
             "turns": np.full((len(features), 4), 0.5),
             "members": logits[:, None] + rng.normal(size=(len(features), 4, 5)),
+            "own_score": -logits.max(axis=1, keepdims=True),
+            "background_score": np.zeros((len(features), 1)),
+            "compressed": np.zeros((len(features), 1)),
         }
 
     def known(count):

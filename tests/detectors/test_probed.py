@@ -9,6 +9,7 @@ from oodscope.activations.activations import Activations
 from oodscope.activations.probes.perturbation import SteppedMaps
 from oodscope.activations.probes.taps import PooledMaps
 from oodscope.base.errors import DetectorError
+from oodscope.detectors.methods.mds_ensemble import _weights
 from oodscope.detectors.registry import create_detector
 from tests.detectors.twins import probed
 from tests.detectors.worlds import activations, world
@@ -38,6 +39,13 @@ class TestMDSEnsemble:
         assert seeing.alpha_.argmax() == 2
         assert seeing.alpha_[2] > 5 * seeing.alpha_[:2].abs().max()
         assert self.auroc(seeing) > self.auroc(blind)
+
+    def test_weights_are_those_of_a_logistic_regression(self):
+        """Two distances of which the first is 2 deviations larger for outliers; the oracle's penalty is on raw ones."""
+        rng = np.random.default_rng(0)
+        known, outliers = rng.normal(0, 1, (500, 2)), rng.normal([2, 0], 1, (500, 2))
+        weights = _weights(torch.from_numpy(known), torch.from_numpy(outliers))
+        assert weights.tolist() == pytest.approx([1.985, 0.0], abs=0.02)
 
     def test_the_step_is_a_probe_of_the_fitted_gaussians(self):
         train = self.rows(400, 0)

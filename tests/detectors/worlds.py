@@ -3,6 +3,7 @@
 import numpy as np
 
 from oodscope.activations.activations import Activations
+from oodscope.activations.probes.own import OwnScore
 from oodscope.activations.probes.taps import Output
 
 
@@ -43,8 +44,14 @@ def world(seed=0, n=300, classes=5, width=12, offset=0.0, scale=1.0, ties=False,
             "numerators": stored(np.tanh(logits)),
             "joint": stored(logits * 0.3 + 0.1),
             "reject": stored(logits.mean(axis=1, keepdims=True) - 0.5 * logits.max(axis=1, keepdims=True)),
+            "turned": stored(np.random.default_rng(count).normal(size=(count, 4, 7)) + 1.5),
+            "variance": stored(np.random.default_rng(count).exponential(size=(count, 1))),
             "turns": stored(np.random.default_rng(count).exponential(size=(count, 4))),
             "members": stored(logits[:, None] + rng.normal(size=(count, 4, classes))),
+            # bits per dimension of a network of a detector's own, of one of backgrounds, of a compressed file
+            "own_score": stored(3 + np.random.default_rng(count + 1).normal(size=(count, 1))),
+            "background_score": stored(4 + np.random.default_rng(count + 2).normal(size=(count, 1))),
+            "compressed": stored(5 + np.random.default_rng(count + 3).normal(size=(count, 1))),
         }
 
     train, val, test = rows(n, 1.0), rows(n // 3, 1.0), rows(n // 3, 2.0)
@@ -65,17 +72,22 @@ COLUMNS = {
     "GramSums": "gram",
     "RankReducedLogits": "rank_reduced",
     "MemberLogits": "members",
+    "DroppedLogits": "members",
     "SteppedNumerators": "numerators",
     "JointLogits": "joint",
     "TurnLosses": "turns",
+    "TurnedViews": "turned",
     "SteppedMaps": "maps",
     "NegativeSums": "negative_sums",
+    "CompressedLength": "compressed",
 }
 """Which rows of a world stand for what a probe would have found."""
 
 
 def column_of(probe):
     """The rows that stand for a probe's; what a network returns stands there by its name."""
+    if isinstance(probe, OwnScore):
+        return "background_score" if "background" in probe.column else "own_score"
     return probe.name if isinstance(probe, Output) else COLUMNS[type(probe).__name__]
 
 

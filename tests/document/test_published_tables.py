@@ -155,6 +155,11 @@ def ranked():
     )
 
 
+def test_the_mean_of_one_set_is_that_set():
+    for kind in ("markdown", "latex"):
+        assert "mean" not in ranked().render(kind), "shown once, under its own name"
+
+
 def test_ranks_stand_beside_the_names_in_every_format():
     table = ranked()
     assert [r.places for r in table.rows] == ["1–2", "1–2", "3", ""]

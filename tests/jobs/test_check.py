@@ -120,3 +120,36 @@ def test_what_needs_more_than_names_is_found_before_data_too(folder, monkeypatch
     with pytest.raises(oodscope.OodscopeError) as caught:
         oodscope.run("job.yaml")
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"tune": "ood_val"}, "has no id_val; without it parameters cannot be searched"),
+        ({"tune": "ood_val", "benchmark": {"id_val": "test.npz"}}, "has no ood_val; search with outliers made from"),
+        ({"tune": "id_only"}, "has no id_val; without it parameters cannot be searched"),
+    ],
+)
+def test_images_that_are_missing_are_named_before_a_network_is_trained(tmp_path, monkeypatch, change, message):
+    """The training took 96 s, and then the run ended for want of a set."""
+    import numpy as np
+
+    import oodscope
+    from oodscope.jobs.task import Task
+
+    rng = np.random.default_rng(0)
+    for name in ("train", "test", "near"):
+        pixels = rng.integers(0, 255, size=(12, 8, 8, 3), dtype=np.uint8)
+        np.savez(tmp_path / f"{name}.npz", images=pixels, labels=np.arange(12) % 2)
+
+    def never(*_args, **_kwargs):
+        raise AssertionError("a network was trained")
+
+    monkeypatch.setattr(Task, "build", never)
+    sets = {"id_train": "train.npz", "id_test": "test.npz", "near": ["near.npz"], "transform": {"size": 8}}
+    sets |= change.get("benchmark", {})
+    job = {**TRAINED, "detectors": ["ash"], "output": "out", **change, "benchmark": sets}
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(oodscope.OodscopeError, match=message):
+        oodscope.run("job.yaml")

@@ -127,8 +127,8 @@ def test_transfer(varied, made):
         found = {(row.detector, row.set): row.value for row in rows}
         panel, order = panel_of(figure, title), clean(attack)
         expected = np.array([[found[judge, against] for against in order] for judge in order])
-        assert (np.asarray(panel.images[0].get_array()) == expected).all()
-        assert {text.get_text() for text in panel.texts} == {f"{value:.2f}" for value in expected.ravel()}
+        np.testing.assert_allclose(np.asarray(panel.images[0].get_array()), 100 * expected)
+        assert {text.get_text() for text in panel.texts} == {f"{100 * value:.0f}" for value in expected.ravel()}
         assert [label.get_text() for label in panel.get_xticklabels()] == order
 
 

@@ -150,7 +150,11 @@ def test_the_page_shows_the_tables_and_asks_for_nothing(written, page, study):
     card, _ = page.all("div", **{"class": "card"})
     found = study.directions(0.05).same / study.rates(0.05).hits.pairs
     assert f"{found:.2f} of 10 find a true difference and its winner" in card.text
-    assert len(page.all("figure")) == 10  # of each metric: estimates, ranks, agreement, convergence and variance
+    assert len(page.all("figure")) == 12  # of each metric: folds, estimates, ranks, agreement, convergence, variance
+    (verdict,) = page.all("p", **{"class": "verdict"})
+    best = study.detectors[int(study.cross_validated.mean(axis=1).argmax())]
+    assert verdict.text.strip().startswith(f"{best} leads: ") and "may be best" in verdict.text
+    assert "Weakest: " in verdict.text and "0.69" not in verdict.text
     assert not page.all("svg")
 
 
@@ -178,3 +182,13 @@ def test_no_name_acts_as_markup(tmp_path):
     assert len(run) == 4 and not page.all("img") and EVIL in page.text
     for path in Path(tmp_path).rglob("*.svg"):
         assert "<script>alert" not in path.read_text(encoding="utf-8")
+
+
+def test_a_value_and_its_interval_have_one_unit(written, table):
+    """A cell read ``0.0383 [1.0-7.1]``: a share, and an interval in percent."""
+    for metric in ("auroc", "aupr_out"):
+        text = (written[0].parent / "tables" / metric / "cross-validated.md").read_text(encoding="utf-8")
+        cells = re.findall(r"([\d.]+)\*{0,2} \[([\d.]+), ([\d.]+)\]", text)
+        assert cells
+        for value, low, high in cells:
+            assert float(low) - 0.06 <= float(value) <= float(high) + 0.06

@@ -6,6 +6,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation, Text
@@ -117,7 +118,16 @@ class TestOpenOOD:
         (fit,) = panel.get_lines()
         np.testing.assert_allclose(fit.get_ydata(), line.slope * fit.get_xdata() + line.intercept)
         assert f"near = {line.slope:.2f} far" in panel.get_title()
-        assert f"r = {pearsonr(far, near).statistic:.2f},  n = 12" in panel.get_title()
+        ends = pearsonr(far, near).confidence_interval(0.95)
+        assert (
+            f"r = {pearsonr(far, near).statistic:.2f} ({ends.low:.2f} to {ends.high:.2f}),  n = 12" in panel.get_title()
+        )
+        across, up = (each.get_segments() for each in panel.collections if isinstance(each, LineCollection))
+        for n, name in enumerate(DETECTORS):
+            row = value(result, "standard", "far", "auroc", name)
+            np.testing.assert_allclose(across[n][:, 0], [100 * row.low, 100 * row.high])
+            row = value(result, "standard", "near", "auroc", name)
+            np.testing.assert_allclose(up[n][:, 1], [100 * row.low, 100 * row.high])
         # a name stands nearer to its own point than to any other
         points = dict(zip(DETECTORS, panel.transData.transform(np.column_stack([far, near]))))
         for text in panel.texts:
@@ -130,7 +140,7 @@ class TestOpenOOD:
         several = [evaluation("a", 0), evaluation("b", 1)]
         (panel,) = FIGURES["openood-6"].drawn(several).axes
         assert "n = 24" in panel.get_title()
-        assert [each.get_label() for each in panel.collections] == ["a", "b"]
+        assert [label for each in panel.collections if (label := each.get_label()) != "_interval"] == ["a", "b"]
 
     def test_across_architectures(self):
         results = runs("openood-7")

@@ -75,7 +75,7 @@ def test_the_best_of_the_near_mean_is_marked_and_headlined(page):
         first = next(line for line in table.all("tr") if line.all("td"))
         assert first.all("th")[0].text == best.detector
         assert "best" in first.all("td")[0].attributes["class"].split()
-        (card, _) = page.all("p", data_protocol=protocol)  # default parameters, and tuned ones
+        (card, _) = page.all("tr", data_protocol=protocol)  # default parameters, and tuned ones
         assert "default parameters" in card.text and "near-OOD AUROC ↑" in card.text
         assert card.all("b")[0].text == best.detector
         ends = span(*((best.low, best.high) if best.class_low is None else (best.class_low, best.class_high)))

@@ -188,3 +188,5 @@ def test_the_page_of_all_figures_is_current():
     assert told.read_text(encoding="utf-8") == page(), "run: make catalog"
     for name, figure in FIGURES.items():
         assert f"| `{name}` | {figure.number or '–'} | {figure.needs} |" in page()
+        picture = told.parent / "images" / "figures" / f"{name}.png"
+        assert f"](images/figures/{name}.png)" in page() and 2_000 < picture.stat().st_size < 300_000

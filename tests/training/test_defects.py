@@ -224,7 +224,6 @@ def test_t13_kept_noise_is_the_farthest_of_its_own_centre():
         expected = around[distance.topk(10).indices]
         torch.testing.assert_close(kept.sort(0).values, expected.sort(0).values)
 
-
     def test_the_released_form_keeps_noise_of_other_distances(self):
         queues = torch.randn(1, 60, 5, generator=torch.Generator().manual_seed(3)) + 2
         settings = {"queue": 60, "neighbours": 5, "boundary": 10, "noise": 600, "keep_of_noise": 200, "spread": 0.5}

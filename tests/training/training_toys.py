@@ -45,6 +45,16 @@ class Bare(TinyNet):
         self.drop = nn.Identity()
 
 
+class Bounded(nn.Sequential):
+    """A chain of layers through which bounds can be proven; the part that others drop out by is there by name only."""
+
+    def __init__(self, classes: int = 3) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 8, 3, padding=1)
+        self.relu, self.pool, self.flatten, self.drop = nn.ReLU(), nn.AvgPool2d(6), nn.Flatten(), nn.Identity()
+        self.fc = nn.Linear(8 * 4, classes)
+
+
 def colours(count: int = 96, classes: int = 3, seed: int = 0, name: str = "colours") -> ImageSet:
     """Noise whose class is the brightest channel: easy, but not for an untrained network."""
     rng = np.random.default_rng(seed)

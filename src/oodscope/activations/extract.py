@@ -1,6 +1,6 @@
 """One pass over images: logits, features, and the columns that probes ask for."""
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -12,15 +12,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from oodscope.activations.feeding import cut, feed
+from oodscope.activations.probes.own import PixelProbe
 from oodscope.activations.probes.probe import RECORDED, Passes, Probe, Tap
 from oodscope.data.imageset import ImageSet
 from oodscope.models.classifier.classifier import Classifier
-from oodscope.models.classifier.network import at_precision, evaluating, memory_layout, timed_kernels
+from oodscope.models.classifier.network import at_precision, evaluating, memory_layout
 
 Rows = NDArray[np.int64]
-
-WORTH_TRYING = 4096
-"""Images of a set in batches of one size from which on the kernels for it are tried (``timed_kernels``), on CUDA."""
 
 
 @dataclass(frozen=True)
@@ -76,28 +74,18 @@ def run_networks(
                 classifier.model.to(memory_format=memory_layout(classifier.device, classifier.precision))
         waiting: deque[list[list[_Host]]] = deque()
         behind = classifiers[0].device.type == "cuda"
-        common = _repeated(cuts)
         for place, batches in enumerate(cuts):
             found: list[list[_Host]] = [[] for _ in classifiers]
             for batch in islice(stream, len(batches)):
                 for hosts, classifier, wanted in zip(found, classifiers, asks):
                     placed = _placed(batch, classifier)
-                    with timed_kernels(
-                        classifier.device, repeated=len(batch) in common and classifier.precision == "float32"
-                    ):
-                        columns = batch_columns(classifier, placed, wanted[place].plain, wanted[place].probes)
+                    columns = batch_columns(classifier, placed, wanted[place].plain, wanted[place].probes)
                     hosts.append(_Host(columns))
             waiting.append(found)
             if len(waiting) > behind:
                 yield [_joined(hosts) for hosts in waiting.popleft()]
         while waiting:
             yield [_joined(hosts) for hosts in waiting.popleft()]
-
-
-def _repeated(cuts: Sequence[Sequence[Rows]]) -> frozenset[int]:
-    """Sizes of batches that come often enough for their kernels to be worth trying."""
-    sizes = Counter(len(batch) for batches in cuts for batch in batches)
-    return frozenset(size for size, times in sizes.items() if size * times >= WORTH_TRYING)
 
 
 def _placed(batch: Tensor, classifier: Classifier) -> Tensor:
@@ -125,8 +113,9 @@ class _Host:
 
 
 def _joined(batches: Sequence[_Host]) -> dict[str, NDArray[np.float32]]:
+    # by NumPy: torch joins with all its threads, each of which then stays awake for some 8 ms on a decoder's core
     arrived = [batch.arrived() for batch in batches]
-    return {name: torch.cat([part[name] for part in arrived]).numpy() for name in arrived[0]}
+    return {name: np.concatenate([part[name].numpy() for part in arrived]) for name in arrived[0]}
 
 
 def batch_columns(
@@ -139,11 +128,12 @@ def batch_columns(
     Parameters
     ----------
     plain : whether ``logits`` and ``features`` are wanted; if not, only the probes' columns are there.
-    grad : record the plain pass and its taps, so that they can be differentiated with respect to ``batch``. What
-        probes find in passes of their own is never recorded.
+    grad : record the plain pass, its taps and what is computed from pixels, so that they can be differentiated with
+        respect to ``batch``. What probes find in passes of their own is never recorded.
     """
     taps = [probe for probe in probes if isinstance(probe, Tap)]
-    others = [probe for probe in probes if not isinstance(probe, Tap)]
+    own = [probe for probe in probes if isinstance(probe, PixelProbe)]
+    others = [probe for probe in probes if not isinstance(probe, Tap | PixelProbe)]
     passes = Passes(classifier, batch)
     with at_precision(classifier.device, classifier.precision):
         found: dict[str, Tensor] = {}
@@ -152,6 +142,8 @@ def batch_columns(
             found = _plain_pass(classifier, batch, taps, grad, passes if shared else None)
         if not plain:
             found = {tap.column: found[tap.column] for tap in taps}
+        with torch.set_grad_enabled(grad):
+            found |= {probe.column: probe.of_prepared(classifier, batch) for probe in own}
         # probes take gradients even where the caller records none
         with torch.enable_grad():
             return found | {probe.column: probe(passes).detach() for probe in others}

@@ -193,12 +193,14 @@ def _recipes() -> dict[str, dict[str, Any]]:
 
 def _recipe(cls: type[Recipe]) -> dict[str, Any]:
     settings = cls().model_dump(mode="json")
+    measured = json.loads((_ROOT / "training" / "minutes.json").read_text(encoding="utf-8"))
     return {
         "summary": (inspect.getdoc(cls) or "").partition("\n")[0],
         **_published(cls.paper),
         "cost": cls.cost,
         "extra_data": "outliers" if settings["ood_batch_size"] else "",
         "detectors": list(cls.detectors),
+        "gpu_minutes": measured["minutes"].get(cls.name),
         "parameters": settings,
         "target": f"{cls.__module__}:{cls.__name__}",
     }

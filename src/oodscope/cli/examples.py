@@ -85,6 +85,10 @@ EXAMPLES = {
     "data check": """
         oodscope data check cifar10 --root /data
     """,
+    "data lint": """
+        oodscope data lint birds.yaml
+        oodscope data lint cifar10 --declaration-only
+    """,
     "data audit": """
         oodscope data audit cifar10 --root /data
         oodscope data audit --id-train train --id-test test --near birds -o audit

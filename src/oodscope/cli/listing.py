@@ -97,7 +97,10 @@ def _detector(entry: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _recipe(entry: Mapping[str, Any]) -> dict[str, str]:
-    return {"what it trains · paper": _joined(entry.get("summary"), entry.get("paper"))}
+    """What it is, its paper, and how long its default settings took on one GPU, where that was measured."""
+    minutes = entry.get("gpu_minutes")
+    took = "" if minutes is None else f"{minutes:.2g} GPU minutes"
+    return {"what it trains · paper": _joined(_joined(entry.get("summary"), entry.get("paper")), took)}
 
 
 def _protocol(entry: Mapping[str, Any]) -> dict[str, str]:

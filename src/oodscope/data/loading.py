@@ -45,7 +45,7 @@ def load_benchmark(
     >>> oods.load_benchmark("glyphs", images_per_class=2).name
     'glyphs'
     """
-    manifest, folder = _find(name)
+    manifest, folder = find_manifest(name)
     scale = None if images_per_class is None else _scale(manifest, images_per_class)
     packaged = manifest.name if folder is None else None
     datasets = DatasetRoot(data_root(root), lenient=skip_unreadable, benchmark=packaged)
@@ -98,7 +98,7 @@ def _populations(manifest: Manifest) -> dict[str, Population]:
     return found
 
 
-def _find(name: str | Path) -> tuple[Manifest, Path | None]:
+def find_manifest(name: str | Path) -> tuple[Manifest, Path | None]:
     """The manifest, and the folder its paths are relative to; none if it comes with the package."""
     path = Path(name)
     if path.suffix in (".yaml", ".yml") or path.is_file():

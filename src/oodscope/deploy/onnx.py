@@ -12,7 +12,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from oodscope.activations.probes.probe import Tap
 from oodscope.base.errors import DetectorError
 from oodscope.base.files import atomic_path
 from oodscope.data.images.given import Given, GivenImages
@@ -109,9 +108,9 @@ def _root(error: BaseException) -> str:
 
 def _refuse_passes(scorer: Scorer) -> None:
     for probe in scorer.detector.probes:
-        if not isinstance(probe, Tap):
+        if not probe.differentiable:
             raise DetectorError(
-                f"{scorer.detector.name}: cannot be exported: it makes passes of its own through the network "
+                f"{scorer.detector.name}: cannot be exported: it makes passes of its own "
                 f"({probe.column.split('(')[0]}), and an ONNX graph is one pass forwards"
             )
 

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from oodscope.activations.activations import Activations
 from oodscope.activations.extract import batch_columns
-from oodscope.activations.probes.probe import Tap
 from oodscope.base.errors import DetectorError, ModelError
 from oodscope.base.hashing import fingerprint
 from oodscope.data.images.given import Given, GivenImages
@@ -153,7 +152,7 @@ class Scorer:
         flows back to them (``differentiable``). Exactly the passes that the detector needs are made.
         """
         grad = images.requires_grad and torch.is_grad_enabled()
-        if grad and not all(isinstance(probe, Tap) for probe in self._probes):
+        if grad and not all(probe.differentiable for probe in self._probes):
             raise DetectorError(f"{self.detector.name}: makes passes of its own, through which no gradient flows")
         plain = bool(self.detector.needs & (Needs.LOGITS | Needs.FEATURES | Needs.HEAD))
         return self._score_prepared(self.pixels(images.to(self.device)), plain, grad)[1]

@@ -43,6 +43,9 @@ class Capabilities:
     features : whether features are known; as ``head`` unless given.
     images : whether there are images, through which a network can be asked for more than its activations.
     labels : whether the in-distribution images to learn from have labels.
+    dropouts : how many layers of the network drop values out.
+    image_shape : channels, height and width of what the classifier sees; empty where its preprocessing does more than
+        scale and shift pixels, None where nobody asked.
     """
 
     head: bool
@@ -57,15 +60,18 @@ class Capabilities:
     features: bool | None = None
     images: bool = True
     labels: bool = True
+    dropouts: int = 0
+    image_shape: tuple[int, ...] | None = None
 
 
 class Needs(Flag):
     """What a detector must be given.
 
     ``LOGITS``, ``FEATURES`` and the ``HEAD`` concern every image; so do ``GRADIENTS`` with respect to the image,
-    feature ``MAPS``, the ``MEMBERS`` of an ensemble, ``NEGATIVES`` (labels that name no class) and ``OUTPUTS`` (what
-    the network was trained to return beside its logits), which come through probes. ``TRAIN`` (training images),
-    ``HELD_OUT`` (validation images, or training images where there are no others) and ``LABELS`` concern fitting.
+    feature ``MAPS``, the ``MEMBERS`` of an ensemble, ``NEGATIVES`` (labels that name no class), ``OUTPUTS`` (what the
+    network was trained to return beside its logits) and ``DROPOUT`` layers, which come through probes. ``IMAGES`` are
+    the pixels, for a detector with a network of its own. ``TRAIN`` (training images), ``HELD_OUT`` (validation images,
+    or training images where there are no others) and ``LABELS`` concern fitting.
 
     Examples
     --------
@@ -81,6 +87,8 @@ class Needs(Flag):
     MEMBERS = auto()
     NEGATIVES = auto()
     OUTPUTS = auto()
+    DROPOUT = auto()
+    IMAGES = auto()
     TRAIN = auto()
     HELD_OUT = auto()
     LABELS = auto()
@@ -269,6 +277,8 @@ class Detector(Estimator, ABC):
             return "needs several networks that vote: judge an Ensemble"
         if Needs.NEGATIVES in needs and not capabilities.negatives:
             return "needs negative labels: judge a network that classifies by words (open_clip) and name some"
+        if Needs.DROPOUT in needs and not capabilities.dropouts:
+            return "needs a network with dropout layers, and this one has none"
         if missing := [name for name in self.outputs if name not in capabilities.outputs]:
             return f"needs a network trained to return {missing[0]!r} beside its logits"
         if Needs.TRAIN in needs and not capabilities.train:
@@ -367,7 +377,7 @@ class Detector(Estimator, ABC):
             raise DetectorError(f"{self.name}: {what} are NaN or infinite in {len(bad)} of {total} rows ({shown})")
 
 
-_INSIDE = Needs.GRADIENTS | Needs.MAPS | Needs.MEMBERS | Needs.NEGATIVES
+_INSIDE = Needs.GRADIENTS | Needs.MAPS | Needs.MEMBERS | Needs.NEGATIVES | Needs.DROPOUT
 _COLUMNS = {Needs.LOGITS: "logits", Needs.FEATURES: "features"}
 
 

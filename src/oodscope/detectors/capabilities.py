@@ -1,16 +1,19 @@
 """Capabilities of a classifier: what a detector may require of it."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 
+from oodscope.activations.probes.dropped import dropout_layers
+from oodscope.base.errors import ModelError
 from oodscope.detectors.base import Capabilities, Detector, Needs
 from oodscope.models.classifier.classifier import Classifier
+from oodscope.models.classifier.pixels import pixel_scale
 
-_INSIDE = Needs.MAPS | Needs.MEMBERS | Needs.NEGATIVES | Needs.OUTPUTS
+_INSIDE = Needs.MAPS | Needs.MEMBERS | Needs.NEGATIVES | Needs.OUTPUTS | Needs.DROPOUT
 
 
 def capabilities_of(
-    detectors: Iterable[Detector], classifier: Classifier, *, train: bool, held_out: bool
+    detectors: Sequence[Detector], classifier: Classifier, *, train: bool, held_out: bool
 ) -> Capabilities:
     """What these detectors may ask for.
 
@@ -36,5 +39,19 @@ def capabilities_of(
             members=anatomy.members,
             negatives=anatomy.negatives,
             outputs=anatomy.outputs,
+            dropouts=len(dropout_layers(classifier.model)),
         )
+    if any(Needs.IMAGES in each.needs for each in detectors):
+        capabilities = replace(capabilities, image_shape=_image_shape(classifier))
     return capabilities
+
+
+def _image_shape(classifier: Classifier) -> tuple[int, ...] | None:
+    """What the classifier sees of an image; None before it has a transform."""
+    if classifier.transform is None:
+        return None
+    try:
+        pixels = pixel_scale(classifier)
+    except ModelError:
+        return ()
+    return (len(pixels.scale), *pixels.size)

@@ -23,6 +23,13 @@ class Claim:
         return "cannot say" if self.holds is None else "yes" if self.holds else "no"
 
 
+def claims_verdict(claims: Sequence[Claim]) -> str:
+    """The count, and which do not hold: ``10 of 13 claims hold, 3 fail. Not: it is nearer than cifar100; ….``"""
+    count = count_claims(claims)
+    failing = [each.text for each in claims if each.holds is False]
+    return f"{count} Not: {'; '.join(failing)}." if failing else count
+
+
 def count_claims(claims: Sequence[Claim]) -> str:
     """How many hold, fail and cannot be decided: ``10 of 13 claims hold, 2 fail, 1 cannot be said.``"""
     if not claims:

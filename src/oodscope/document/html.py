@@ -122,6 +122,7 @@ def number_facts(number: Number) -> str:
         "high": number.high,
         "class-low": number.class_low,
         "class-high": number.class_high,
+        "sd": number.sd,
     }
     known = "".join(f' data-{name}="{value!r}"' for name, value in ends.items() if value is not None)
     return _value(number.value) + known

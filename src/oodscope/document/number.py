@@ -107,10 +107,14 @@ class Number:
         return number_html(self)
 
     def overlaps(self, other: "Number") -> bool:
-        """Whether both have intervals and these share a point."""
-        if self.low is None or self.high is None or other.low is None or other.high is None:
-            return False
-        return self.low <= other.high and other.low <= self.high
+        """Whether their intervals share a point: those for other classes where both have them, else the others."""
+        for low, high, other_low, other_high in (
+            (self.class_low, self.class_high, other.class_low, other.class_high),
+            (self.low, self.high, other.low, other.high),
+        ):
+            if low is not None and high is not None and other_low is not None and other_high is not None:
+                return low <= other_high and other_low <= high
+        return False
 
 
 def marked(column: Sequence[Number | None], higher: bool) -> list[Number | None]:

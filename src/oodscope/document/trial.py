@@ -126,7 +126,8 @@ def in_order(entries: Sequence[Entry], higher: bool) -> tuple[Entry, ...]:
             cell = entry.cell
             rank = cell.rank or _rank(cell, [each.cell for each in track], higher)
             leads = len(track) > 1 and cell.value == track[0].cell.value
-            found.append(replace(entry, cell=replace(cell, rank=rank, best=leads, close=not leads and rank[0] == 1)))
+            close = not leads and _may_be_best(replace(cell, rank=rank))
+            found.append(replace(entry, cell=replace(cell, rank=rank, best=leads, close=close)))
     return tuple(found)
 
 

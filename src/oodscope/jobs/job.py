@@ -16,6 +16,7 @@ from oodscope.metrics.interval import Intervals
 from oodscope.metrics.metric import Tuning
 from oodscope.protocols.registry import read_protocols
 from oodscope.runs.evaluation.evaluate import evaluate
+from oodscope.runs.evaluation.pipeline import check_roles
 from oodscope.runs.evaluation.run import Result
 from oodscope.training.registry import PLAIN
 
@@ -75,6 +76,7 @@ def _with_own_scores(job: Job) -> str | list[Detector]:
 
 def _evaluated(job: Job, detectors: str | list[Detector], progress: Progress) -> Result:
     benchmark = job.open_benchmark(progress)
+    check_roles(benchmark, read_protocols(job.protocols), job.tune)
     built = job.build(benchmark, progress)
     return evaluate(
         built.classifier,

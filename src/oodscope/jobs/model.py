@@ -23,6 +23,7 @@ from oodscope.execution.progress import SILENT, Progress
 from oodscope.jobs.stages import addresses, check_training, train_stages
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.classifier.head import Head
+from oodscope.models.density.saved import FILE as DENSITY
 from oodscope.models.zoo.backbones import LIBRARIES, check_backbone, read_head
 from oodscope.models.zoo.origin import ModelOrigin, vote
 from oodscope.models.zoo.published import published_classes
@@ -104,6 +105,10 @@ class ModelSpec(StrictModel):
             folders = [Path(each.folder) for each in Training.load(place).networks]
         files = [str(each / WEIGHTS) for each in folders]
         record = network_beside(files[0])
+        if (folders[0] / DENSITY).is_file():
+            raise UsageError(
+                f"{place}: the network of a detector, not a classifier; name it as network of the detector"
+            )
         if record is None:
             raise OodscopeError(f"{place}: no training here; name the folder of one, or a model (oodscope list models)")
         return self.model_copy(update={"architecture": record.architecture, "weights": files})
@@ -155,6 +160,11 @@ class ModelSpec(StrictModel):
         else:
             self._check_weights()
             self._check_head()
+        if own := next((stage for stage in self.train or () if stage.own_network), None):
+            raise UsageError(
+                f"{own.name} trains no classifier but the network of a detector: train it by "
+                f"'oodscope train --recipe {own.name}', then name {own.name} among the detectors"
+            )
         for name in self.pretrained_on:
             get_corpus(name)
         if self.own_code:

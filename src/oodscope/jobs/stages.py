@@ -6,13 +6,16 @@ from typing import Any, Protocol
 
 from torch import nn
 
-from oodscope.base.errors import OodscopeError
+from oodscope.base.errors import OodscopeError, UsageError
 from oodscope.base.files import file_sha256
 from oodscope.base.hashing import fingerprint
 from oodscope.data.benchmark import Role
 from oodscope.data.imageset import ImageSet
 from oodscope.data.preprocess import Preprocess
 from oodscope.execution.progress import Progress
+from oodscope.models.density.base import DensityModel
+from oodscope.models.density.saved import FILE as DENSITY
+from oodscope.models.density.saved import save_density
 from oodscope.training.loop.sets import check_apart, check_sets, facts_of
 from oodscope.training.network import StageRecord, build_start, start_record
 from oodscope.training.recipe import Recipe, TrainingFacts
@@ -39,6 +42,9 @@ class Material(Protocol):
 
 def check_training(stages: Sequence[Recipe], benchmark: Material) -> None:
     """One line that says why these recipes cannot be trained on this benchmark, before any is."""
+    own = next((stage for stage in stages if stage.own_network), None)
+    if own is not None and len(stages) > 1:
+        raise UsageError(f"{own.name} trains a network of its own, so it can be no stage of a chain")
     for stage in stages:
         stage.check(training_facts(stage, benchmark))
     outliers = benchmark.ood_train
@@ -86,6 +92,10 @@ def train_chains(
     chains, folders : for each network its stages, and their folders.
     """
     train_set, transform = material_of(benchmark)
+    if chains[0][0].own_network:
+        if weights is not None:
+            raise UsageError(f"{chains[0][0].name} trains a network of its own from random weights; remove weights")
+        build = nn.Identity
 
     def start() -> nn.Module:
         return build() if build else build_start(architecture, len(benchmark.class_names), weights)
@@ -113,6 +123,10 @@ def train_chains(
             if record is not None:
                 added = [StageRecord.of(each, training_facts(each, benchmark)) for each in chain[: number + 1]]
                 record.followed_by(added).write(place)
+    for chain, homes, trained in zip(chains, folders, zip(*done)):
+        if isinstance(model := trained[-1].model, DensityModel):
+            images = {"training_images": train_set.fingerprint, "set": train_set.name, "benchmark": benchmark.name}
+            save_density(model, homes[-1] / DENSITY, {"recipe": chain[-1].describe(), **images})
     return list(zip(*done))
 
 

@@ -20,6 +20,7 @@ from oodscope.jobs.sets import OwnSets
 from oodscope.jobs.stages import check_training, material_of, train_chains, training_facts, val_of
 from oodscope.models.classifier.fingerprint import weights_fingerprint
 from oodscope.models.classifier.network import choose_device
+from oodscope.models.density.base import DensityModel
 from oodscope.report.page.page import write_report
 from oodscope.results.record import RunRecord, SetRecord, command_line, environment
 from oodscope.results.runfile import RECORD
@@ -27,6 +28,7 @@ from oodscope.runs.training.run import TrainedNetwork, Training
 from oodscope.training.loop.logits import logits_of
 from oodscope.training.loop.streams import Stream
 from oodscope.training.network import StageRecord
+from oodscope.training.recipe import Recipe
 from oodscope.training.registry import Stages
 
 
@@ -37,6 +39,7 @@ class TrainingJob(StrictModel):
     ----------
     train : the recipe and its settings, ``{recipe: NAME, ...}``; a list is a chain of stages.
     weights : what the first stage starts from, a file or ``pretrained``; by default random weights.
+    model : the network; a recipe with one of its own, such as ``glow``, takes no notice of it.
     seeds : one network for each.
     """
 
@@ -100,15 +103,14 @@ def _train_seeds(job: TrainingJob, benchmark: Benchmark, progress: Progress) -> 
     homes = [Path(job.output) / f"{name}-seed{seed}" for seed in job.seeds]
     folders = [[*(home / f"stage{number + 1}" for number in range(last)), home] for home in homes]
     chains = [[stage.model_copy(update={"seed": seed}) for stage in job.train] for seed in job.seeds]
-    trained = train_chains(job.model, chains, benchmark, folders, job.device, progress, weights=job.weights)
+    trained = train_chains(_architecture(job), chains, benchmark, folders, job.device, progress, weights=job.weights)
     return [
         TrainedNetwork(
             seed=seed,
             folder=str(home),
             fingerprint=weights_fingerprint(stages[-1].model),
             stages=[list(each.history) for each in stages],
-            correct=_correct(stages[-1].model, benchmark, job.device),
-            n_test=len(benchmark.id_test),
+            **_judged(job.train[-1], stages[-1].model, benchmark, job.device),
         )
         for seed, home, stages in zip(job.seeds, homes, trained)
     ]
@@ -134,7 +136,7 @@ def _record(
             for role, images in benchmark.members()
             if role in used
         },
-        model=job.model,
+        model=_architecture(job),
         model_fingerprint=networks[0].fingerprint if len(networks) == 1 else "",
         transform=str(benchmark.transform),
         trained_on=sorted(used - {"id_test", "id_val"}),
@@ -146,13 +148,23 @@ def _record(
     )
 
 
+def _architecture(job: TrainingJob) -> str:
+    """The network that is trained; a recipe with one of its own names it."""
+    return job.train[0].name if job.train[0].own_network else job.model
+
+
 @torch.no_grad()
-def _correct(model: nn.Module, benchmark: Benchmark, device: str) -> int:
-    """How many images of ``id_test`` the network classifies correctly."""
+def _judged(recipe: Recipe, model: nn.Module, benchmark: Benchmark, device: str) -> dict[str, Any]:
+    """How many images of ``id_test`` a classifier gets right; the mean score of a network that scores images."""
     _, transform = material_of(benchmark)
     place = choose_device(device)
     stream = Stream(benchmark.id_test, transform, place)
-    model = model.to(place).eval()
-    hits = [logits_of(model(batch.images)).argmax(1) == batch.labels for batch in stream.walk(256)]
+    model, judged = model.to(place).eval(), dict[str, Any](n_test=len(stream))
+    if recipe.labelled:
+        hits = [logits_of(model(batch.images)).argmax(1) == batch.labels for batch in stream.walk(256)]
+        judged["correct"] = int(torch.cat(hits).sum())
+    elif isinstance(model, DensityModel):
+        scores = [model(stream.scale.to_pixels(batch.images)) for batch in stream.walk(256)]
+        judged["score"] = float(torch.cat(scores).double().mean())
     model.to("cpu")
-    return int(torch.cat(hits).sum())
+    return judged

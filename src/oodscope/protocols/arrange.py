@@ -131,8 +131,8 @@ def _class_note(chosen: Measurements) -> str:
     if not ratios:
         return ""
     return (
-        "Intervals are those of other images of the same classes; for other classes they would be "
-        f"{median(ratios):.1f} times as wide (median)."
+        f"For other OOD classes intervals are {median(ratios):.1f} times as wide (median) as for other images of these "
+        "classes; pages show the wider ones, text and files the narrower."
     )
 
 

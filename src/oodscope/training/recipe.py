@@ -84,6 +84,7 @@ class TrainingFacts:
     class_names : of the training images.
     n_train, n_ood : how many images there are to learn from, and how many outliers.
     size : height and width of what the network gets.
+    channels : of what the network gets: 3 for colour, 1 for grey.
     hierarchy : for every level, such as ``superclass``, the group of each class; empty where a class has no image or
         lies in several.
     """
@@ -93,6 +94,7 @@ class TrainingFacts:
     size: int
     n_ood: int = 0
     hierarchy: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    channels: int = 3
 
     @property
     def num_classes(self) -> int:
@@ -129,6 +131,8 @@ class Recipe(StrictModel, ABC):
         view of all images after the other, and ``batch.labels`` one label per image. Outliers are shown once.
     labelled : whether it learns a classifier from labels. One that does not (``ImageRecipe``) takes images without
         labels, may prepare a network without logits, and is judged by its loss on validation images.
+    own_network : whether ``prepare`` builds a network of its own, whatever it is given; it is then no classifier but
+        the network of a detector.
 
     Parameters
     ----------
@@ -173,6 +177,7 @@ class Recipe(StrictModel, ABC):
     recordable: ClassVar[bool] = False
     views: ClassVar[int] = 1
     labelled: ClassVar[bool] = True
+    own_network: ClassVar[bool] = False
 
     epochs: int = Field(default=100, gt=0)
     batch_size: int = Field(default=128, gt=0)

@@ -20,7 +20,8 @@ class Served:
 
 
 @contextmanager
-def serve(files):
+def serve(files, kind=None):
+    """``kind`` is the content type that answers claim."""
     served = Served(files)
 
     class Handler(BaseHTTPRequestHandler):
@@ -41,6 +42,8 @@ def serve(files):
             if start:
                 self.send_header("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")
             self.send_header("Content-Length", str(len(data) - start))
+            if kind is not None:
+                self.send_header("Content-Type", kind)
             self.end_headers()
             self.wfile.write(data[start:][: served.break_after])
 

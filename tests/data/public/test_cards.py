@@ -57,7 +57,8 @@ def test_the_covariate_shifted_sets_are_part_of_the_identity(name, base):
 
 def test_counts_of_the_other_papers():
     assert counts("evg-cifar10") == {
-        "id_train": 45_000, "id_val": 5_000, "id_test": 10_000, "svhn": 26_032, "celeba": 19_962,
+        "id_train": 45_000, "id_val": 5_000, "id_test": 10_000, "svhn": 26_032, "celeba": 19_962, "ood_train": 29_850,
+        "ood_val": 1_000,
     }  # fmt: skip
     assert counts("human-centric").keys() >= {
         "textures", "inaturalist", "places", "sun", "id_test", "imagenet_c", "imagenet_v2", "imagenet_r",
@@ -116,6 +117,21 @@ def test_checksums_and_addresses_are_torchvisions():
     assert (load_card("dtd").fetch[0].url, load_card("dtd").fetch[0].md5) == (datasets.DTD._URL, datasets.DTD._MD5)
     celeba = {file: md5 for _, md5, file in datasets.CelebA.file_list}
     assert {fetch.name: fetch.md5 for fetch in load_card("celeba").fetch}.items() <= celeba.items()
+
+
+def test_only_what_needs_an_agreement_or_has_no_address_is_fetched_by_hand():
+    by_hand = {name for name in names_in("datasets") for fetch in load_card(name).fetch if fetch.url is None}
+    assert by_hand == {"celeba", "imagenet_1k", "imagenet_200", "species"}
+
+
+def test_a_file_has_a_checksum_or_is_called_unverified():
+    for name in names_in("datasets"):
+        for fetch in load_card(name).fetch:
+            assert fetch.trust == (f"MD5 {fetch.md5}" if fetch.md5 else "unverified: no checksum is published")
+    assert load_card("mnist").has_checksums("test")
+    assert load_card("ninco").has_checksums("all")
+    assert not load_card("ninco").has_checksums("test")
+    assert not load_card("sun_mos").has_checksums("all")
 
 
 def test_superclasses_hold_every_class_of_cifar100_once():
@@ -189,6 +205,9 @@ def test_mistakes_are_one_line(tmp_path):
         parse(Card, {**content, "license": "x"}, "svhn.yaml")
     content["fetch"] = [{"md5": "0" * 32}]
     with pytest.raises(OodscopeError, match="needs a url, or says under ask"):
+        parse(Card, content, "svhn.yaml")
+    content["fetch"] = [{"url": "http://example.org/x.zip"}]
+    with pytest.raises(OodscopeError, match="an address without encryption needs an md5"):
         parse(Card, content, "svhn.yaml")
     manifest = yaml.safe_load((HOME / "benchmarks" / "mnist.yaml").read_text())
     manifest["sets"]["id_test"]["spilt"] = "test"

@@ -1,6 +1,7 @@
 """From nothing to ready over HTTP, with the true kinds of archives."""
 
 import copy
+import hashlib
 import shutil
 
 import pytest
@@ -31,7 +32,8 @@ def offered(pristine):
             for fetch in card["fetch"]:
                 fetch.pop("md5", None)
                 if "url" in fetch:
-                    fetch["url"] = f"{server.url}/{name}/{fetch['url'].rpartition('/')[2]}"
+                    path = f"{name}/{fetch['url'].rpartition('/')[2]}"
+                    fetch |= {"url": f"{server.url}/{path}", "md5": hashlib.md5(server.files[path]).hexdigest()}
             write(pristine, name, yaml.safe_dump(card))
         yield server
         for name, text in before.items():
@@ -69,6 +71,30 @@ def test_downloaded_unpacked_verified(name, pristine, offered, tmp_path):
 def test_each_split_can_be_had_alone(name, offered, tmp_path):
     for each in dataset_needs(name):
         assert prepare([each], tmp_path / each.split).lacking([each]) == []
+
+
+def test_a_split_that_is_no_list_needs_no_lists():
+    files = load_card("ninco").files_for("all")
+    assert [(card.name, fetch.md5) for card, fetch in files] == [("ninco", "b9ffae324363cd900a81ce3c367cd834")]
+
+
+def test_where_a_download_fails_the_way_by_hand_is_said(pristine, tmp_path):
+    with serve({"x/lists.zip": b"<html>too many users</html>"}, kind="text/html") as server:
+        card = copy.deepcopy(pristine.cards["openood_lists"])
+        card["fetch"][0] |= {"url": f"{server.url}/x/lists.zip", "md5": "0" * 32}
+        before = (pristine.home / "datasets" / "openood_lists.yaml").read_text()
+        write(pristine, "openood_lists", yaml.safe_dump(card))
+        try:
+            wanted = [Wanted(load_card("ninco"), "test")]
+            outcome = prepare(wanted, tmp_path, confirm=lambda items: all("127" in item.fetch.url for item in items))
+            assert outcome.failures == []  # nothing was agreed to
+            (tmp_path / "downloads" / "ninco").mkdir(parents=True)
+            (tmp_path / "downloads" / "ninco" / "ninco.zip").write_bytes(b"no archive")
+            outcome = prepare(wanted, tmp_path)
+        finally:
+            write(pristine, "openood_lists", before)
+    assert any("gave a web page, not benchmark_imglist.zip" in line for line in outcome.failures)
+    assert {item.card.name for item in outcome.by_hand.values()} == {"openood_lists", "ninco"}
 
 
 def test_only_what_is_needed_is_downloaded(offered, tmp_path):
@@ -170,11 +196,13 @@ def test_a_file_brought_by_hand_is_compared_with_its_checksum(pristine, tmp_path
 
 
 def test_lists_are_asked_for_once_with_the_images_that_need_them(pristine, tmp_path):
-    wanted = needs_of("imagenet1k")
-    outcome = prepare(wanted, tmp_path)
+    wanted, offers = needs_of("imagenet1k"), []
+    outcome = prepare(wanted, tmp_path, confirm=lambda items: bool(offers.extend(items)))
+    names = [item.card.name for item in offers]
+    assert names.count("openood_lists") == 1
+    assert set(names) == {"openood_lists", "ssb_hard", "ninco", "inaturalist", "textures", "openimage_o"}
     asked = [item.card.name for item in outcome.by_hand.values()]
-    assert asked.count("openood_lists") == 1
-    assert asked.count("imagenet_1k") == 2  # training and validation images are two archives
+    assert asked == ["imagenet_1k"] * 2  # training and validation images are two archives
     assert {each.card.name for each in outcome.lacking(wanted)} == {
         "imagenet_1k", "ssb_hard", "ninco", "inaturalist", "textures", "openimage_o",
     }  # fmt: skip

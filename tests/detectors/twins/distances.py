@@ -17,6 +17,8 @@ CASES = {
         {"bank_fraction": 0.4, "seed": 3},
         {"k": "openood", "bank_fraction": 0.5},
     ],
+    "ssd": [{}, {"parity": True}],
+    "gmm_ddu": [{}],
     "residual": [{}, {"dim": 1}, {"dim": 11}],
     "maxcosine": [{}],
     "neco": [{}, {"dim": 3}, {"dim": 5, "times_logit": True}],
@@ -49,6 +51,34 @@ def mahalanobis_pp(train, test):
 
 def rmds_pp(train, test):
     return rmds(normalised(train), normalised(test))
+
+
+def ssd(train, test, parity=False):
+    z = normalised(train)["features"]
+    mean, deviation = z.mean(axis=0), z.std(axis=0)
+    precision = np.linalg.pinv(sum(np.outer(v - mean, v - mean) for v in z) / len(z), hermitian=True, rcond=1e-6)
+    shift = mean * (1 + deviation) if parity else mean
+    return np.array([(v - shift) @ precision @ (v - shift) for v in normalised(test)["features"]])
+
+
+def gmm_ddu(train, test):
+    """Each class its Gaussian; a covariance that has no inverse gets a share of its mean variance."""
+    parts = []
+    for c in sorted(set(train["labels"])):
+        own = train["features"][train["labels"] == c]
+        mean = own.mean(axis=0)
+        covariance = sum(np.outer(v - mean, v - mean) for v in own) / len(own)
+        size = np.trace(covariance) / len(covariance)
+        for share in (0, 1e-6, 1e-4, 1e-2, 1):
+            raised = covariance + share * size * np.eye(len(mean))
+            try:
+                if min(np.diag(np.linalg.cholesky(raised))) ** 2 > 1e-8 * size:
+                    break
+            except np.linalg.LinAlgError:
+                continue
+        volume = np.linalg.slogdet(2 * np.pi * raised)[1]
+        parts.append((np.log(len(own) / len(train["labels"])) - volume / 2, mean, np.linalg.inv(raised)))
+    return np.array([energy([k - (h - m) @ p @ (h - m) / 2 for k, m, p in parts]) for h in test["features"]])
 
 
 def shuffled_rows(count, seed):

@@ -4,6 +4,7 @@ import numpy as np
 
 from tests.detectors.twins.arithmetic import energy, softmax
 from tests.detectors.twins.first import mds, odin
+from tests.detectors.twins.logits import ensemble_entropy, mutual_information
 
 CASES = {
     "iodin": [{}, {"temperature": 10.0}],
@@ -15,6 +16,9 @@ CASES = {
     "mos": [{}],
     "mcd": [{}],
     "csi": [{}],
+    "csi_unlabelled": [{}, {"rows": 10_000, "views": 2}],
+    "mc_dropout": [{}, {"form": "entropy"}],
+    "dempster_shafer": [{}],
     "gram": [{}],
     "mds_ensemble": [{}, {"epsilon": 0.0}, {"stages": "first"}],
 }
@@ -49,6 +53,29 @@ def godin(train, test, form="max"):
     if form == "softmax":
         return _doubt(test["numerators"])
     return np.array([-max(h) for h in test["numerators"]])
+
+
+def csi_unlabelled(train, test, rows=10_000, views=4):
+    known = train["turned"]
+    length = [np.mean([np.linalg.norm(row[k][:-1]) for row in known]) for k in range(4)]
+    turn = [np.mean([row[k][-1] for row in known]) for k in range(4)]
+
+    def one(row):
+        total = 0.0
+        for k in range(4):
+            nearest = max(row[k][:-1] @ a[k][:-1] / np.linalg.norm(a[k][:-1]) for a in known)
+            total += nearest / length[k] + row[k][-1] / turn[k]
+        return -total / 4
+
+    return np.array([one(row) for row in test["turned"]])
+
+
+def mc_dropout(train, test, form="information"):
+    return (ensemble_entropy if form == "entropy" else mutual_information)(train, test)
+
+
+def dempster_shafer(train, test):
+    return np.array([np.log(len(z)) + energy(z) for z in test["logits"]])
 
 
 def csi(train, test):

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binom, norm, ttest_1samp
-from statsmodels.stats.contingency_tables import mcnemar as peer_mcnemar
+from scipy.stats import norm, ttest_1samp
 from statsmodels.stats.multitest import multipletests
 
 from oodscope.base.errors import OodscopeError
@@ -13,7 +12,6 @@ from oodscope.metrics.comparison.multiplicity import benjamini_hochberg, holm
 from oodscope.metrics.comparison.paired import (
     corrected_t,
     detectable_difference,
-    mcnemar,
     paired_bootstrap,
     paired_delong,
 )
@@ -126,30 +124,6 @@ def test_paired_bootstrap_takes_replicates_together_and_agrees_with_delong():
     assert (same.difference, same.low, same.high, same.p) == (0, 0, 0, 1)
 
 
-@examples(60)
-@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60))
-def test_mcnemar_is_statsmodels(errors):
-    first, second = np.array(errors).T
-    test = mcnemar(first, second)
-    table = [[np.sum(first & second), np.sum(first & ~second)], [np.sum(~first & second), np.sum(~first & ~second)]]
-    assert test.p == pytest.approx(peer_mcnemar(table, exact=True).pvalue)
-    assert test.difference == pytest.approx(first.mean() - second.mean())
-    assert (test.first, test.second) == (first.mean(), second.mean())
-    assert test.low <= test.difference <= test.high
-    back = mcnemar(second.astype(int), first.astype(int))
-    assert (back.low, back.high, back.p) == pytest.approx((-test.high, -test.low, test.p))
-
-
-def test_mcnemar_by_hand():
-    first, second = np.repeat([1, 0, 1, 0], [2, 9, 5, 4]), np.repeat([0, 1, 1, 0], [2, 9, 5, 4])
-    test = mcnemar(first, second)
-    assert test.p == pytest.approx(2 * binom.cdf(2, 11, 0.5))
-    centre, total = (2.5 - 9.5) / 22, 22
-    assert (test.low + test.high) / 2 == pytest.approx(centre)
-    wald = np.sqrt((2.5 + 9.5) / total - centre**2) / np.sqrt(total)
-    assert test.error == pytest.approx(wald)
-
-
 def test_corrected_t_of_the_published_fixture():
     d = np.array([0.01, 0.02, 0.015, 0.005, 0.02])
     test = corrected_t(0.8 + d, np.full(5, 0.8), test_to_train=1 / 4)
@@ -226,9 +200,6 @@ def test_misuse_is_named():
         (lambda: paired_delong(one, one, 95), "it is 95"),
         (lambda: paired_bootstrap(draws, longer, "auroc", ["o"]), "10 replicates meet 11"),
         (lambda: paired_bootstrap(draws, draws, "aurocs", ["o"]), "Did you mean 'auroc'"),
-        (lambda: mcnemar([True], [True, False]), "there are 1 and 2"),
-        (lambda: mcnemar([], []), "one per image"),
-        (lambda: mcnemar([0.5, 1], [0, 1]), "true or false"),
         (lambda: corrected_t([0.1], [0.2], test_to_train=0.25), "it has 1 and 1"),
         (lambda: corrected_t([0.1, 0.2], [0.2], test_to_train=0.25), "it has 2 and 1"),
         (lambda: corrected_t([0.1, 0.2], [0.1, 0.3], test_to_train=0), "0.25 for 5 folds; it is 0"),

@@ -8,7 +8,7 @@ from scipy.stats import mannwhitneyu, rankdata
 from sklearn.metrics import auc, average_precision_score, precision_recall_curve, roc_auc_score, roc_curve
 
 from oodscope.base.errors import OodscopeError, UnknownNameError
-from oodscope.metrics.catalog import RANKING
+from oodscope.metrics.catalog import METRICS, RANKING
 from oodscope.metrics.ranking.ranking import Ranking
 from oodscope.metrics.ranking.walk import least_count, most_count
 from tests.examples import examples
@@ -189,6 +189,15 @@ def test_the_named_metrics_are_those_of_the_ranking():
         "tpr5_ood_positive": ranking.tpr_at_fpr(0.05, positive="ood"),
         "tpr5_id_positive": ranking.tpr_at_fpr(0.05, positive="id"),
     }
+
+
+def test_two_definitions_have_two_names():
+    """One name meant the rate of a vertex in one place, and a rate between two in another."""
+    ranking = Ranking([0.0, 1.0, 1.0, 2.0], [1.0, 1.0, 3.0, 4.0])
+    walk = ranking.walk("id")
+    found = {name: float(METRICS[name].of(walk)) for name in ("tpr5_id_positive", "tpr5_id_positive_interpolated")}
+    assert found["tpr5_id_positive"] == 1 / 4, "no OOD image may be kept"
+    assert found["tpr5_id_positive_interpolated"] == pytest.approx(1 / 4 + 2 * (0.05 * 4 / 2) / 4)
 
 
 def test_the_stated_direction_is_that_of_a_better_detector():

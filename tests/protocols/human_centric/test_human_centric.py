@@ -14,6 +14,7 @@ from oodscope.metrics.rejection.rejection import Rejection
 from oodscope.metrics.rejection.threshold import ThresholdSample
 from oodscope.metrics.resampling.bootstrap import percentile_interval
 from oodscope.metrics.resampling.resampling import bootstrap
+from oodscope.protocols.human_centric.figures import der_over_share
 from oodscope.protocols.human_centric.protocol import HumanCentric, Prices
 from oodscope.protocols.registry import create_protocol, stored_protocol
 from oodscope.results.scoretable import ScoreTable
@@ -269,6 +270,22 @@ class TestSources:
         assert any("not ranked (klm: fitted on the images of its threshold" in note for note in table.notes)
         (trial,) = result.trials()
         assert [entry.detector for entry in trial.entries] == ["msp"]
+
+
+class TestShareOfOutliers:
+    def test_the_curve_joins_the_two_rates_and_stands_in_the_report(self, result):
+        figure = der_over_share(result.scores, "static", DETECTORS)
+        for line, detector in zip(figure.marks, DETECTORS):
+            ends = [value(result, detector, "der95_val_correct", name) for name in ("id_test", "static")]
+            assert [line.y[0], line.y[-1]] == pytest.approx(ends, abs=1e-3)
+            assert line.y[len(line.y) // 2] == pytest.approx(sum(ends) / 2, abs=1e-3)
+        drawn = create_protocol("human_centric").figures(result.scores, DETECTORS, {})
+        assert [each.name for each in drawn if each.name.startswith("der-share")] == ["der-share-static"]
+
+    def test_without_validation_images_there_is_none(self, store):
+        result = oods.evaluate(classifier(), benchmark(id_val=None), ["msp"], "human_centric", store=store)
+        drawn = create_protocol("human_centric").figures(result.scores, ["msp"], {})
+        assert not any(each.name.startswith("der-share") for each in drawn)
 
 
 class TestFewImages:

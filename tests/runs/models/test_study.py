@@ -80,6 +80,32 @@ class TestTable:
         assert study.value("small", "msp", "der95_val_correct", "label_shift") == pytest.approx(0.2 + 0.005)
 
 
+def rated(name, accuracy, frr, far):
+    """A model with its rates on ``id_test``."""
+    rates = {"frr95": frr, "far95": far, "der95": accuracy * frr + (1 - accuracy) * far}
+    known = Measurement(**SHARED, set="id_test", group="id", metric="accuracy", value=accuracy)
+    rows = [row("msp", "input_shift", "id_test", f"{kind}_val_correct", value) for kind, value in rates.items()]
+    rows.append(row("msp", "all", "mean", "der95_val_correct", rates["der95"]))
+    return StudyMember(StudyModel(name=name), Measurements([known, *rows]))
+
+
+class TestMatchedAccuracy:
+    def test_models_that_differ_in_accuracy_alone_are_equal(self):
+        """That architecture matters must not follow from how often a model is right."""
+        table = Study([rated("weak", 0.6, 0.05, 0.5), rated("strong", 0.9, 0.05, 0.5)]).table("matched")
+        values = [line.cells[0].value for line in table.rows]
+        assert values == pytest.approx([0.75 * 0.05 + 0.25 * 0.5] * 2)
+        assert "msp 13.5 as they are, 0.0 at one accuracy" in table.notes[0]
+
+    def test_better_scores_still_show(self):
+        table = Study([rated("one", 0.6, 0.05, 0.5), rated("two", 0.9, 0.05, 0.7)]).table("matched")
+        assert table.rows[1].cells[0].value - table.rows[0].cells[0].value == pytest.approx(0.25 * 0.2)
+
+    def test_one_model_or_missing_rates_have_no_such_table(self, study):
+        assert "matched" not in Study([rated("one", 0.6, 0.05, 0.5)]).tables()
+        assert "matched" not in study.tables()
+
+
 class TestRefused:
     def test_two_models_of_one_name(self):
         twice = [StudyMember(StudyModel(name="a"), measured(0.5, 0.1))] * 2

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import cached_property
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -55,7 +56,13 @@ class Probe(ABC):
     Two detectors that ask for equal probes share the column. A probe names the passes that it needs per image
     beyond the plain one; passes of the same name are shared between probes, so a run can declare how many it
     takes and a test can count them.
+
+    Class attributes
+    ----------------
+    differentiable : whether gradients flow from its column to the images, where a scorer records them.
     """
+
+    differentiable: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -81,6 +88,10 @@ class Probe(ABC):
         """Address of the stored column: code and parameters."""
         return fingerprint([type(self).__module__, type(self).__qualname__, self.column])
 
+    def address(self, classifier: Classifier) -> list[str] | None:
+        """What decides the column in the place of the classifier; None where that decides it."""
+        return None
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Probe) and self.key == other.key
 
@@ -90,6 +101,8 @@ class Probe(ABC):
 
 class Tap(Probe):
     """A probe that looks on while the plain pass runs, and so costs no pass of its own."""
+
+    differentiable: ClassVar[bool] = True
 
     @property
     def forwards(self) -> frozenset[str]:

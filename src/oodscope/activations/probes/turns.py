@@ -4,12 +4,14 @@ from collections.abc import Iterator
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import affine_grid, cross_entropy, grid_sample
 
 from oodscope.activations.probes.probe import Passes, Probe
 from oodscope.base.errors import ActivationError
 from oodscope.models.classifier.anatomy import captured
-from oodscope.models.classifier.branches import JOINT, ROTATION, TURNS
+from oodscope.models.classifier.branches import JOINT, PROJECTION, ROTATION, TURNS
+
+_SHARE = 0.54
 
 
 class _OfTurns(Probe):
@@ -67,3 +69,53 @@ def _of_turns(passes: Passes, name: str) -> Iterator[Tensor]:
         if not seen:
             raise ActivationError(f"{passes.classifier.name} returns no {name!r} beside its logits")
         yield seen[-1].float()
+
+
+class TurnedViews(_OfTurns):
+    r"""Of each turn :math:`k` the projection and the logit of that turn, averaged over fixed crops, ``[N, 4, P + 1]``.
+
+    For networks that return ``projection`` and ``rotation``. The crops hold .54 of the area, half of them mirrored.
+    They are drawn once by the seed and are the same for all images, so that a score does not depend on its batch.
+
+    Parameters
+    ----------
+    views : how many crops.
+    seed : of their places.
+    """
+
+    def __init__(self, views: int, seed: int = 0) -> None:
+        self.views, self.seed = views, seed
+
+    @property
+    def column(self) -> str:
+        return f"turned_views(views={self.views}, seed={self.seed})"
+
+    @property
+    def forwards(self) -> frozenset[str]:
+        pairs = [(turn, view) for turn in range(TURNS) for view in range(self.views)]
+        return frozenset(f"quarter turn {turn}, view {view}, seed {self.seed}" for turn, view in pairs)
+
+    def __call__(self, passes: Passes) -> Tensor:
+        found = []
+        for turn in range(TURNS):
+            images = passes.images.rot90(turn, (2, 3))
+            rows = [self._row(passes, each, turn) for each in self._crops(images)]
+            found.append(torch.stack(rows).mean(dim=0))
+        return torch.stack(found, dim=1)
+
+    def _row(self, passes: Passes, images: Tensor, turn: int) -> Tensor:
+        with captured(passes.classifier.model, PROJECTION) as seen, captured(passes.classifier.model, ROTATION) as told:
+            passes.classifier.forward(images)
+        if not seen or not told:
+            raise ActivationError(f"{passes.classifier.name} returns no {PROJECTION!r} and {ROTATION!r}")
+        return torch.cat([seen[-1].float(), told[-1][:, turn : turn + 1].float()], dim=1)
+
+    def _crops(self, images: Tensor) -> Iterator[Tensor]:
+        draws = torch.Generator().manual_seed(self.seed)
+        side = _SHARE**0.5
+        for chance in torch.rand(self.views, 3, generator=draws).tolist():
+            shift = [(1 - side) * (2 * each - 1) for each in chance[:2]]
+            mirror = -1.0 if chance[2] < 0.5 else 1.0
+            theta = torch.tensor([[mirror * side, 0.0, shift[0]], [0.0, side, shift[1]]], device=images.device)
+            grid = affine_grid(theta.expand(len(images), 2, 3), list(images.shape), align_corners=False)
+            yield grid_sample(images.float(), grid, mode="bilinear", align_corners=False).to(images.dtype)

@@ -53,7 +53,8 @@ class ActivationStore:
     """Activations in published files, addressed by content.
 
     The address is a hash of weights, module structure and head, preprocessing, images, precision, storage and schema;
-    probe columns add their own key. A renamed file or a retrained network can therefore never be served another's
+    probe columns add their own key, and those of a detector's own network have that network in the place of the
+    classifier's. A renamed file or a retrained network can therefore never be served another's
     numbers. A subset of a set is stored under its parent's address, so folds share rows. There are no locks: a file is
     published whole, the first writer wins, and readers write nothing, so that a store may lie where they cannot.
 
@@ -129,11 +130,16 @@ class ActivationStore:
         if classifier.has_features:
             names["features"] = "features"
         names.update({probe.column: f"probe-{probe.key[:24]}" for probe in probes})
+        # what another network says is found again under any classifier
+        own = {probe.column: key for probe in probes if (key := probe.address(classifier)) is not None}
+        homes = {name: fingerprint([SCHEMA, self.storage, *key, images.source.key]) for name, key in own.items()}
         place = self._place(classifier)
-        columns = {
-            name: ShardedColumn(place, f"{address[:2]}/{address[2:40]}/{file}", f"{address}/{file}", len(images.source))
-            for name, file in names.items()
-        }
+        columns = {}
+        for name, file in names.items():
+            home = homes.get(name, address)
+            columns[name] = ShardedColumn(
+                place, f"{home[:2]}/{home[2:40]}/{file}", f"{home}/{file}", len(images.source)
+            )
         return _Work(classifier, columns, np.unique(images.rows), probes, self.storage)
 
     def _fill(self, works: Sequence["_Work"], images: ImageSet, batch_size: int, progress: Progress) -> None:

@@ -61,7 +61,8 @@ def show_report(split: dict[str, Any]) -> None:
     """One line, and the first problems of each kind below it."""
     head = f"{split['dataset']}/{split['split']}: "
     if split["ok"]:
-        typer.echo(f"{head}ready, {split['found']:,} images")
+        trust = "" if split["checksums"] else " (unverified: no checksum is published)"
+        typer.echo(f"{head}ready, {split['found']:,} images{trust}")
         return
     typer.echo(f"{head}{len(split['problems']):,} problem{'s' * (len(split['problems']) > 1)}")
     for kind in ("missing", "broken", "count"):

@@ -24,16 +24,19 @@ def prepare(
     from oodscope.cli.data.check import show_report
     from oodscope.data.public.check import SplitReport
     from oodscope.data.public.needs import needs_of
+    from oodscope.data.public.prepare import Item
     from oodscope.data.public.prepare import prepare as bring
     from oodscope.data.public.root import data_root
 
     folder = data_root(root)
     wanted = needs_of(name)
 
-    def confirm(urls: list[str]) -> bool:
-        for url in urls:
-            typer.echo(f"to download: {url}", err=True)
-        return yes or typer.confirm(f"Download {len(urls)} files to {folder}?", default=True, err=True)
+    def confirm(items: list[Item]) -> bool:
+        for card in {item.card.name: item.card for item in items}.values():
+            typer.echo(f"terms of {card.name}: {card.licence}", err=True)
+        for item in items:
+            typer.echo(f"to download: {item.fetch.url} ({item.fetch.trust})", err=True)
+        return yes or typer.confirm(f"Download {len(items)} files to {folder}?", default=True, err=True)
 
     def show(report: SplitReport) -> None:
         show_report(report.as_json())

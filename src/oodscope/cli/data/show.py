@@ -52,8 +52,10 @@ def _dataset(described: dict[str, Any]) -> Iterator[str]:
     for name, split in described["splits"].items():
         yield f"  split {name}: {_number(split['count'])} images, {split['state']}"
     for fetch in described["fetch"]:
-        checked = f" (MD5 {fetch['md5']})" if "md5" in fetch else ""
-        yield f"  fetch: {fetch['url']}{checked}" if "url" in fetch else f"  by hand: {fetch['ask']}"
+        if "url" in fetch:
+            yield f"  fetch: {fetch['url']} ({fetch['trust']})"
+        if "ask" in fetch:
+            yield f"  {'or ' * ('url' in fetch)}by hand: {fetch['ask']}"
 
 
 def _number(count: int | None) -> str:

@@ -70,4 +70,4 @@ class FileSource(EncodedSource):
 
 def printable(name: str) -> str:
     """A file name for people and tables; bytes that are not UTF-8 are written as ``\\xe9``."""
-    return os.fsencode(name).decode("utf-8", "backslashreplace")
+    return name if name.isascii() else os.fsencode(name).decode("utf-8", "backslashreplace")

@@ -61,6 +61,7 @@ class SplitReport:
     Parameters
     ----------
     content : fingerprint of names and bytes; equal for two people who hold the same files.
+    checksums : whether published checksums stand for the files; without them a whole split is called unverified.
     """
 
     dataset: str
@@ -69,6 +70,7 @@ class SplitReport:
     found: int | None
     content: str
     problems: list[Problem] = field(default_factory=list)
+    checksums: bool = True
 
     @property
     def ok(self) -> bool:
@@ -83,6 +85,7 @@ class SplitReport:
             "expected": self.expected,
             "found": self.found,
             "content": self.content,
+            "checksums": self.checksums,
             "problems": [{"kind": each.kind, "where": each.where, "detail": each.detail} for each in self.problems],
         }
 
@@ -107,7 +110,7 @@ def check_split(card: Card, split: str, root: Path, progress: Progress = SILENT)
     found = None if problems else _count(card, split, layout, root, problems)
     if not problems:
         mark_verified(card, split, root, listing, content)
-    return SplitReport(card.name, split, layout.count, found, content, problems)
+    return SplitReport(card.name, split, layout.count, found, content, problems, card.has_checksums(split))
 
 
 def _digest_files(

@@ -34,6 +34,7 @@ def describe_benchmark(name: str, root: Path) -> dict[str, Any]:
 def describe_dataset(card: Card, root: Path) -> dict[str, Any]:
     """Its terms, its splits with count, place and state, and what to fetch."""
     fetch = [each for name in (card.name, *card.requires) for each in load_card(name).fetch]
+    described = [each.model_dump(exclude_defaults=True) | ({"trust": each.trust} if each.url else {}) for each in fetch]
     return {
         "dataset": card.name,
         "title": card.title,
@@ -44,7 +45,7 @@ def describe_dataset(card: Card, root: Path) -> dict[str, Any]:
             split: {"count": layout.count, "state": str(state_of(card, split, root)), **_place(layout.model_dump())}
             for split, layout in card.splits.items()
         },
-        "fetch": [each.model_dump(exclude_defaults=True) for each in fetch],
+        "fetch": described,
     }
 
 

@@ -59,6 +59,8 @@ def _receive(url: str, part: Path, progress: Progress) -> None:
         _receive(url, part, progress)
         return
     with answer:
+        if answer.headers.get_content_type() == "text/html" and not part.stem.endswith((".html", ".htm")):
+            raise DataError(f"{url} gave a web page, not {part.stem}: its quota is spent, or the file has moved")
         resumed = answer.status == 206 and _start(answer.headers.get("Content-Range")) == have
         done = have if resumed else 0
         length = int(answer.headers.get("Content-Length") or 0)

@@ -8,7 +8,7 @@ from filelock import FileLock
 
 from oodscope.base.errors import DataError
 from oodscope.base.files import storage_errors
-from oodscope.data.public.cards import Card, Fetch, load_card
+from oodscope.data.public.cards import Card, Fetch
 from oodscope.data.public.check import SplitReport, check_split
 from oodscope.data.public.download import download, md5_of
 from oodscope.data.public.state import State, state_of
@@ -57,7 +57,7 @@ class Prepared:
 def prepare(
     wanted: Sequence[Wanted],
     root: Path,
-    confirm: Callable[[list[str]], bool] = lambda urls: True,
+    confirm: Callable[[list[Item]], bool] = lambda items: True,
     report_split: Callable[[SplitReport], None] = lambda report: None,
     progress: Progress = SILENT,
 ) -> Prepared:
@@ -68,7 +68,7 @@ def prepare(
 
     Parameters
     ----------
-    confirm : asked once, with the addresses that would be downloaded.
+    confirm : asked once, with the files that would be downloaded.
     report_split : called with what each check found, as soon as it is known.
     """
     with storage_errors(root):
@@ -81,15 +81,15 @@ def prepare(
 def _prepare(
     wanted: Sequence[Wanted],
     root: Path,
-    confirm: Callable[[list[str]], bool],
+    confirm: Callable[[list[Item]], bool],
     report_split: Callable[[SplitReport], None],
     progress: Progress,
 ) -> Prepared:
     outcome = Prepared()
     needed = [each for each in wanted if not _settled(each, root, report_split, progress)]
     files = _files(needed)
-    urls = [item.fetch.url for item in files if item.fetch.url and not item.archive(root).is_file()]
-    agreed = not urls or confirm(list(dict.fromkeys(urls)))
+    absent = {item.fetch.url: item for item in files if item.fetch.url and not item.archive(root).is_file()}
+    agreed = not absent or confirm(list(absent.values()))
     fetched = _get_all(files, root, agreed, outcome, progress)
     for each in needed:
         if state_of(each.card, each.split, root) is State.UNVERIFIED:
@@ -109,6 +109,8 @@ def _get_all(files: Sequence[Item], root: Path, agreed: bool, outcome: Prepared,
             archive = _get(item, root, agreed, progress)
         except DataError as error:
             outcome.failures.append(str(error))
+            if item.fetch.ask:
+                outcome.by_hand[item.card.name, item.fetch.ask] = item
         else:
             fetched += [] if archive is None else [archive]
     return fetched
@@ -130,10 +132,8 @@ def _files(needed: Sequence[Wanted]) -> list[Item]:
 
 
 def _serving(each: Wanted) -> Iterator[Item]:
-    for card in (each.card, *map(load_card, each.card.requires)):
-        for fetch in card.fetch:
-            if not fetch.splits or each.split in fetch.splits:
-                yield Item(card, fetch)
+    for card, fetch in each.card.files_for(each.split):
+        yield Item(card, fetch)
 
 
 def _get(item: Item, root: Path, agreed: bool, progress: Progress) -> Path | None:

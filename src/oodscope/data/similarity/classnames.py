@@ -9,6 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
+from oodscope.data.benchmark import ID_ROLES, Benchmark, Role
+from oodscope.data.imageset import ImageSet
 from oodscope.data.similarity.wordnet import WordNet, singulars
 
 Relation = Literal["same name", "same meaning", "kind of", "broader than", "perhaps"]
@@ -106,6 +110,18 @@ def words_of(name: str) -> tuple[str, ...]:
     if len(name) == 1:
         return (name,)
     return tuple(re.findall(r"[^\W_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()))
+
+
+def clashing_names(benchmark: Benchmark) -> Iterator[tuple[Role, ImageSet, list[str]]]:
+    """OOD sets that are called like an ID class, or have classes that are; classes that are only numbered are none."""
+    known = {words_of(name) for name in benchmark.class_names}
+    for role, images in benchmark.members():
+        if role in ID_ROLES:
+            continue
+        numbered = images.class_names == tuple(str(number) for number in range(len(images.class_names)))
+        present = () if numbered else (images.class_names[label] for label in np.unique(images.labels) if label >= 0)
+        if names := [name for name in dict.fromkeys((*present, images.name)) if words_of(name) in known]:
+            yield role, images, names
 
 
 def _same(one: tuple[str, ...], two: tuple[str, ...]) -> bool:

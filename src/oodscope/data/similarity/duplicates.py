@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from itertools import chain
 
 from oodscope.base.errors import DataError
 from oodscope.data.benchmark import Benchmark
@@ -32,16 +33,19 @@ def find_duplicates(benchmark: Benchmark) -> Duplicates:
     are facts of life (CIFAR has some) and are reported.
     """
     roles = {images.name: role for role, images in benchmark.members()}
+    digests = {images.name: images.digests() for _, images in benchmark.members()}
+    # counted by C; few are left to be looked at one by one
+    occurring = Counter(chain.from_iterable(digests.values()))
+    repeated = {digest for digest, count in occurring.items() if count > 1}
     holders: dict[bytes, list[str]] = defaultdict(list)
-    for _, images in benchmark.members():
-        for digest in images.digests():
-            holders[digest].append(images.name)
+    for name, each in digests.items():
+        for digest in filter(repeated.__contains__, each):
+            holders[digest].append(name)
     shared: Counter[tuple[str, str]] = Counter()
     for names in holders.values():
-        if len(names) > 1:
-            distinct = list(dict.fromkeys(names))
-            shared.update((name, name) for name in distinct if names.count(name) > 1)
-            shared.update((a, b) for i, a in enumerate(distinct) for b in distinct[i + 1 :])
+        distinct = list(dict.fromkeys(names))
+        shared.update((name, name) for name in distinct if names.count(name) > 1)
+        shared.update((a, b) for i, a in enumerate(distinct) for b in distinct[i + 1 :])
     for (first, second), count in shared.items():
         for tuned, judged in ((first, second), (second, first)):
             if roles[judged] in _TUNED_ON.get(roles[tuned], ()):

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from oodscope.activations.activations import Activations
+from oodscope.activations.moments import block_rows
 from oodscope.base.errors import DetectorError
-from oodscope.detectors.math.numbers import precise
+from oodscope.detectors.math.numbers import on_host, precise
 
 
 def eigenbasis(symmetric: Tensor) -> tuple[Tensor, Tensor]:
@@ -78,6 +79,13 @@ def lengths_beyond(features: Tensor, space: tuple[Tensor, Tensor, Tensor], skip:
     As :math:`R^\top(h-\mu)+R^\top(\mu-o)`, in the precision of the ``space``: what is rounded is of the size of
     the features' spread, however far they all lie from the origin.
     """
+    if not on_host(features):
+        return _lengths(features, space, skip)
+    rows = block_rows(features)
+    return torch.cat([_lengths(block, space, skip) for block in features.split(rows)])
+
+
+def _lengths(features: Tensor, space: tuple[Tensor, Tensor, Tensor], skip: Sequence[int]) -> Tensor:
     centre, axes, offset = space
     along = precise(torch.addmm(offset, features.to(axes.dtype) - centre, axes))
     return torch.stack([torch.linalg.vector_norm(along[:, some:], dim=1) for some in skip], dim=1)

@@ -82,7 +82,8 @@ class Average(Detector):
 
     @property
     def probes(self) -> tuple[Probe, ...]:
-        probes = [probe for member in self._new_members() for probe in member.probes]
+        members = self._fitted_members() if self.fitted else self._new_members()
+        probes = [probe for member in members for probe in member.probes]
         return tuple({probe.column: probe for probe in probes}.values())
 
     def unmet_requirement(self, capabilities: Capabilities) -> str | None:

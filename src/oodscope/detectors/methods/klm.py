@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from oodscope.activations.activations import Activations
+from oodscope.activations.moments import block_rows
 from oodscope.base.paper import Paper
 from oodscope.detectors.base import Cost, Detector, Needs
 from oodscope.detectors.math.numbers import on_host, precise, winners
@@ -53,15 +54,20 @@ class KLM(Detector):
     def _score(self, batch: Activations) -> Tensor:
         if len(self.templates_) <= FEW or not on_host(batch.logits):
             return self._exact(batch.logits)
-        probabilities, logs = _softmax(batch.logits)
-        templates = self.log_templates_.to(probabilities)
-        nearest = self._nearest(batch.logits, probabilities @ templates.T)
+        templates = self.log_templates_.to(batch.logits)
+        # block by block, so that the many small steps stay in the processor's cache
+        return torch.cat([self._quick(block, templates) for block in batch.logits.split(block_rows(batch.logits))])
+
+    def _quick(self, logits: Tensor, templates: Tensor) -> Tensor:
+        """In float32 wherever that is enough."""
+        probabilities, logs = _softmax(logits)
+        nearest = self._nearest(logits, probabilities @ templates.T)
         entropies = -precise(logs.mul_(probabilities).sum(dim=1))
         scores = -precise(templates.index_select(0, nearest).mul_(probabilities).sum(dim=1)) - entropies
         # both terms carry float32's rounding errors: a difference much smaller than they are is taken again
         lost = (scores < CANCELLED * entropies + LEAST).nonzero().flatten()
         if len(lost):
-            scores[lost] = self._exact(batch.logits.index_select(0, lost), nearest[lost])
+            scores[lost] = self._exact(logits.index_select(0, lost), nearest[lost])
         return scores
 
     def _nearest(self, logits: Tensor, likeness: Tensor) -> Tensor:

@@ -3,12 +3,12 @@
 import math
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from oodscope.generation.samplers.base import Sampler, State, check_positive, count_from_zero
 from oodscope.generation.search.target import Target
 from oodscope.generation.variations.domain import Box
+from oodscope.training.perturbation import steepest
 
 
 @dataclass
@@ -46,7 +46,7 @@ class ProjectedGradient(Sampler):
 
     def move(self, target: Target, state: Slope, number: int) -> None:
         box = isinstance(target.domain, Box)
-        way = state.gradient.sign() if box else torch.nn.functional.normalize(state.gradient, dim=1)
+        way = steepest(state.gradient, "linf" if box else "l2")
         state.points = target.domain.move(state.points, -self.step / math.sqrt(number + 1) * way, "clamp")
         state.energy, state.gradient = target.visit_with_gradient(state.points)
         state.accepted = state.accepted + 1

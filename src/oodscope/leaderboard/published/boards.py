@@ -108,7 +108,7 @@ def _entry(table: PublishedTable, board: str, number: int, row: Row) -> Entry:
         submitted=_DATE,
         track=_track(row),
         authors=tuple(known.paper.authors) if known else (),
-        paper=_publication(known, detector),
+        paper=_publication(known, detector if row["Training"] == "CrossEntropy" else ""),
         benchmark=BenchmarkUse(name=benchmark, version=_VERSION),
         protocols={protocol: 1},
         model=ModelUse(

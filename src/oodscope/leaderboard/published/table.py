@@ -190,7 +190,9 @@ __all__ = ["PublishedTable", "published_standings", "published_tables"]
 
 
 def published_standings() -> list[Standing]:
-    """The standings of all published tables, and of the public boards beside them."""
+    """The standings of all published tables, of the public boards, and of our own networks beside them."""
     from oodscope.leaderboard.published.boards import board_standings  # whose rows are compared with the tables
+    from oodscope.leaderboard.published.own import own_standings
 
-    return [*(standing for table in published_tables() for standing in table.standings()), *board_standings()]
+    printed = (standing for table in published_tables() for standing in table.standings())
+    return [*printed, *board_standings(), *own_standings()]

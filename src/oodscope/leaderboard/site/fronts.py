@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import hypot
 
 from oodscope.document.chapter import anchor_of
 from oodscope.document.number import Number
 from oodscope.document.table import Column
+from oodscope.document.wording import places
+from oodscope.leaderboard.records.spread import spread_ranks
 from oodscope.leaderboard.site.lines import Line, TableView
+from oodscope.leaderboard.site.strip import Rail, Strip
 from oodscope.leaderboard.site.tables import TablePages
 from oodscope.leaderboard.site.words import TRACKS
 from oodscope.metrics.metric import MEAN
@@ -19,7 +21,14 @@ _PASSES = "fpr95_id_positive"
 
 @dataclass(frozen=True)
 class FrontRow:
-    """One row: its place, and the numbers that readers look for first."""
+    """One row: its place, and the numbers that readers look for first.
+
+    Parameters
+    ----------
+    place : the ranks that the comparisons allow; in brackets for reported rows, whose spread over training runs is all
+        that is known. ``cannot say`` for a single run.
+    strip : the near value and its interval on the rail of the table.
+    """
 
     place: str
     line: Line
@@ -28,6 +37,7 @@ class FrontRow:
     far: Number | None
     passes: Number | None
     shifted: Number | None
+    strip: Strip
 
 
 @dataclass(frozen=True)
@@ -76,17 +86,20 @@ def front_tables(found: Sequence[TablePages]) -> Iterator[FrontTable]:
         lines.sort(key=lambda each: -each[1].value)
         others = _by_method(shifted.leading) if shifted else {}
         passing = {line.entry.id: cell for line, cell in _column(pages, _PASSES)}
+        printed = printed_ranks([(line, near) for line, near, _ in lines])
+        rail = Rail.of([near for _, near, _ in lines[:SHOWN]], higher=True)
         rows = [
             FrontRow(
-                line.rank_words if line.row.ranked and line.rank else f"({number})",
+                line.rank_words if line.row.ranked and line.rank else _in_brackets(printed.get(line.entry.id)),
                 line,
                 track,
                 near,
                 _cell(pages.leading, line, FAR),
                 passing.get(line.entry.id),
                 others.get(_key(line)),
+                rail.strip(near),
             )
-            for number, (line, near, track) in enumerate(lines[:SHOWN], 1)
+            for line, near, track in lines[:SHOWN]
         ]
         lead = lead_sentence([(line, near) for line, near, _ in lines])
         yield FrontTable(
@@ -115,7 +128,7 @@ def lead_sentence(lines: Sequence[tuple[Line, Number]]) -> str:
     """Who leads near-OOD and whether that is certain.
 
     Ranked rows decide where there are any: whoever may be first by the comparisons of their table is named. Printed
-    rows decide nothing: the highest is named with the number of rows that its spread does not separate from it.
+    rows decide nothing: the highest is named with the number of rows that may be first by the spreads they state.
 
     Parameters
     ----------
@@ -139,18 +152,31 @@ def lead_sentence(lines: Sequence[tuple[Line, Number]]) -> str:
     if printed:
         first, near = printed[0]
         said = f"Of the rows that are only reported {first.entry.method} is highest, {near.number}"
-        parts.append(f"{said}; {_reported(near, [each for _, each in printed[1:]])}.")
+        parts.append(f"{said}; {_reported(near, [each for _, each in printed])}.")
     return " ".join(parts)
 
 
-def _reported(best: Number, others: Sequence[Number]) -> str:
+def printed_ranks(lines: Sequence[tuple[Line, Number]]) -> dict[str, tuple[int, int] | None]:
+    """The ranks of all reported rows of a benchmark by their printed spreads, by entry."""
+    own = [(line.entry.id, near) for line, near in lines if not line.row.ranked]
+    ranks = spread_ranks([near.value for _, near in own], [near.sd for _, near in own])
+    return {name: rank for (name, _), rank in zip(own, ranks)}
+
+
+def _in_brackets(rank: tuple[int, int] | None) -> str:
+    return f"({places(rank)})" if rank else "cannot say"
+
+
+def _reported(best: Number, numbers: Sequence[Number]) -> str:
     if best.sd is None:
         return "a single run, so whether it leads cannot be said"
-    close = sum(other.sd is None or best.value - other.value <= 2 * hypot(best.sd, other.sd) for other in others)
-    near = (
-        f"{close} more lie within two standard deviations or state none" if close else "no other lies within its spread"
-    )
-    return f"{near}, and nobody computed it again: not certain"
+    ranks = spread_ranks([each.value for each in numbers], [each.sd for each in numbers])
+    first = sum(rank is not None and rank[0] == 1 for rank in ranks)
+    single = sum(rank is None for rank in ranks)
+    more = f"{first - 1} of {len(numbers) - single - 1} others may be first too for other training runs"
+    alone = "no other row with a spread may be first for other training runs"
+    runs = f", {single} single run{'s' * (single > 1)} cannot say" if single else ""
+    return f"{more if first > 1 else alone}{runs}, and nobody computed it again: not certain"
 
 
 def _cell(view: TableView, line: Line, column: Column) -> Number | None:

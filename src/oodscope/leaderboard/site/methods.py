@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from oodscope.base.catalog import catalog
 from oodscope.base.hashing import canonical_json
 from oodscope.document.number import Number
 from oodscope.document.table import Column
@@ -110,6 +111,21 @@ class EntryView:
     @property
     def model_page(self) -> str:
         return model_page(self.entry.model.name)
+
+    @property
+    def reproduce(self) -> str:
+        """The command that computes the entry again, or that runs its detector where it has no scores; else empty."""
+        entry = self.entry
+        if entry.scores is not None:
+            return f"oodscope leaderboard verify leaderboard/{entry.id}"
+        known = entry.detector.name in catalog("detectors") and entry.benchmark.name in catalog("benchmarks")
+        if not known:
+            return ""
+        network = "resnet18_32" if entry.benchmark.name.startswith("cifar") else "torchvision:resnet50"
+        return (
+            f"oodscope evaluate --model {network} --weights YOURS.safetensors --benchmark {entry.benchmark.name} "
+            f"--detectors {entry.detector.name} -o runs"
+        )
 
     @property
     def facts(self) -> list[tuple[str, str]]:

@@ -61,7 +61,10 @@ def _published(entry: Entry) -> str:
     """Venue and year; the number of a preprint tells its year."""
     if entry.paper is None:
         return ""
-    year = entry.paper.year if entry.paper.year and not entry.paper.venue.startswith("arXiv") else ""
+    venue = entry.paper.venue
+    year = entry.paper.year if entry.paper.year and not venue.startswith("arXiv") else ""
+    if str(year) in venue:
+        return venue
     return f"{entry.paper.venue} {year}".strip()
 
 

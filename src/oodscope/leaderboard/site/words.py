@@ -15,7 +15,7 @@ TIERS: dict[Tier, str] = {
     "and image lists; each entry says what else was. Ranked.",
     "recomputed": "Every number follows from the submitted scores; nobody but the submitter computed the scores. "
     "Shown, not ranked.",
-    "reported": "Printed by somebody, typed in with its source; nothing was recomputed. Shown in grey, not ranked.",
+    "reported": "Printed by somebody, typed in with its source; nothing was recomputed. Shown, not ranked.",
 }
 """How far an entry was checked, best first."""
 

@@ -14,7 +14,7 @@ What is drawn decides the statement: images for *these classes*, whole OOD class
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import inf, sqrt
+from math import inf, isfinite, isinf, sqrt
 from typing import get_args
 
 import numpy as np
@@ -38,7 +38,8 @@ class Part:
     what : in words, such as ``"classes of cifar100"``.
     rows : ``[unit, detector]``, centred and scaled so that ``rows.T @ rows`` is the covariance that the part adds.
     freedom : degrees of freedom of that covariance; infinite where it is as good as known.
-    resampled : the rows are resamples and say nothing of how well the covariance is known; ``freedom`` alone does.
+    resampled : the rows are resamples, or estimates, and say nothing of how well the covariance is known; ``freedom``
+        alone does.
     """
 
     what: str
@@ -195,6 +196,8 @@ class SetUnits:
     of_id : ``[ID unit, detector]``: contributions of ID images (or of groups of them); their mean is the value.
     of_ood : ``[unit, detector]``: class values where classes are sampled, else those of images (or groups).
     classes : names of the classes, where they are the units; a class that two sets share is one unit of both.
+    id_freedom, ood_freedom : how well the contributions of either side are known where they were estimated, as degrees
+        of freedom of the variance that they give; infinite where they are exact.
     """
 
     name: str
@@ -203,6 +206,8 @@ class SetUnits:
     of_id: FloatArray
     of_ood: FloatArray
     classes: tuple[str, ...] | None = None
+    id_freedom: float = inf
+    ood_freedom: float = inf
 
 
 def join_sets(sets: Sequence[SetUnits], least: float = 0.0, weights: Sequence[float] | None = None) -> Estimates:
@@ -225,14 +230,21 @@ def join_sets(sets: Sequence[SetUnits], least: float = 0.0, weights: Sequence[fl
     parts = []
     known = [shares[each.name] * each.of_id for each in sets if len(each.of_id)]
     if known:
-        parts.append(part_of_units("ID images", np.sum(known, axis=0)))
+        freedom = len(sets) / sum(1.0 / each.id_freedom for each in sets) if isfinite(sets[0].id_freedom) else inf
+        parts.append(_estimated(part_of_units("ID images", np.sum(known, axis=0)), freedom))
     for group in _linked(sets):
         if group[0].classes is not None:
             parts.append(_class_part(group, shares))
         elif len(group[0].of_ood):
             name = group[0].name
-            parts.append(part_of_units(f"images of {name}", group[0].of_ood, share=shares[name]))
+            part = part_of_units(f"images of {name}", group[0].of_ood, share=shares[name])
+            parts.append(_estimated(part, group[0].ood_freedom))
     return Estimates(values, tuple(parts), plain, least)
+
+
+def _estimated(part: Part, freedom: float) -> Part:
+    """The part of contributions that are themselves estimates; as it is where they are exact."""
+    return part if isinf(freedom) else replace(part, freedom=min(part.freedom, freedom), resampled=True)
 
 
 def _linked(sets: Sequence[SetUnits]) -> list[list[SetUnits]]:

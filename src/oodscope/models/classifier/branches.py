@@ -31,8 +31,11 @@ JOINT = "joint"
 EMBEDDING = "embedding"
 """Key under which a network may return a unit vector that its prototypes are compared with."""
 
-REJECT = "reject"
-"""Key under which a network may return the logit of "none of the classes", ``[N, 1]``."""
+VARIANCE = "variance"
+"""Key under which a network may return the variance of its logits, ``[N, 1]``: how far an image is from all known."""
+
+PROJECTION = "projection"
+"""Key under which a network may return the vector that contrastive learning compared, as long as it came out."""
 
 TURNS = 4
 

@@ -1,7 +1,7 @@
 """One pass through any network: whatever it returns becomes one checked ``[N, K]`` tensor."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -74,41 +74,11 @@ def full_precision(device: torch.device) -> Iterator[None]:
     precision = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")
     try:
-        with torch.autocast(device.type, enabled=False), _convolutions(allow_tf32=False):
+        exact = torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False)
+        with torch.autocast(device.type, enabled=False), exact:
             yield
     finally:
         torch.set_float32_matmul_precision(precision)
-
-
-def _convolutions(*, allow_tf32: bool) -> AbstractContextManager[None]:
-    """Deterministic kernels of a stated precision; whether cuDNN times them first is as it was (``timed_kernels``)."""
-    timed = torch.backends.cudnn.benchmark
-    flags: AbstractContextManager[None] = torch.backends.cudnn.flags(
-        enabled=True,
-        benchmark=timed,
-        benchmark_limit=torch.backends.cudnn.benchmark_limit,
-        deterministic=True,
-        allow_tf32=allow_tf32,
-    )
-    return flags
-
-
-@contextmanager
-def timed_kernels(device: torch.device, *, repeated: bool) -> Iterator[None]:
-    """Inside the block cuDNN takes the fastest of its kernels for a shape that is ``repeated``, found by trying each.
-
-    Meant for true float32, where its guess is often far off; for tensor cores it guesses well. Trying costs about a
-    second per shape of a batch, so a shape that comes once goes by the guess. Every kernel tried keeps the stated
-    precision and sums in one order at every call; which one is fastest may differ from process to process, and with it
-    the last bits of float32.
-    """
-    before = torch.backends.cudnn.benchmark
-    if device.type == "cuda":
-        torch.backends.cudnn.benchmark = repeated
-    try:
-        yield
-    finally:
-        torch.backends.cudnn.benchmark = before
 
 
 Precision = Literal["float32", "tf32", "bf16"]
@@ -130,18 +100,19 @@ def at_precision(device: torch.device, precision: Precision) -> Iterator[None]:
         before = torch.get_float32_matmul_precision()
         torch.set_float32_matmul_precision("high")
         try:
-            with _convolutions(allow_tf32=True):
+            with torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=True):
                 yield
         finally:
             torch.set_float32_matmul_precision(before)
 
 
 def memory_layout(device: torch.device, precision: Precision) -> torch.memory_format:
-    """How weights and batches lie in memory: a function of device and precision alone.
+    """How weights and batches lie in memory, a function of device and precision alone, so that digits are one too.
 
-    Tensor cores read channels last. They do not compute in full float32, and the kernels that do are written for
-    planes (on an H200 a ResNet-18 made 19,000 images/s channels last in float32, against 116,000 with TF32). Other
-    devices take batches as they come.
+    Tensor cores read channels last (an H200 passes 135,000 images/s through a ResNet-18 in TF32, in planes 82,000).
+    They do not compute in full float32, and the kernels that do are a little faster in planes (30,900 against 30,100,
+    with ODIN's gradient 9,200 against 8,400). Other devices take batches as they come. Neither recorded graphs nor
+    letting cuDNN try its kernels changes more than a hundredth (``docs/results/speed.md``), so both are left out.
     """
     if device.type != "cuda":
         return torch.preserve_format

@@ -1,6 +1,7 @@
 """Pixels: how a network's preprocessing treats the value of a pixel, read off the preprocessing itself."""
 
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -42,8 +43,18 @@ class PixelScale:
         return images.float() * self.scale + self.offset
 
 
+_KNOWN: "WeakKeyDictionary[Classifier, PixelScale]" = WeakKeyDictionary()
+"""A classifier's preprocessing stays what it is."""
+
+
 def pixel_scale(classifier: Classifier) -> PixelScale:
     """What a classifier's preprocessing does to pixel values: asked of black and white, proved on other colours."""
+    if classifier not in _KNOWN:
+        _KNOWN[classifier] = _proved(classifier)
+    return _KNOWN[classifier]
+
+
+def _proved(classifier: Classifier) -> PixelScale:
     levels = [(level, level, level) for level in (0, 255, *_LEVELS)]
     shown = _flat(classifier, levels)
     offset = shown[0].mean(dim=(1, 2), keepdim=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from torch import nn
 
-from oodscope.models.small.cnn import small_cnn
+from oodscope.models.small.cnn import plain_cnn_32, small_cnn
 from oodscope.models.small.densenet import densenet_40_24, densenet_100_12
 from oodscope.models.small.resnet import resnet18_32, resnet34_32
 from oodscope.models.small.vgg import vgg11_32, vgg16_32
@@ -17,6 +17,7 @@ from oodscope.models.small.wrn import wrn_16_4, wrn_28_10, wrn_40_2
 
 SMALL_NETS: dict[str, Callable[..., nn.Module]] = {
     "small_cnn": small_cnn,
+    "plain_cnn_32": plain_cnn_32,
     "resnet18_32": resnet18_32,
     "resnet34_32": resnet34_32,
     "vgg11_32": vgg11_32,
@@ -34,6 +35,7 @@ __all__ = [
     "SMALL_NETS",
     "densenet_40_24",
     "densenet_100_12",
+    "plain_cnn_32",
     "resnet18_32",
     "resnet34_32",
     "small_cnn",

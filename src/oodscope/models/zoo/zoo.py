@@ -32,6 +32,7 @@ def _small(name: str, summary: str) -> tuple[str, ModelInfo]:
 MODELS: dict[str, ModelInfo] = dict(
     [
         _small("small_cnn", "four convolutions and a linear head; trains in seconds on a laptop"),
+        _small("plain_cnn_32", "five convolutions and two linear layers, nothing normalised: bounds can be proven"),
         _small("resnet18_32", "ResNet-18 with a 3x3 stem, the usual network of the CIFAR benchmarks"),
         _small("resnet34_32", "ResNet-34 with the small stem"),
         _small("vgg11_32", "VGG-11 with batch norm: plain convolutions, nothing skipped"),

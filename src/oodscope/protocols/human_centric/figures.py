@@ -8,8 +8,10 @@ from numpy.typing import NDArray
 
 from oodscope.base.errors import UnknownNameError
 from oodscope.document.figure import Axis, Figure, Line, Position, drawn_positions, figure_name, guide, numbers
-from oodscope.metrics.rejection.rejection import Rejection
+from oodscope.metrics.rejection.rejection import Rejection, der_over_prevalence
 from oodscope.metrics.rejection.selective import Selection
+from oodscope.metrics.rejection.threshold import ThresholdSample
+from oodscope.protocols.human_centric.sets import labelled_sets, rows_of
 from oodscope.results.scoretable import JUDGED, ScoreTable
 
 
@@ -45,6 +47,53 @@ def der_curves(
         Axis("share of images kept", percent=True, range=(0.0, 1.0)),
         Axis("DER", percent=True, from_zero=True),
     )
+
+
+SHARES = np.linspace(0.0, 1.0, 51)
+"""Of OOD images in a stream, at which DER is drawn."""
+
+
+def der_over_share(
+    scores: ScoreTable,
+    set: str,
+    detectors: Sequence[str] | None = None,
+    positions: Mapping[str, Position] | None = None,
+) -> Figure:
+    """DER95 against the share of OOD images in use, the threshold from correct validation images.
+
+    Test sets hold as many OOD images as somebody collected; what a detector is worth depends on how many there will be.
+
+    Parameters
+    ----------
+    detectors, positions : as in :func:`der_curves`.
+    """
+    by_name = {each.name: each for each in labelled_sets(scores)}
+    known = next(each for each in by_name.values() if each.role == "id_test")
+    val = rows_of(scores, "id_val")
+    val = val[scores.correct()[val]]
+    places = drawn_positions(scores.detectors, detectors, positions)
+    lines = []
+    for name, place in places.items():
+        column = scores.scores(name)
+        gamma = ThresholdSample(column[val], name).threshold(0.95).value
+        sides = [Rejection(column[each.rows], each.correct).at(gamma) for each in (known, by_name[set])]
+        hover = "{name}\n{x:.0%} of the images are OOD\n{y:.2%} of the decisions are wrong"
+        lines.append(Line(name, numbers(SHARES), numbers(der_over_prevalence(*sides, SHARES)), place, hover))
+    accuracy = float(known.correct.mean())
+    return Figure(
+        figure_name("der-share", set),
+        f"{set} among id_test: wrong decisions by the share of OOD images (DER95)",
+        "Each detector keeps 95 % of the correct validation images. Which one errs least depends on how many OOD "
+        "images there will be. The dotted line is no detector: every image is kept.",
+        (*lines, guide([0.0, 1.0], [1.0 - accuracy, 1.0])),
+        Axis("share of OOD images", percent=True, range=(0.0, 1.0)),
+        Axis("DER", percent=True, from_zero=True),
+    )
+
+
+def has_share(scores: ScoreTable) -> bool:
+    """Whether there are correct validation images to take a threshold from."""
+    return bool(scores.correct()[rows_of(scores, "id_val")].any())
 
 
 def risk_coverage(

@@ -30,7 +30,7 @@ from oodscope.metrics.catalog import FPR95_ID_POSITIVE, REJECTION, SOURCES
 from oodscope.metrics.interval import REPLICATES
 from oodscope.metrics.metric import MEAN
 from oodscope.protocols.base import Protocol
-from oodscope.protocols.human_centric.figures import der_curves, risk_coverage
+from oodscope.protocols.human_centric.figures import der_curves, der_over_share, has_share, risk_coverage
 from oodscope.protocols.human_centric.rows import baseline_rows, conventional_rows, rejection_rows, selective_estimates
 from oodscope.protocols.human_centric.sets import ALL, SHIFTS, estimate_rows, labelled_sets
 from oodscope.protocols.human_centric.training import divided, training_rows
@@ -157,7 +157,11 @@ class HumanCentric(Protocol):
     def figures(self, scores: ScoreTable, detectors: Sequence[str], positions: Mapping[str, Position]) -> list[Figure]:
         sets = [name for role in self.groups[ALL] for name in scores.sets(role)[:PLOTTED_SETS]]
         leading = list(detectors)[:PLOTTED_DETECTORS]
-        return [draw(scores, name, leading, positions) for name in sets for draw in (der_curves, risk_coverage)]
+        drawn = [draw(scores, name, leading, positions) for name in sets for draw in (der_curves, risk_coverage)]
+        outliers = [name for role in SHIFTS["label_shift"] for name in scores.sets(role)]
+        if outliers and has_share(scores):
+            drawn.append(der_over_share(scores, outliers[0], leading, positions))
+        return drawn
 
     @classmethod
     def baselines(cls, measurements: Measurements, metric: str) -> list[str]:

@@ -15,6 +15,7 @@ from oodscope.results.measurement import Measurement, Measurements
 from oodscope.results.record import RunRecord
 from oodscope.runs.attack.run import CLEAN, PROTOCOL, SEARCH, TRANSFER, Attack, SearchedPair
 from oodscope.runs.attack.table import attack_table
+from oodscope.runs.attack.verdict import attack_verdict, broken_first
 
 _BRIEF = 5
 """Images of each search on a page that is about more."""
@@ -67,14 +68,14 @@ def write_attack(attack: Attack, folder: Path | str) -> Path:
 
 @dataclass(frozen=True)
 class AttackView:
-    """Everything that a page shows of one attack, in the order of the table's detectors."""
+    """Everything that a page shows of one attack; pictures begin with the detector that is left with least."""
 
     record: RunRecord
     about: Mapping[str, Any]
     table: Table
     detectors: list[str]
-    headlines: list[tuple[str, Measurement, Measurement]]
     panels: dict[str, list[Panel]]
+    verdict: str
     searches: list[tuple[SearchedPair, dict[str, float]]]
     costs: list[tuple[str, float | None]]
 
@@ -107,18 +108,13 @@ def attack_view(attack: Attack, *, brief: bool = False) -> AttackView:
         about=attack.result.scores.context.extra["attack"],
         table=table,
         detectors=order,
-        headlines=list(_headlines(rows.filter(protocol=PROTOCOL, metric="auroc"))),
-        panels={name: [_panel(attack, name, each, brief) for each in attack.variations] for name in order},
+        panels={
+            name: [_panel(attack, name, each, brief) for each in attack.variations] for name in broken_first(attack)
+        },
+        verdict=attack_verdict(attack),
         searches=list(_diagnostics(attack, order)),
         costs=_costs(rows.filter(protocol=PROTOCOL, metric="auroc", group=CLEAN), order),
     )
-
-
-def _headlines(rows: Measurements) -> Iterator[tuple[str, Measurement, Measurement]]:
-    """Under each variation the detector that holds best, and the one that is left with least."""
-    for group in rows.distinct("group"):
-        ordered = sorted(rows.filter(group=group), key=lambda row: row.value)
-        yield group, ordered[-1], ordered[0]
 
 
 def _heats(rows: Measurements, order: list[str]) -> Iterator[Heat]:

@@ -10,17 +10,21 @@ import pandas as pd
 from oodscope.base.files import atomic_path, write_text
 from oodscope.document.figure import Figure, positions_of
 from oodscope.document.formats import FORMATS
+from oodscope.document.number import Number
 from oodscope.document.table import Table
 from oodscope.metrics.catalog import CROSSVAL, METRICS
 from oodscope.metrics.crossval.metrics import PRINTED_AS
 from oodscope.metrics.metric import Metric
 from oodscope.report.page.figures import numbered
 from oodscope.report.page.templating import render_plotted
+from oodscope.report.page.verdict import sureness
 from oodscope.runs.crossval import sheets
 from oodscope.runs.crossval.fidelity import FORMS, accuracies, claims, lead, selections
-from oodscope.runs.crossval.figures import agreement, average_ranks, convergence, estimates, variance_bars
+from oodscope.runs.crossval.figures import agreement, average_ranks, convergence, estimates, fold_values, variance_bars
 from oodscope.runs.crossval.run import HEADLINE, CrossValidationTable
 from oodscope.runs.crossval.study import MetricStudy, study_metric, variance_table
+from oodscope.runs.crossval.trials import finished_study, trials_of
+from oodscope.runs.evaluation.chance import separation_at_chance
 
 _HIDDEN = ("truth-standard-errors", "p-values-holm", "p-values-bh", "counts-0.1", "counts-0.01", "against-truth-p")
 """Sheets that are written but not shown on the page."""
@@ -65,7 +69,7 @@ def write_crossval(
     test, auto_parametric : how detectors are compared (:func:`cell_tests`); as the plan of the study says unless given.
     """
     folder = Path(folder)
-    measured = [each.name for each in CROSSVAL if each.name in table.metrics]
+    measured = sorted((each.name for each in CROSSVAL if each.name in table.metrics), key=lambda name: name != HEADLINE)
     studies = [study_metric(table, name, test=test, auto_parametric=auto_parametric) for name in measured]
     places = positions_of(table.detectors)
     parts = [metric_part(study, variance_table(table, study.metric), places) for study in studies]
@@ -124,6 +128,8 @@ def metric_part(
 
 
 def _figures(study: MetricStudy, variance: pd.DataFrame, positions: Mapping[str, int]) -> Iterator[Figure]:
+    if study.has_folds:
+        yield fold_values(study, positions)
     yield estimates(study)
     if study.testable and len(lead(study).detectors) > 2:
         yield average_ranks(lead(study))
@@ -150,9 +156,34 @@ def overall_tables(table: CrossValidationTable, studies: Sequence[MetricStudy]) 
 
 
 @dataclass(frozen=True)
-class CrossvalView:
-    """Everything that a page shows of a study by cross-validation."""
+class CrossvalVerdict:
+    """Who leads a study, how sure that is, and where the leader is weakest.
 
+    Parameters
+    ----------
+    sureness : as the verdict of every report says it.
+    weakest : the cell in which the leader is worst, in words, and its value there.
+    warning : that no detector is shown to be better than chance; empty otherwise.
+    """
+
+    leader: str
+    what: str
+    value: Number
+    sureness: str
+    weakest: tuple[str, Number]
+    warning: str
+
+
+@dataclass(frozen=True)
+class CrossvalView:
+    """Everything that a page shows of a study by cross-validation.
+
+    Parameters
+    ----------
+    verdict : None where the metric that ranks was not measured.
+    """
+
+    verdict: CrossvalVerdict | None
     study: MetricStudy
     parts: Sequence[MetricPart]
     overall: Sequence[Table]
@@ -168,6 +199,7 @@ def crossval_view(table: CrossValidationTable, parts: Sequence[MetricPart], over
     study = parts[0].study
     headline = next((part.study for part in parts if part.study.metric == HEADLINE), study)
     return CrossvalView(
+        verdict=_verdict(table),
         study=study,
         parts=parts,
         overall=overall,
@@ -176,6 +208,24 @@ def crossval_view(table: CrossValidationTable, parts: Sequence[MetricPart], over
         trainings=list(dict.fromkeys(cell.training.replace("_", " ") for cell in study.cells)),
         pairs=list(dict.fromkeys(cell.pair for cell in study.cells)),
         metadata=table.metadata,
+    )
+
+
+def _verdict(table: CrossValidationTable) -> CrossvalVerdict | None:
+    trials, study = list(trials_of(table)), finished_study(table)
+    if not trials or study is None:
+        return None
+    (trial,) = trials
+    leader = trial.entries[0]
+    own = study.estimate[study.detectors.index(leader.detector)]
+    cell = int(own.argmin())
+    return CrossvalVerdict(
+        leader.detector,
+        f"{trial.what} over {trial.where}",
+        leader.cell,
+        sureness(trial, trial.entries),
+        (str(study.cells[cell]), Number(float(own[cell]))),
+        separation_at_chance(leader.cell),
     )
 
 

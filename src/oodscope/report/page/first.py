@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from oodscope.document.number import Number
 from oodscope.document.trial import Entry, Trial
+from oodscope.document.wording import TRACKS
 from oodscope.metrics.metric import Tuning
 from oodscope.report.page.gallery import Thumbnail, failures
 from oodscope.report.page.placing import placed_weaknesses
@@ -13,6 +14,7 @@ from oodscope.results.gallery import examples, shown_sets
 from oodscope.results.opening import of_kind
 from oodscope.results.run import Run
 from oodscope.runs.comparison.advice import Advice, advise
+from oodscope.runs.comparison.recommendation import recommended
 from oodscope.runs.evaluation.run import Result
 
 DRAWN = 6
@@ -96,6 +98,8 @@ class Network:
     ----------
     number : of the run among evaluations, which scopes its pictures.
     accuracy : of the classifier, by set.
+    others : what is recommended for OOD images of other kinds, and of detectors tuned otherwise; nothing that the
+        advice says already, and nothing where nothing can be recommended.
     """
 
     number: int
@@ -104,6 +108,7 @@ class Network:
     accuracy: Sequence[tuple[str, Number]]
     data: list[DataSet]
     failures: list[tuple[str, Thumbnail]]
+    others: list[str]
 
 
 @dataclass(frozen=True)
@@ -162,7 +167,21 @@ def _network(runs: Sequence[Run], result: Result, number: int) -> Network:
     advice = advise(result, lambda subject: placed_weaknesses(runs, subject))
     accuracy = next((table.accuracy for table in result.tables().values() if table.accuracy), ())
     worst = failures(result, advice.detector, FAILURES) if advice and advice.detector else []
-    return Network(number, result, advice, accuracy, list(_data(result)), worst)
+    return Network(number, result, advice, accuracy, list(_data(result)), worst, _others(result, advice))
+
+
+def _others(result: Result, advice: Advice | None) -> list[str]:
+    if advice is not None and not advice.detector:
+        return []
+    said = "" if advice is None else advice.claim
+    return [sentence for sentence in recommended(result) if _without_track(sentence) != said]
+
+
+def _without_track(sentence: str) -> str:
+    """A sentence without the words of a tuning track, which the advice on that track leaves out."""
+    for words in TRACKS.values():
+        sentence = sentence.replace(f" ({words})", "")
+    return sentence
 
 
 def _data(result: Result) -> Iterator[DataSet]:

@@ -25,6 +25,7 @@ from oodscope.report.page.figures import (
 from oodscope.report.page.first import ROLE_WORDS, first_screen
 from oodscope.report.page.gallery import picture_rules, render_gallery
 from oodscope.report.page.generated import GeneratedView, generated_view
+from oodscope.report.page.networks import distinctions, network_name
 from oodscope.report.page.placing import TEMPLATES, numbered_runs, ordered, place, placed_trials
 from oodscope.report.page.scorecard import scorecard
 from oodscope.report.page.tables import protocol_sections
@@ -35,7 +36,6 @@ from oodscope.results.record import RunRecord
 from oodscope.results.run import Run
 from oodscope.runs.attack.run import PROTOCOL as ATTACK
 from oodscope.runs.attack.run import Attack
-from oodscope.runs.comparison.recommendation import recommended
 from oodscope.runs.crossval.run import HEADLINE, CrossValidation
 from oodscope.runs.crossval.run import PROTOCOL as CROSSVAL
 from oodscope.runs.crossval.study import variance_table
@@ -100,19 +100,23 @@ def render(runs: Run | Sequence[Run], title: str | None = None, links: Mapping[s
     opened = [runs] if isinstance(runs, Run) else list(runs)
     trials = placed_trials(opened)
     positions = _positions(opened)
-    card = scorecard(trials)
+    card, apart = scorecard(trials), distinctions(opened)
     return render_plotted(
         "report.html",
         "sort.js",
         "filter.js",
-        filters={"settings": _settings, "block": _block_kind, "picture": data_uri},
+        filters={
+            "settings": _settings,
+            "block": _block_kind,
+            "picture": data_uri,
+            "network": lambda record: network_name(record, apart),
+        },
         title=title or _title(opened),
         links=links,
         protocols=in_order(name for run in opened for name in run.record.protocols),
         records=[record for run, _ in ordered(opened) for record in run.records()],
         first=first_screen(opened, card, positions),
         verdicts=verdicts(opened, trials),
-        recommended=_recommended(of_kind(opened, Result)),
         warnings=chance_warnings(trials),
         roles=ROLE_WORDS,
         card=card,
@@ -127,12 +131,6 @@ def render(runs: Run | Sequence[Run], title: str | None = None, links: Mapping[s
         ],
         others=[_chapter(run, number) for run, number in numbered_runs(opened) if run.kind not in TEMPLATES],
     )
-
-
-def _recommended(results: Sequence[Result]) -> list[tuple[str, list[str]]]:
-    """What each evaluation says of near and of far, as sentences: which detectors may be best, and what to expect."""
-    found = [(f"{each.record.benchmark}, {each.record.model}", recommended(each)) for each in results]
-    return [(where, said) for where, said in found if said]
 
 
 def _chapter(run: Run, number: int) -> Chapter:

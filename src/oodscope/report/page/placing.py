@@ -1,11 +1,12 @@
 """Where the sections of each run stand on a page that shows several: ids are unique, links lead to them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from oodscope.document.trial import Trial
 from oodscope.document.weakness import Subject, Weakness
 from oodscope.protocols.registry import in_order
+from oodscope.report.page.networks import distinctions
 from oodscope.results.run import Run
 from oodscope.runs.evaluation.run import Result
 from oodscope.runs.evaluation.trials import trials_of
@@ -35,13 +36,18 @@ def placed_trials(runs: Sequence[Run], metric: str = "") -> list[Trial]:
     ----------
     metric : in place of the headlines; evaluations alone have others.
     """
+    apart = distinctions(runs)
     trials = [
-        replace(trial, anchor=place(run, number, trial.anchor))
+        replace(trial, anchor=place(run, number, trial.anchor), where=_where(trial, apart))
         for run, number in ordered(runs)
         for trial in (_other_trials(run, metric) if metric else run.trials())
     ]
     order = in_order(trial.protocol for trial in trials)
     return sorted(trials, key=lambda trial: order.index(trial.protocol))
+
+
+def _where(trial: Trial, apart: Mapping[str, str]) -> str:
+    return f"{trial.where} ({apart[trial.model]})" if trial.model in apart else trial.where
 
 
 def _other_trials(run: Run, metric: str) -> list[Trial]:

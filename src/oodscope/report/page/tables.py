@@ -12,7 +12,7 @@ from oodscope.document.wording import heading
 from oodscope.metrics.catalog import METRICS
 from oodscope.metrics.metric import MEAN
 from oodscope.protocols.arrange import pivot
-from oodscope.protocols.registry import headline_metrics, in_order
+from oodscope.protocols.registry import headline_metrics, in_order, known_protocol, protocol_of
 from oodscope.results.opening import of_kind
 from oodscope.results.record import RunRecord
 from oodscope.results.run import Run
@@ -44,6 +44,11 @@ class ProtocolSection:
     record: RunRecord
     anchor: str
     tables: list[MetricTable]
+
+    @property
+    def summary(self) -> str:
+        """What the protocol asks, in a line; empty where it is not installed here."""
+        return protocol_of(self.protocol).summary if known_protocol(self.protocol) else ""
 
 
 def protocol_sections(runs: Sequence[Run]) -> list[ProtocolSection]:

@@ -16,9 +16,9 @@ from PIL import Image
 
 from oodscope.base.hashing import canonical_json
 from oodscope.data.images.decoding import as_rgb
-from oodscope.document.claim import count_claims
+from oodscope.document.claim import claims_verdict, count_claims
 from oodscope.document.html import bare, number_facts
-from oodscope.document.methods import method_paper
+from oodscope.document.methods import method_name, method_paper
 from oodscope.document.table import Table
 from oodscope.report.render import bundle
 from oodscope.report.render.plotly import plotly_json
@@ -55,7 +55,9 @@ def page_environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
+        "concluded": claims_verdict,
         "counted": count_claims,
+        "method": method_name,
         "paper": method_paper,
         "facts": lambda number: Markup(number_facts(number)),
         "json": canonical_json,

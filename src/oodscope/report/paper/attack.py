@@ -59,7 +59,9 @@ def transfer(runs: Sequence[Run]) -> Figure:
     grid = figure.subplots(lines, across, squeeze=False)
     for place, (panel, (outliers, name)) in enumerate(zip(grid.flat, panels)):
         order = list(outliers.clean)
-        image = draw_heatmap(panel, transfer_matrix(outliers.sources[name], name, order), written=".2f", size=5.5)
+        image = draw_heatmap(
+            panel, transfer_matrix(outliers.sources[name], name, order), scale=100, written=".0f", size=5.5
+        )
         panel.set_title(f"{outliers.name}, {name}")
         if place % across and list(panels[place - 1][0].clean) == order:
             panel.tick_params(labelleft=False)
@@ -67,7 +69,7 @@ def transfer(runs: Sequence[Run]) -> Figure:
         panel.axis("off")
     figure.supxlabel("images found against", fontsize=8)
     figure.supylabel("judged by", fontsize=8)
-    figure.colorbar(image, ax=grid, label="AUROC (higher is better)", shrink=0.8, aspect=30)
+    figure.colorbar(image, ax=grid, label="AUROC, %", shrink=0.8, aspect=30)
     return figure
 
 

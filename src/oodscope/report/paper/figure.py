@@ -16,6 +16,7 @@ from oodscope.base.registry import Collection
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from oodscope.report.paper.look import FigureLook
     from oodscope.results.run import Run
 
 
@@ -41,18 +42,27 @@ class PaperFigure:
     draw: Callable[..., Figure]
     metric: str = ""
 
-    def drawn(self, runs: Sequence[Run], metric: str = "") -> Figure:
+    def drawn(self, runs: Sequence[Run], metric: str = "", look: FigureLook | None = None) -> Figure:
         """The figure in the house style: its fonts, sizes and colours do not depend on the reader's settings.
 
         Runs that do not fit are refused with what is missing and what the figure needs, in one line.
+
+        Parameters
+        ----------
+        look : names, width and font of the author's choice; the names that runs have, and the house's width and font,
+            unless given.
         """
+        from oodscope.report.paper.look import drawing
         from oodscope.report.paper.style import house_style
 
         if metric and not self.metric:
             raise DataError(f"{self.name} shows one thing only; it has no choice of metric")
         try:
-            with house_style():
-                return self.draw(runs, metric or self.metric) if self.metric else self.draw(runs)
+            with house_style("" if look is None else look.font), drawing(look):
+                figure = self.draw(runs, metric or self.metric) if self.metric else self.draw(runs)
+                if look is not None:
+                    look.apply(figure)
+                return figure
         except DataError as error:
             raise DataError(f"{self.name}: {error}. It needs: {self.needs}") from error
 

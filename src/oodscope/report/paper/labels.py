@@ -8,6 +8,7 @@ from matplotlib.text import Annotation, Text
 from matplotlib.transforms import Bbox
 from numpy.typing import NDArray
 
+from oodscope.report.paper.look import named
 from oodscope.report.paper.style import renderer_of
 
 _DISTANCES = (4, 9, 15, 22, 30)
@@ -29,6 +30,7 @@ def label_points(
     avoid : ``[M, 2]``, further places that no name may cover, such as those along a line.
     size : of the letters.
     """
+    names = [named(name) for name in names]
     figure = panel.get_figure(root=True)
     assert figure is not None
     renderer = renderer_of(figure)

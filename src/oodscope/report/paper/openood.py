@@ -89,6 +89,7 @@ def near_against_far(runs: Sequence[Run]) -> Figure:
         own = np.array([(100 * far[detector].value, 100 * near[detector].value) for detector in both])
         colour, marker = style_of(index)
         panel.scatter(own[:, 0], own[:, 1], s=16, color=colour, marker=marker, linewidth=0, label=name, zorder=2)
+        _crosses(panel, own, *([means[detector] for detector in both] for means in (far, near)), colour)
         points.append(own)
         labels += both
     far_values, near_values = np.concatenate(points).T
@@ -97,7 +98,8 @@ def near_against_far(runs: Sequence[Run]) -> Figure:
     line = linregress(far_values, near_values)
     ends = np.array([far_values.min(), far_values.max()])
     sign = "+" if line.intercept >= 0 else "−"
-    words = f"near = {line.slope:.2f} far {sign} {abs(line.intercept):.1f},  r = {line.rvalue:.2f},  n = {len(labels)}"
+    fit = f"near = {line.slope:.2f} far {sign} {abs(line.intercept):.1f}"
+    words = f"{fit},  r = {line.rvalue:.2f}{_correlation_ends(line.rvalue, len(labels))},  n = {len(labels)}"
     panel.plot(ends, line.slope * ends + line.intercept, color=GREY, linewidth=1.0, zorder=1, label="_line")
     panel.set_title(words, fontsize=7, color="#444444")
     panel.set_xlabel("far-OOD AUROC, %")
@@ -111,6 +113,33 @@ def near_against_far(runs: Sequence[Run]) -> Figure:
         panel, np.concatenate(points), labels, avoid=np.column_stack([along, line.slope * along + line.intercept])
     )
     return figure
+
+
+def _crosses(
+    panel: Axes, points: np.ndarray, across: Sequence[Measurement], up: Sequence[Measurement], colour: str
+) -> None:
+    """The intervals of points in both directions, thin, so that the points are seen before them."""
+    for ends, draw, places in ((_reach(across), panel.hlines, points[:, 1]), (_reach(up), panel.vlines, points[:, 0])):
+        values = points[:, 0 if draw == panel.hlines else 1]
+        draw(places, values - ends[0], values + ends[1], color=colour, linewidth=0.4, alpha=0.5, label="_interval")
+
+
+def _reach(rows: Sequence[Measurement]) -> np.ndarray:
+    """How far the intervals reach to both sides of the values, in percent; nowhere where none was measured."""
+    ends = [
+        (row.value - row.low, row.high - row.value) if row.low is not None and row.high is not None else (0.0, 0.0)
+        for row in rows
+    ]
+    return 100 * np.maximum(np.array(ends).T, 0.0)
+
+
+def _correlation_ends(r: float, n: int) -> str:
+    """The 95 % interval of Pearson's r for other detectors (Fisher 1921); nothing below four points or at |r| = 1."""
+    if n < 4 or abs(r) >= 1.0:
+        return ""
+    reach = 1.96 / np.sqrt(n - 3)
+    low, high = np.tanh(np.arctanh(r) - reach), np.tanh(np.arctanh(r) + reach)
+    return f" ({low:.2f} to {high:.2f})"
 
 
 def across_architectures(runs: Sequence[Run]) -> Figure:

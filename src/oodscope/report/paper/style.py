@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from oodscope.base.errors import UsageError
 from oodscope.base.files import atomic_path
+from oodscope.report.paper.look import named
 
 FORMATS = ("png", "pdf", "svg")
 
@@ -53,9 +54,15 @@ STYLE: dict[Any, Any] = {
 _UNDATED: dict[str, dict[str, None]] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
 
 
-def house_style() -> AbstractContextManager[None]:
-    """While it lasts, figures look as here whatever the reader's own settings are."""
-    return style.context(["default", STYLE])
+def house_style(font: str = "") -> AbstractContextManager[None]:
+    """While it lasts, figures look as here whatever the reader's own settings are.
+
+    Parameters
+    ----------
+    font : a family in place of the house's, which still has the letters that it lacks.
+    """
+    own = {"font.family": [font, "DejaVu Sans"]} if font else {}
+    return style.context(["default", {**STYLE, **own}])
 
 
 def save_figure(figure: Figure, stem: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
@@ -63,10 +70,10 @@ def save_figure(figure: Figure, stem: Path, formats: Sequence[str] = FORMATS) ->
     return [write_figure(figure, stem.with_name(f"{stem.name}.{kind}")) for kind in formats]
 
 
-def write_figure(figure: Figure, path: Path) -> Path:
+def write_figure(figure: Figure, path: Path, font: str = "") -> Path:
     """Write a figure to one file, in the format of its ending."""
     kind = check_format(path)
-    with atomic_path(path) as temporary, house_style():
+    with atomic_path(path) as temporary, house_style(font):
         figure.savefig(temporary, format=kind, dpi=300, metadata=_UNDATED.get(kind))
     return path
 
@@ -104,6 +111,7 @@ def style_of(index: int) -> tuple[str, str]:
 def legend_above(figure: Figure, panel: Axes, most: int) -> None:
     """One legend for all panels, above them, where it covers no data; in fewer columns where names are long."""
     handles, labels = panel.get_legend_handles_labels()
+    labels = [named(label) for label in labels]
     for columns in range(min(most, len(labels)), 0, -1):
         legend = figure.legend(handles, labels, loc="outside upper center", ncols=columns)
         if columns == 1 or legend.get_window_extent(renderer_of(figure)).width <= figure.bbox.width:

@@ -48,10 +48,18 @@
     };
   }
 
-  // long names would leave no space for the plot itself; a pointer still shows them whole
+  // long names would leave no space for the plot itself: two lines, each shortened in its middle; a pointer shows them whole
+  const LINE = 17;
+  const cut = (line) => (line.length > LINE ? `${line.slice(0, LINE - 9)}…${line.slice(-8)}` : line);
+  const inLines = (name) => {
+    if (name.length <= LINE) return name;
+    const spaces = [...name.matchAll(/ /g)].map((found) => found.index);
+    const middle = spaces.sort((a, b) => Math.abs(2 * a - name.length) - Math.abs(2 * b - name.length))[0];
+    return middle === undefined ? cut(name) : `${cut(name.slice(0, middle))}<br>${cut(name.slice(middle + 1))}`;
+  };
   const shortened = (figure, own) => {
     const names = [...new Set(figure.data.flatMap((trace) => trace[own] ?? []))];
-    return { tickmode: "array", tickvals: names, ticktext: names.map((name) => (name.length > 15 ? `${name.slice(0, 14)}…` : name)) };
+    return { tickmode: "array", tickvals: names, ticktext: names.map(inLines) };
   };
 
   function arranged(figure, width) {

@@ -15,7 +15,7 @@ from oodscope.base.errors import DataError
 from oodscope.base.files import atomic_path, write_text
 from oodscope.document.chapter import Block, Chapter, Gallery, Picture, Prose
 from oodscope.document.table import Table
-from oodscope.document.trial import Trial, leaders
+from oodscope.document.trial import Trial
 from oodscope.document.weakness import Subject, Weakness
 from oodscope.results.measurement import Measurements
 from oodscope.results.record import RunRecord
@@ -253,8 +253,9 @@ class Attack(Run):
     def chapter(self) -> Chapter:
         """What is left of each detector, how the budget counts, and the images that fool each of them most."""
         from oodscope.runs.attack.figures import auroc_against_budget  # which are drawn from attacks
+        from oodscope.runs.attack.verdict import attack_verdict, broken_first
 
-        record, about = self.record, self.about
+        record, about, broken = self.record, self.about, broken_first(self)
         words = f"{about['chains']:,} chains of {about['budget']:,} evaluations for each detector and variation."
         galleries = (
             Gallery(
@@ -264,12 +265,12 @@ class Attack(Run):
                     for image, rank in zip(each.worst.images[:_SHOWN], each.worst.ranks)
                 ),
             )
-            for each in self.searches
+            for each in sorted(self.searches, key=lambda each: broken.index(each.detector))
         )
         figures = (auroc_against_budget(self, name) for name in self.variations)
-        blocks: tuple[Block, ...] = (Prose(words), self.table(), *figures, *galleries)
+        blocks: tuple[Block, ...] = (Prose(words), *galleries, self.table(), *figures)
         return Chapter(
-            f"Attack on {record.model}: outliers from {about['outliers']}", self.kind, leaders(self.trials()), blocks
+            f"Attack on {record.model}: outliers from {about['outliers']}", self.kind, attack_verdict(self), blocks
         )
 
     def save(self, folder: Path | str) -> Path:

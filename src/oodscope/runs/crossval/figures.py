@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from oodscope.base.errors import DataError
 from oodscope.document.figure import (
@@ -99,8 +100,7 @@ def convergence(study: MetricStudy, positions: Mapping[str, Position] | None = N
         f"How the truth settles: {METRICS[study.metric].label}",
         f"Mean over {len(study.cells)} cells of the first n hold-outs, in points from the mean of all {len(series):,}. "
         "The area is twice the standard error after n hold-outs: what is still open at its right end stays open. Cell "
-        f"by cell, the mean stays within half a point after {np.median(settled):.0f} hold-outs (median), "
-        f"{settled.max()} at most.",
+        f"by cell, {_settling(settled, len(series))}",
         (
             Band("± 2 standard errors", numbers(n), numbers(-reach), numbers(reach), "id"),
             *(
@@ -110,6 +110,55 @@ def convergence(study: MetricStudy, positions: Mapping[str, Position] | None = N
         ),
         Axis("hold-outs", whole=True, range=(1.0, float(len(n))), log_range=(1.0, float(len(n)))),
         Axis(f"{METRICS[study.metric].label}, points from last mean", range=(-top, top)),
+    )
+
+
+def _settling(settled: NDArray[np.int64], runs: int) -> str:
+    """After how many hold-outs the means stay within half a point; the last one always does, and says nothing."""
+    done = settled < runs
+    if not done.any():
+        return f"no mean is known to stay within half a point: all of the {runs:,} hold-outs were needed."
+    words = f"{int(done.sum())} of {settled.size} means stay within half a point before the last hold-out"
+    return f"{words}, after {np.median(settled[done]):.0f} (median)."
+
+
+def fold_values(study: MetricStudy, positions: Mapping[str, Position] | None = None) -> Figure:
+    """The mean over the cells in every fold, the mean of all folds, and its interval for other OOD classes.
+
+    Parameters
+    ----------
+    positions : of detectors on the page; their places in the study by default.
+    """
+    if not study.has_folds:
+        raise DataError("values of folds are those of cross-validations; the study has none")
+    by_fold = study.folds.mean(axis=3).reshape(-1, len(study.detectors))
+    means = study.cross_validated.mean(axis=1)
+    low, high = study.mean_intervals
+    known = not bool(np.isnan(low).any())
+    places = positions or positions_of(study.detectors)
+    order = np.argsort(-means, kind="stable").tolist()
+    metric = METRICS[study.metric]
+    marks: list[Mark] = []
+    for at, row in enumerate(order):
+        name = study.detectors[row]
+        shift = np.linspace(-0.18, 0.18, len(by_fold)) if len(by_fold) > 1 else np.zeros(1)
+        hover = "{name}: {y:.2%}"
+        own = Points(
+            f"{name}, folds", numbers(at + shift), numbers(by_fold[:, row]), places[name], filled=False, hover=hover
+        )
+        ends = (numbers([low[row]]), numbers([high[row]])) if known else ((), ())
+        marks += [own, Points(name, (float(at),), numbers([means[row]]), places[name], *ends, hover=hover)]
+    ticks = tuple((float(at), study.detectors[row]) for at, row in enumerate(order))
+    interval = ", with the 95 % interval for other OOD classes" if known else ""
+    return Figure(
+        figure_name("folds", study.metric),
+        f"{metric.label} in every fold, best detector first",
+        f"Open: the mean over {len(study.cells)} cells in each of {len(by_fold):,} folds. Filled: their "
+        f"mean{interval}. {'Higher' if metric.higher_is_better else 'Lower'} is better.",
+        tuple(marks),
+        Axis(range=(-0.5, len(order) - 0.5), ticks=ticks),
+        Axis(f"mean {metric.label}", percent=True),
+        legend=False,
     )
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from oodscope.document.number import Number
 from oodscope.document.table import Cell, Column, Entry, Row, Table, columns
+from oodscope.document.wording import percent
 from oodscope.metrics.catalog import METRICS
 from oodscope.metrics.crossval.class_units import FEWEST_CLASSES
 from oodscope.runs.crossval.fidelity import error_ratios, lead, rates, separations
@@ -34,10 +35,10 @@ def starred(p: float) -> str:
 
 def truth(study: MetricStudy) -> Table:
     """Table 4: the benchmark truth, a row per cell and a column per detector."""
-    runs, notes = len(study.hold_outs), ["Bold: best of its row."]
+    runs, notes = len(study.hold_outs), ["In percent. Bold: best of its row."]
     if runs > 1:
         middle, most = np.median(study.truth_error), study.truth_error.max()
-        notes.append(f"Standard errors of the means: median {middle:.4f}, largest {most:.4f}.")
+        notes.append(f"Standard errors of the means: median {percent(middle)}, largest {percent(most)} points.")
     title = f"Benchmark truth: {label(study.metric)}, mean of {runs} hold-outs"
     return _by_cell(study, "truth", title, study.truth, tuple(notes))
 
@@ -45,7 +46,7 @@ def truth(study: MetricStudy) -> Table:
 def truth_errors(study: MetricStudy) -> Table:
     """Standard errors of the truth."""
     title = f"Standard error of the benchmark truth: {label(study.metric)}"
-    note = "What more hold-outs of the same images and classes would change; not what other classes would."
+    note = "In points. What more hold-outs of the same images and classes would change; not what other classes would."
     return _by_cell(study, "truth-standard-errors", title, study.truth_error, (note,), bold=False)
 
 
@@ -207,7 +208,7 @@ def _by_cell(
         for detector, value in enumerate(column):
             best = bold and bool(value == column.max())
             if ends is None:
-                cells.append(Entry(f"{value:.4f}", float(value), best))
+                cells.append(Entry(percent(float(value)), float(value), best))
             else:
                 low, high = (None if np.isnan(end) else float(end) for end in (each[detector, number] for each in ends))
                 cells.append(Number(float(value), low, high, best=best))

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from oodscope.data.benchmark import ID_ROLES, Benchmark
+from oodscope.data.benchmark import Benchmark
 from oodscope.data.imageset import UNLABELLED, ImageSet
 from oodscope.data.preprocess import Preprocess
-from oodscope.data.similarity.classnames import words_of
+from oodscope.data.similarity.classnames import clashing_names
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.results.record import ALARM
 from oodscope.results.scoretable import ScoreTable
@@ -191,18 +191,11 @@ def _predictions(classifier: Classifier, transform: Preprocess, crops: NDArray[n
 
 def name_clashes(benchmark: Benchmark) -> list[str]:
     """OOD sets, or classes of them, that are called like an ID class: their images count as OOD all the same."""
-    known = {words_of(name): name for name in benchmark.class_names}
     lines = []
-    for role, images in benchmark.members():
-        if role in ID_ROLES:
-            continue
-        numbered = images.class_names == tuple(str(number) for number in range(len(images.class_names)))
-        present = () if numbered else (images.class_names[label] for label in np.unique(images.labels) if label >= 0)
-        clashing = [name for name in dict.fromkeys((*present, images.name)) if words_of(name) in known]
-        if clashing:
-            names = ", ".join(map(repr, clashing[:3])) + ", ..." * (len(clashing) > 3)
-            lines.append(
-                f"{ALARM}the OOD set {images.name!r} ({role}) has the name of an ID class: {names}. Its images count "
-                "as OOD; remove them if they show that class (oodscope data audit looks closer)"
-            )
+    for role, images, clashing in clashing_names(benchmark):
+        names = ", ".join(map(repr, clashing[:3])) + ", ..." * (len(clashing) > 3)
+        lines.append(
+            f"{ALARM}the OOD set {images.name!r} ({role}) has the name of an ID class: {names}. Its images count "
+            "as OOD; remove them if they show that class (oodscope data audit looks closer)"
+        )
     return lines

@@ -23,7 +23,7 @@ from oodscope.results.scoretable import ScoreTable
 from oodscope.runs.evaluation.alarms import name_clashes
 from oodscope.runs.evaluation.extraction import Extraction
 from oodscope.runs.evaluation.run import Result
-from oodscope.runs.evaluation.scoring import applicable, refuse_inapplicable, score_benchmark
+from oodscope.runs.evaluation.scoring import applicable, check_search, refuse_inapplicable, score_benchmark
 
 ALL = "all"
 
@@ -35,6 +35,13 @@ def check_tuning(tune: str) -> None:
     """Refuse a tuning track that nobody knows."""
     if tune not in get_args(Tuning):
         raise UnknownNameError("tuning track", str(tune), get_args(Tuning), f"Known: {', '.join(get_args(Tuning))}")
+
+
+def check_roles(benchmark: Benchmark, protocols: Sequence[Protocol], tune: Tuning) -> None:
+    """Refuse a benchmark that lacks the images of a protocol or of a search, before a network is trained for it."""
+    for protocol in protocols:
+        protocol.check(benchmark)
+    check_search(benchmark, tune)
 
 
 @worker_session()
@@ -54,9 +61,9 @@ def evaluate_extraction(
     started = perf_counter()
     check_tuning(tune)
     check_intervals(intervals)
+    check_roles(benchmark, protocols, tune)
     prepared = benchmark
     for protocol in protocols:
-        protocol.check(benchmark)
         prepared = protocol.prepare(prepared, seed)
     chosen, skipped = _choose(detectors, extraction, benchmark)
     exposure = extraction.exposure(benchmark)

@@ -149,16 +149,25 @@ def _fit_all(
     return fitted
 
 
-def _validation(
-    benchmark: Benchmark, val: Activations | None, detectors: Sequence[Detector], extraction: Extraction, track: Tuning
-) -> Validation[Activations]:
-    if benchmark.id_val is None or val is None:
+def check_search(benchmark: Benchmark, track: Tuning) -> None:
+    """Refuse a search of parameters for which there are no images."""
+    if track == "default":
+        return
+    if benchmark.id_val is None:
         raise DataError(f"benchmark {benchmark.name!r} has no id_val; without it parameters cannot be searched")
-    outliers = jigsaw(benchmark.id_val) if track == "id_only" else benchmark.ood_val
-    if outliers is None:
+    if track == "ood_val" and benchmark.ood_val is None:
         raise DataError(
             f"benchmark {benchmark.name!r} has no ood_val; search with outliers made from id_val: tune='id_only'"
         )
+
+
+def _validation(
+    benchmark: Benchmark, val: Activations | None, detectors: Sequence[Detector], extraction: Extraction, track: Tuning
+) -> Validation[Activations]:
+    check_search(benchmark, track)
+    assert benchmark.id_val is not None and val is not None, "checked"
+    outliers = jigsaw(benchmark.id_val) if track == "id_only" else benchmark.ood_val
+    assert outliers is not None, "checked"
     return Validation(val, extraction.extract(outliers, _probes_of(detectors, search=True)))
 
 

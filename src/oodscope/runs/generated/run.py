@@ -15,6 +15,7 @@ from oodscope.base.errors import DataError, UnknownNameError
 from oodscope.base.files import atomic_path
 from oodscope.base.hashing import fingerprint
 from oodscope.document.chapter import Block, Chapter, Claims, Gallery, Picture
+from oodscope.document.claim import claims_verdict
 from oodscope.document.html import block, notebook_parts
 from oodscope.document.table import Table
 from oodscope.document.trial import Trial, leaders
@@ -198,9 +199,11 @@ class GeneratedStudy(Run):
             for name, each in self.samples.items()
         )
         figures = (reliability_of_network(self, name) for name in self.networks)
-        blocks: tuple[Block, ...] = (Claims(tuple(claims(self))), *self.tables().values(), *figures, *galleries)
+        stated = claims(self)
+        blocks: tuple[Block, ...] = (*galleries, Claims(tuple(stated)), *self.tables().values(), *figures)
         title = f"Generated sets of {self.results[0].record.benchmark}"
-        return Chapter(title, self.kind, leaders(self.trials()), blocks)
+        verdict = " ".join(filter(None, (claims_verdict(stated), leaders(self.trials()))))
+        return Chapter(title, self.kind, verdict, blocks)
 
     def _repr_html_(self) -> str:
         return block(*(part for table in self.tables().values() for part in notebook_parts(table)))

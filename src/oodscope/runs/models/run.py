@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import ClassVar, Self
 
+import numpy as np
 import pandas as pd
 from pydantic import Field
 
@@ -32,6 +33,9 @@ STUDIED = "human_centric"
 METRICS = ("der99_val_correct", "der95_val_correct", "der99_train_correct", "der95_train_correct", "augrc")
 """The columns of the table: under the headline rule, under the rule of the paper, and without a threshold."""
 
+
+RATES = ("frr95_val_correct", "far95_val_correct", "der95_val_correct")
+"""What DER at another accuracy is made of, and DER itself."""
 
 _SUMMARY = ("der95_val_correct", "der95_train_correct", "augrc")
 """What the summary shows: the first that every model has."""
@@ -157,8 +161,8 @@ class Study(Run):
         return pd.DataFrame(rows)
 
     def tables(self) -> Mapping[str, Table]:
-        """``study``: error rates on each set; ``summary``: one number for each model and detector."""
-        return {each.name: each for each in (self._rates(), self.summary())}
+        """``study``: error rates on each set; ``summary``: one number for each model and detector; ``matched``."""
+        return {each.name: each for each in (self._rates(), self.summary(), *self._matched_tables())}
 
     def table(self, name: str | None = None, metric: str | None = None) -> Table:
         """One of both tables; a metric is that of the summary."""
@@ -176,7 +180,18 @@ class Study(Run):
         shown = [metric for metric in ("der99_train_correct", "der99_val_correct") if metric in self._everywhere]
         figures = (der_against_accuracy(self, name, metric) for name in self.detectors for metric in shown)
         title = f"{len(self.members)} models on {self.record.benchmark}"
-        return Chapter(title, self.kind, "", (self.summary(), self._rates(), *figures))
+        return Chapter(
+            title, self.kind, self.verdict(), (self.summary(), *self._matched_tables(), *figures, self._rates())
+        )
+
+    def verdict(self) -> str:
+        """Which detector errs least, and whether that holds for other networks."""
+        from oodscope.runs.models.verdict import models_verdict  # with its test, which few ask for
+
+        metric = next(name for name in _SUMMARY if name in self._everywhere)
+        names = [member.model.name for member in self.members]
+        values = np.array([[self.value(name, detector, metric) for detector in self.detectors] for name in names])
+        return models_verdict(values, self.detectors, metric) if self.detectors else ""
 
     def save(self, folder: Path | str) -> Path:
         """Write the measurements of all models and ``run.json``, which comes last."""
@@ -237,6 +252,48 @@ class Study(Run):
             tuple(rows),
             (explanation(metric),),
         )
+
+    def matched(self) -> Table:
+        r"""DER on ``id_test`` if all models were right equally often, :math:`a\,\mathrm{FRR} + (1 - a)\,\mathrm{FAR}`.
+
+        A model that is right more often has fewer images to reject, so its DER is lower whatever its scores are worth.
+        With a, the mean accuracy of the models, in the place of each one's own, what is left is the scores. On OOD sets
+        DER is FAR and knows no accuracy.
+        """
+        names = [member.model.name for member in self.members]
+        common = sum(map(self.accuracy, names)) / len(names)
+        rates = [[[self._on_id_test(name, each, kind) for kind in RATES] for each in self.detectors] for name in names]
+        values = [[common * frr + (1.0 - common) * far for frr, far, _ in own] for own in rates]
+        spread, left = (
+            [max(column) - min(column) for column in zip(*table)]
+            for table in ([[der for _, _, der in own] for own in rates], values)
+        )
+        rows = [
+            Row(self._labels(name), tuple(Entry(percent(value), value) for value in own))
+            for name, own in zip(names, values)
+        ]
+        said = "; ".join(
+            f"{name} {100 * before:.1f} as they are, {100 * after:.1f} at one accuracy"
+            for name, before, after in zip(self.detectors, spread, left)
+        )
+        return Table(
+            "matched",
+            f"DER95 on id_test at the mean accuracy of the models, {percent(common)} %",
+            columns("model", "accuracy"),
+            columns(*self.detectors),
+            tuple(rows),
+            (f"In percent, threshold val_correct; lower is better. Points between the models: {said}.",),
+        )
+
+    def _matched_tables(self) -> list[Table]:
+        """The table at one accuracy, where there is more than one model and every rate was measured."""
+        measured = [set(_of_protocol(member).filter(set="id_test").distinct("metric")) for member in self.members]
+        there = len(self.members) > 1 and all(set(RATES) <= each for each in measured)
+        return [self.matched()] if there else []
+
+    def _on_id_test(self, model: str, detector: str, metric: str) -> float:
+        (row,) = _of_protocol(self._member(model)).filter(detector=detector, metric=metric, set="id_test")
+        return row.value
 
     def _labels(self, name: str) -> tuple[Entry, Entry]:
         accuracy = self.accuracy(name)

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -38,15 +38,18 @@ class TrainedNetwork(StrictModel):
     folder : where its weights lie.
     fingerprint : of its weights.
     stages : the epochs of each stage; one stage unless recipes were chained.
-    correct, n_test : how many images of ``id_test`` it classifies correctly, and of how many.
+    correct, n_test : how many images of ``id_test`` it classifies correctly, and of how many; None where it learnt no
+        classes.
+    score : of a network that scores images by itself, the mean over ``id_test``.
     """
 
     seed: int
     folder: str
     fingerprint: str
     stages: list[list[Epoch]] = Field(min_length=1)
-    correct: int = Field(ge=0)
+    correct: int | None = Field(default=None, ge=0)
     n_test: int = Field(gt=0)
+    score: float | None = None
 
     @property
     def epochs(self) -> list[Epoch]:
@@ -54,9 +57,9 @@ class TrainedNetwork(StrictModel):
         return [epoch for stage in self.stages for epoch in stage]
 
     @property
-    def accuracy(self) -> float:
+    def accuracy(self) -> float | None:
         """On ``id_test``."""
-        return self.correct / self.n_test
+        return None if self.correct is None else self.correct / self.n_test
 
 
 class _Networks(StrictModel):
@@ -103,7 +106,7 @@ class Training(Run):
                 set="id_test",
                 group="id",
                 metric=ACCURACY.name,
-                value=each.accuracy,
+                value=each.correct / each.n_test,
                 low=(interval := wilson_interval(each.correct, each.n_test, _LEVEL)).low,
                 high=interval.high,
                 interval=interval.method,
@@ -112,6 +115,7 @@ class Training(Run):
                 seed=each.seed,
             )
             for each in self.networks
+            if each.correct is not None
         )
 
     def tables(self) -> Mapping[str, Table]:
@@ -119,22 +123,29 @@ class Training(Run):
         return {"networks": self._networks(), "epochs": self._epochs(), "settings": self._settings()}
 
     def _networks(self) -> Table:
-        rows = [Row((Entry(str(seed), seed),), (*cells, number)) for seed, cells, number in self._ends()]
-        if len(self.networks) > 1:
-            accuracies = [each.accuracy for each in self.networks]
+        rows = [
+            Row((Entry(str(each.seed), each.seed),), (_count(len(each.epochs)), *_cells(each.epochs), self._end(each)))
+            for each in self.networks
+        ]
+        accuracies = self._accuracies()
+        if len(accuracies) > 1:
             mean = Number(float(np.mean(accuracies)), sd=float(np.std(accuracies, ddof=1)))
             rows.append(Row((Entry("mean ± sd"),), (None,) * 5 + (mean,)))
-        heads = columns("epochs", "loss", "training accuracy, %", "validation accuracy, %", "seconds", "test accuracy")
+        last = "test accuracy" if accuracies else "mean test score"
+        heads = columns("epochs", "loss", "training accuracy, %", "validation accuracy, %", "seconds", last)
         title = f"{self.recipe}: {self.record.model} on {self.record.benchmark}"
-        notes = ("Loss and training accuracy are those of the last epoch; test accuracy is that of the kept weights.",)
+        notes = (f"Loss and training accuracy are those of the last epoch; {last} is that of the kept weights.",)
         return Table("networks", title, columns("seed"), heads, tuple(rows), notes=notes)
 
-    def _ends(self) -> list[tuple[int, tuple[Cell, ...], Number]]:
-        rows = zip(self.networks, self.measurements)
-        return [
-            (each.seed, (_count(len(each.epochs)), *_cells(each.epochs)), Number(row.value, row.low, row.high))
-            for each, row in rows
-        ]
+    def _end(self, network: TrainedNetwork) -> Cell:
+        """The accuracy of a classifier with its interval, the mean score of any other network."""
+        if network.correct is not None:
+            interval = wilson_interval(network.correct, network.n_test, _LEVEL)
+            return Number(network.correct / network.n_test, interval.low, interval.high)
+        return None if network.score is None else Entry(f"{network.score:.4f}", network.score)
+
+    def _accuracies(self) -> list[float]:
+        return [each.accuracy for each in self.networks if each.accuracy is not None]
 
     def _epochs(self) -> Table:
         rows = tuple(
@@ -162,17 +173,28 @@ class Training(Run):
         tables = self.tables()
         cards = Cards(
             tuple(
-                Card(f"Test accuracy, seed {each.seed}", percent(each.accuracy), f"of {each.n_test:,} images")
-                for each in self.networks
+                Card(f"{what}, seed {seed}", value, f"of {count:,} images")
+                for what, seed, value, count in self._cards()
             )
         )
         blocks: tuple[Block, ...] = (cards, tables["networks"], *learning_curves(self), tables["settings"])
         title = f"Training: {self.recipe}, {self.record.model} on {self.record.benchmark}"
         return Chapter(title, self.kind, self.verdict(), blocks)
 
+    def _cards(self) -> Iterator[tuple[str, int, str, int]]:
+        for each in self.networks:
+            if each.accuracy is not None:
+                yield "Test accuracy", each.seed, percent(each.accuracy), each.n_test
+            elif each.score is not None:
+                yield "Mean test score", each.seed, f"{each.score:.4f}", each.n_test
+
     def verdict(self) -> str:
-        """The accuracy in one sentence."""
-        accuracies = [each.accuracy for each in self.networks]
+        """The accuracy in one sentence, or the score of a network that learnt no classes."""
+        accuracies = self._accuracies()
+        if not accuracies:
+            scores = [f"{each.score:.4f} (seed {each.seed})" for each in self.networks if each.score is not None]
+            ending = f" The mean score of test images is {', '.join(scores)}." if scores else ""
+            return f"{self.recipe} learns no classes, so it has no accuracy.{ending}"
         if len(accuracies) == 1:
             return f"{self.recipe} reaches a test accuracy of {percent(accuracies[0])}."
         low, high = percent(min(accuracies)), percent(max(accuracies))

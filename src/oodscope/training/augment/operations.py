@@ -41,7 +41,7 @@ def apply_operations(pixels: Tensor, operation: Tensor, magnitude: Tensor) -> Te
     """
     values, strength = pixels.float(), magnitude.view(-1, 1, 1, 1)
     # each image's operation against every one, so that a name is a mask
-    masks = operation == _constants(tuple((float(place),) for place in range(len(OPERATIONS))), pixels.device)
+    masks = operation == constants(tuple((float(place),) for place in range(len(OPERATIONS))), pixels.device)
     is_one = {name: masks[place].view(-1, 1, 1, 1) for name, place in NUMBER.items()}
     grey = _grey(values)
     blended = _blend(values, torch.where(is_one["sharpness"], _blurred(values), grey), 1 + strength)
@@ -64,7 +64,7 @@ def _moved(values: Tensor, operation: Tensor, magnitude: Tensor) -> Tensor:
     height, width = values.shape[2:]
     scales = {"shear_x": 2 / width, "shear_y": 2 / height, "rotate": math.pi / 180}
     kinds = tuple(tuple(scales.get(name, 1.0) * (name == each) for each in OPERATIONS) for name in _MOVES)
-    amounts = _constants(kinds, values.device)[:, operation] * magnitude
+    amounts = constants(kinds, values.device)[:, operation] * magnitude
     shear_x, shear_y, shift_x, shift_y, angle = amounts.view(len(_MOVES), -1, 1)
     across, x, x_turned = _middles(width, height, values.device)
     down, y, y_turned = _middles(height, width, values.device)
@@ -81,7 +81,7 @@ def _middles(count: int, other: int, device: torch.device) -> Tensor:
     middles = [place + 0.5 for place in range(count)]
     centred = [place - count / 2 for place in middles]
     rows = (middles, [2 * place / count for place in centred], [2 * place / other for place in centred])
-    return _constants(tuple(map(tuple, rows)), device)
+    return constants(tuple(map(tuple, rows)), device)
 
 
 def _blend(values: Tensor, other: Tensor, factor: Tensor) -> Tensor:
@@ -118,7 +118,7 @@ def _by_table(pixels: Tensor, is_one: Mapping[str, Tensor], strength: Tensor, mi
     names = ("contrast", "posterize", "solarize", "autocontrast", "equalize")
     contrast, posterize, solarize, autocontrast, equalize = (is_one[name].view(-1, 1, 1) for name in names)
     every = tuple(float(level) for level in range(LEVELS))
-    levels, inverted = _constants((every, every[::-1]), pixels.device)
+    levels, inverted = constants((every, every[::-1]), pixels.device)
     low, high = flat.aminmax(dim=2, keepdim=True)
     table = _blend(levels, contrast * middle.view(-1, 1, 1), 1 + amount)
     step = (8 - amount).clamp_(0, 8).round_().exp2_()
@@ -138,7 +138,7 @@ def _stretched(levels: Tensor, low: Tensor, high: Tensor) -> Tensor:
 def _equalized(levels: Tensor, flat: Tensor, high: Tensor) -> Tensor:
     """Each channel with its levels spread evenly, by the table that Pillow makes of its histogram."""
     counts = torch.zeros(*flat.shape[:2], LEVELS, dtype=torch.int32, device=flat.device)
-    counts.scatter_add_(2, flat, _constants(((1.0,),), flat.device, torch.int32).expand_as(flat))
+    counts.scatter_add_(2, flat, constants(((1.0,),), flat.device, torch.int32).expand_as(flat))
     step = (flat.shape[2] - counts.gather(2, high)) // 255
     safe = step.clamp(min=1)
     spread = ((counts.cumsum(dim=2, dtype=torch.int32) - counts + safe // 2) // safe).clamp_(0, 255)
@@ -146,14 +146,14 @@ def _equalized(levels: Tensor, flat: Tensor, high: Tensor) -> Tensor:
 
 
 @cache
-def _constants(rows: tuple[tuple[float, ...], ...], device: torch.device, dtype: torch.dtype = torch.float32) -> Tensor:
+def constants(rows: tuple[tuple[float, ...], ...], device: torch.device, dtype: torch.dtype = torch.float32) -> Tensor:
     """A table on the device, brought there once in a process."""
     return torch.tensor(rows, device=device, dtype=dtype)
 
 
 def by_operation(rows: Sequence[Mapping[str, float]], device: torch.device) -> Tensor:
     """Constants by row and operation, ``[S, 14]`` on the device; what is not named is 0."""
-    return _constants(tuple(tuple(each.get(name, 0.0) for name in OPERATIONS) for each in rows), device)
+    return constants(tuple(tuple(each.get(name, 0.0) for name in OPERATIONS) for each in rows), device)
 
 
 def both_ways(amounts: Sequence[Mapping[str, float]], device: torch.device) -> Tensor:

@@ -9,18 +9,33 @@ from pydantic_core import PydanticCustomError
 from oodscope.base.config import parse_declared
 from oodscope.base.errors import OodscopeError, UnknownNameError, UsageError
 from oodscope.training.augment.augmix import AugMix
+from oodscope.training.augment.autoaugment import AutoAugment
 from oodscope.training.augment.base import Augmentation, Chain, Unchanged
 from oodscope.training.augment.crop import Augment
 from oodscope.training.augment.cutout import Cutout
 from oodscope.training.augment.jitter import ColourJitter
+from oodscope.training.augment.noise import Noise
 from oodscope.training.augment.pixmix import PixMix
 from oodscope.training.augment.randaugment import RandAugment
 from oodscope.training.augment.resized_crop import ResizedCrop
+from oodscope.training.augment.style import StyleSwap
 
 KINDS: dict[str, type[Augmentation]] = {
     # what cuts whole pictures comes first, as in any list
     cls.kind: cls
-    for cls in (ResizedCrop, Augment, Cutout, RandAugment, AugMix, PixMix, ColourJitter, Unchanged)
+    for cls in (
+        ResizedCrop,
+        Augment,
+        Cutout,
+        RandAugment,
+        AutoAugment,
+        AugMix,
+        PixMix,
+        ColourJitter,
+        Noise,
+        StyleSwap,
+        Unchanged,
+    )
 }
 
 

@@ -71,6 +71,7 @@ def facts_of(sets: Sets, preprocess: Preprocess) -> TrainingFacts:
         size=preprocess.size,
         n_ood=len(sets.ood) if sets.ood else 0,
         hierarchy={level: _groups(train, column) for level, column in train.hierarchy.items()},
+        channels=len(preprocess.mean),
     )
 
 

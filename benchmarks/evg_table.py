@@ -1,0 +1,366 @@
+"""Table 2 of evaluation via generation, in kind: detectors trained here, attacked on CIFAR-10 against two sets.
+
+    OODSCOPE_DATA=path/to/packs python benchmarks/evg_table.py --output FOLDER [--minutes 9.5] [--device cuda]
+        [--rows glow,nae] [--chains 200] [--budget 2000] [--seeds 3] [--small] [--write docs/results/evg-table.md]
+
+ID is CIFAR-10 (OpenOOD's split: 1,000 images to validate, 9,000 to test), outliers are SVHN digits and SUN scenes. Of
+each set of outliers one half trains the generator (1,000 digits of it also weigh the layers of MD), the other half is
+attacked from ``--chains`` images, a proportional stratified draw that all rows and search seeds share. Every row is
+trained in a compact form, then attacked: l-inf .01 by white-box gradients and, beside it, without gradients; affine,
+color and a generator by search.
+
+Everything is kept in --output and never repeated: a call stops after --minutes and the next one goes on, trainings in
+the middle of an epoch. A row that fails is reported and left out. --small tries the script out; its numbers mean
+nothing.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import oodscope as oods
+from evg_rows import KINDS, ROWS, SETS, Row
+from evg_table_page import record_minutes, write_page
+from oodscope.base.files import atomic_path, write_text
+from oodscope.deploy.scorer import Scorer
+from oodscope.detectors.base import Detector
+from oodscope.detectors.saving import load_detector
+from oodscope.execution.progress import Advance
+from oodscope.generation.gan.recipe import GanRecipe
+from oodscope.generation.gan.trained import FILE as GENERATOR
+from oodscope.generation.gan.trained import train_gan
+from oodscope.generation.samplers.base import Sampler
+from oodscope.generation.samplers.registry import SAMPLERS, create_sampler
+from oodscope.generation.variations.base import Variation
+from oodscope.generation.variations.gan import GanVariation
+from oodscope.jobs.stages import check_training, train_stages
+from oodscope.models.classifier.network import choose_device
+from oodscope.models.generators.saved import load_generator
+from oodscope.runs.evaluation.scoring import fit_scorers
+from oodscope.training.registry import RECIPES, create_recipe
+from openood_cifar import TRANSFORM, drawn, open_training, pack
+
+PLAIN = "plain"
+LAYERS = 1_000
+"""Images of the test source that weigh the layers of MD."""
+NEAR_CIFAR10 = (
+    "large_carnivores", "large_omnivores_and_herbivores", "medium_mammals", "small_mammals", "vehicles_1", "vehicles_2",
+)  # fmt: skip
+"""Superclasses of CIFAR-100 that show what CIFAR-10's classes show; their images are no outliers to learn from."""
+
+
+class OutOfTimeError(BaseException):
+    """The minutes of this call are over; nothing failed."""
+
+
+@dataclass
+class Deadline:
+    """A progress that ends the work when its time is over."""
+
+    end: float
+
+    @contextmanager
+    def stage(self, name: str, total: int) -> Iterator[Advance]:
+        print(f"  {name}", flush=True)
+        yield self.advance
+
+    def advance(self, count: int, *_: Any) -> None:
+        if time.time() > self.end:
+            raise OutOfTimeError
+
+
+@dataclass
+class Study:
+    """The data, the networks and what was found so far, all of it in a folder."""
+
+    data: Path
+    home: Path
+    device: str
+    chains: int
+    budget: int
+    seeds: int
+    small: bool
+    clock: Deadline
+    failed: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def benchmark(self) -> oods.Benchmark:
+        """CIFAR-10 by OpenOOD's split, with outliers to learn from."""
+        splits, whole = np.load(self.data / "openood_v15_splits.npz"), pack(self.data, "cifar10_test")
+        count = (200, 60, 80) if self.small else (None, None, None)
+        train = open_training(self.data, "cifar10") if not self.small else whole.take(np.arange(400), "id_train")
+        return oods.Benchmark(
+            name="cifar10 against svhn and scenes",
+            version="evg-table-1",
+            transform=TRANSFORM["cifar10"],
+            id_train=drawn(train, count[0]),
+            id_val=drawn(whole.take(splits["cifar10_val_id"], "id_val"), count[1]),
+            id_test=drawn(whole.take(splits["cifar10_test_id"], "id_test"), count[2]),
+            ood_train=self._outliers(),
+        )
+
+    def _outliers(self) -> oods.ImageSet:
+        """CIFAR-100 without the superclasses that show CIFAR-10's classes: to learn from, never to be judged on."""
+        names = ["cifar100_train_25k"] if self.small else ["cifar100_train_25k", "cifar100_train_rest_25k"]
+        pixels, labels = [], []
+        for name in names:
+            images = pack(self.data, name)
+            content = np.load(self.data / f"{name}.npz")
+            near = np.isin(content["coarse_names"][content["coarse_labels"]], NEAR_CIFAR10)
+            rows = np.flatnonzero(~near)[: 120 if self.small else None]
+            pixels.append(np.stack(images.images(rows)))
+            labels.append(images.labels[rows])
+        classes = [str(number) for number in range(100)]
+        return oods.ImageSet.from_arrays("cifar100_far", np.concatenate(pixels), np.concatenate(labels), classes)
+
+    @cached_property
+    def outliers(self) -> dict[str, tuple[oods.ImageSet, oods.ImageSet]]:
+        """Of each set the half that a generator learns from, and the half that is attacked."""
+        digits, scenes = pack(self.data, "svhn_test_10k"), pack(self.data, "sun_scenes_32")
+        order = np.random.default_rng(0).permutation(len(scenes))
+        halves = {
+            "svhn": (digits.take(np.arange(5000), "svhn_learnt"), digits.take(np.arange(5000, 10_000), "svhn")),
+            "scenes": (
+                scenes.take(np.sort(order[: len(order) // 2]), "scenes_learnt"),
+                scenes.take(np.sort(order[len(order) // 2 :]), "scenes"),
+            ),
+        }
+        few = 64 if self.small else None
+        return {name: (drawn(learnt, few), drawn(judged, few)) for name, (learnt, judged) in halves.items()}
+
+    def sources(self, name: str) -> oods.ImageSet:
+        """The images that chains start from: a proportional draw, the same for every row and search seed."""
+        images = self.outliers[name][1]
+        rng, keys = np.random.default_rng(0), np.empty(len(images))
+        for label in np.unique(images.labels):
+            rows = rng.permutation(np.flatnonzero(images.labels == label))
+            keys[rows] = (np.arange(len(rows)) + rng.random(len(rows))) / len(rows)
+        return images.take(np.sort(np.argsort(keys, kind="stable")[: self.chains]), name)
+
+    def scorer(self, row: Row) -> Scorer:
+        """The trained, fitted detector of a row; what is in the folder is not done again."""
+        classifier = self._classifier(row)
+        saved = self.home / "detectors" / f"{row.name}.safetensors"
+        if saved.exists():
+            return Scorer(classifier, load_detector(saved))
+        name = row.detector or (*RECIPES.get(row.recipe).detectors, "msp")[0]
+        detector = oods.create_detector(name, **self._parameters(row))
+        if row.peeks:
+            detector = self._weighed(classifier, detector)
+        else:
+            store = oods.ActivationStore(self.home / "activations")
+            (made,) = fit_scorers(classifier, self.benchmark, [detector], store=store, progress=self.clock).values()
+            detector = made.detector
+        detector.save(saved)
+        return Scorer(classifier, detector)
+
+    def _parameters(self, row: Row) -> dict[str, Any]:
+        own = {"network": str(self.home / "networks" / row.name)} if row.own else {}
+        return {**own, **row.parameters}
+
+    def _weighed(self, classifier: oods.Classifier, detector: Detector) -> Detector:
+        """Fitted with digits of the half that is not attacked: it has seen the test source, and its row says so."""
+        store, bench = oods.ActivationStore(self.home / "activations"), self.benchmark
+        digits = self.outliers["svhn"][0]
+        seen = digits.take(np.arange(min(LAYERS, len(digits))), "svhn_val")
+        assert bench.id_train is not None and bench.id_val is not None
+        train, val, ood = (
+            store.extract(classifier, images, probes=detector.probes, progress=self.clock)
+            for images in (bench.id_train, bench.id_val, seen)
+        )
+        return detector.to(classifier.device).fit(train, val, ood_val=ood)
+
+    def _classifier(self, row: Row) -> oods.Classifier:
+        """The network of a row; an own one is scored beside the plain network, which has no part in it."""
+        if row.own:
+            self._train(row)
+        plain = self._train(next(each for each in ROWS if each.name == PLAIN))
+        model = self._train(row) if row.recipe and not row.own else plain
+        return oods.Classifier(model, TRANSFORM["cifar10"], device=self.device, name=row.name)
+
+    def _train(self, row: Row) -> torch.nn.Module:
+        cuda = choose_device(self.device).type == "cuda"
+        fast = {"epochs": 1, "batch_size": 32, "warmup_epochs": 0, **row.tiny} if self.small else {}
+        common = {**fast, "precision": row.precision if cuda else "32-true"}
+        stages = [create_recipe(name, **{**settings, **common}) for name, settings in row.stages]
+        check_training(stages, self.benchmark)
+        home = self.home / "networks"
+        began = time.time()
+        trained = train_stages(
+            "small_cnn" if self.small and row.model == "resnet18_32" else row.model,
+            stages,
+            self.benchmark,
+            [*(home / row.name / f"stage{number}" for number in range(1, len(stages))), home / row.name],
+            self.device,
+            self.clock,
+            weights=str(home / row.start / "model.safetensors") if row.start else None,
+        )[-1]
+        if time.time() - began > 1:
+            minutes = sum(epoch.seconds for epoch in trained.history) / 60
+            print(f"  {row.name} trained in {minutes:.2f} minutes, loss {trained.history[-1].loss:.4f}", flush=True)
+        return trained.model
+
+    def variation(self, kind: str, name: str) -> str | Variation:
+        """What is varied; a generator is trained on the half of the set that is not attacked."""
+        if kind != "gan":
+            return "linf" if kind.startswith("linf") else kind
+        folder = self.home / "generators" / name
+        if not (folder / "done").exists():
+            cuda = choose_device(self.device).type == "cuda"
+            width = 4 if self.small else 48
+            recipe = GanRecipe(
+                steps=2 if self.small else 3_000,
+                batch_size=8 if self.small else 256,
+                width=width,
+                discriminator_width=max(1, width * 4 // 3),
+                r1=0.01,
+                augment=0.5,
+                precision="bf16-mixed" if cuda else "32-true",
+            )
+            train_gan(self.outliers[name][0], recipe, folder=folder, device=self.device, progress=self.clock)
+            write_text(folder / "done", "")
+        return GanVariation(load_generator(folder / GENERATOR))
+
+    def unit(self, row: Row, name: str, kind: str, seed: int) -> Path:
+        """The file of one search."""
+        return self.home / "units" / f"{row.name}-{name}-{kind}-{seed}.npz"
+
+    def measure(self, row: Row, name: str, kind: str, seed: int) -> None:
+        """Score or search once, and keep the scores of ID test images, of the sources, and of what was found."""
+        scorer, began = self.scorer(row), time.time()
+        if kind == "clean":
+            bench = self.benchmark
+            found = {"id_test": scorer.score(bench.id_test), "found": scorer.score(self.outliers[name][1])}
+        else:
+            found = self._search(row, scorer, name, kind, seed)
+        with atomic_path(self.unit(row, name, kind, seed)) as temporary, temporary.open("wb") as stream:
+            np.savez(stream, seconds=time.time() - began, chains=self.chains, budget=self._budget(kind), **found)
+        print(f"{row.name:>12} {name:<7} {kind:<15} seed {seed}: {time.time() - began:6.1f} s", flush=True)
+
+    def _search(self, row: Row, scorer: Scorer, name: str, kind: str, seed: int) -> dict[str, np.ndarray]:
+        bench = self.benchmark
+        assert bench.id_val is not None
+        variation = self.variation(kind, name)
+        attack = oods.attack(
+            {row.name: scorer},
+            bench.id_val,
+            bench.id_test,
+            self.sources(name),
+            [variation],
+            budget=self._budget(kind),
+            chains=self.chains,
+            runs=1,
+            seed=seed,
+            folder=self.home / "searches" / row.name / name / kind / str(seed),
+            benchmark=(bench.name, bench.version),
+            progress=self.clock,
+            **({} if (sampler := sampler_of(kind)) is None else {"sampler": sampler}),
+        )
+        frame = attack.result.scores.frame
+        label = variation if isinstance(variation, str) else variation.name
+        parts = {
+            "id_test": frame["role"] == "id_test",
+            "clean": frame["unit"] == "clean",
+            "found": frame["unit"] == label,
+        }
+        return {key: frame.loc[rows & frame[row.name].notna(), row.name].to_numpy() for key, rows in parts.items()}
+
+    def _budget(self, kind: str) -> int:
+        return max(2, self.budget // 10) if kind == "linf" else self.budget
+
+
+def sampler_of(kind: str) -> Sampler | None:
+    """In the ball by gradients, or without them; elsewhere what an attack takes by itself."""
+    if kind == "linf":
+        return create_sampler("apgd" if "apgd" in SAMPLERS else "pgd")
+    return create_sampler("zeroth_order") if kind == "linf black-box" else None
+
+
+def units(rows: Sequence[Row], seeds: int) -> Iterator[tuple[Row, str, str, int]]:
+    """What is to be done, in the order in which it pays: every row once, then further seeds."""
+    for row in rows:
+        for name in SETS:
+            yield row, name, "clean", 0
+    for seed in range(seeds):
+        for kind in KINDS:
+            for name in SETS:
+                for row in rows:
+                    yield row, name, kind, seed
+
+
+def run(study: Study, rows: Sequence[Row]) -> bool:
+    """Work until the time is over; whether everything is done."""
+    try:
+        for row, name, kind, seed in units(rows, study.seeds):
+            if row.name in study.failed or study.unit(row, name, kind, seed).exists():
+                continue
+            study.clock.advance(0)
+            try:
+                study.measure(row, name, kind, seed)
+            except Exception as error:  # one row's failure must not cost the others' minutes
+                traceback.print_exc()
+                study.failed[row.name] = f"{kind}: {type(error).__name__}: {str(error).splitlines()[0][:200]}"
+    except OutOfTimeError:
+        return False
+    return not study.failed
+
+
+def read_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--minutes", type=float, default=float("inf"))
+    parser.add_argument("--rows", default="")
+    parser.add_argument("--chains", type=int, default=200)
+    parser.add_argument("--budget", type=int, default=2000)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--write", type=Path, help="the page to write from what is there")
+    parser.add_argument("--record-minutes", type=Path, metavar="FILE", help="src/oodscope/training/minutes.json")
+    return parser.parse_args()
+
+
+def main() -> int:
+    options = read_options()
+    names = [name for name in options.rows.split(",") if name] or [row.name for row in ROWS if row.name != PLAIN]
+    rows = [row for row in ROWS if row.name in names]
+    if missing := set(names) - {row.name for row in ROWS}:
+        raise SystemExit(f"unknown row {min(missing)!r}; rows: {', '.join(row.name for row in ROWS)}")
+    known = [row for row in rows if all(recipe in RECIPES for recipe, _ in row.stages)]
+    study = Study(
+        Path(os.environ["OODSCOPE_DATA"]).resolve(),
+        options.output.resolve(),
+        options.device,
+        options.chains,
+        options.budget,
+        options.seeds,
+        options.small,
+        Deadline(time.time() + 60 * options.minutes),
+    )
+    done = run(study, known)
+    reasons = {row.name: f"recipe {row.recipe} is not installed" for row in rows if row not in known} | study.failed
+    write_text(options.output / "failed.json", json.dumps(reasons, indent=1) + "\n")
+    for name, reason in reasons.items():
+        print(f"left out: {name}: {reason}", flush=True)
+    if options.write:
+        write_page(options.output, options.write)
+    if options.record_minutes:
+        record_minutes(options.output, options.record_minutes)
+    print("done" if done else "not done: the same command goes on", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

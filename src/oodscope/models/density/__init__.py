@@ -1,0 +1,1 @@
+"""Density models: networks that score images by themselves, without a classifier."""
