@@ -21,7 +21,7 @@ def plan(
     ] = 1,
     as_json: options.AsJson = False,
 ) -> None:
-    """Divide a job into units of work and write them down; nothing is run.
+    """Divide a job into units of work; nothing is run.
 
     Then 'oodscope work PLAN' in as many processes as you like, on as many machines as see the folder and the cache;
     'oodscope run PLAN' does what is left and makes the result.
@@ -58,9 +58,9 @@ def work(
         bool, typer.Option("--again", rich_help_panel=EXECUTION, help="Try again what failed before.")
     ] = False,
 ) -> None:
-    """Do units of a plan until none is left; what every launcher starts, and what you may start by hand.
+    """Do units of a plan, in as many processes as you start.
 
-    A worker begins with its share and then helps the others. Killed, it loses at most the unit it was at; the same
+    Every launcher starts this command, and so may you, until no unit is left. A worker begins with its share and then helps the others. Killed, it loses at most the unit it was at; the same
     command goes on.
     """
     from oodscope.execution.plan import WorkPlan
@@ -98,7 +98,10 @@ def work(
 
 
 def status(folder: Plan, as_json: options.AsJson = False) -> None:
-    """Show how far a plan has come: done, running (where, since when), failed with the reason, left."""
+    """Show how far a plan has come.
+
+    What is done, what runs where and since when, what failed with the reason, and what is left.
+    """
     import time
     from dataclasses import asdict
 
