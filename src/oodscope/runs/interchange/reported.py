@@ -186,13 +186,13 @@ def read_dictionaries(path: Path, group: str = "far") -> list[ReportedRow]:
     for each in given:
         if not isinstance(each, dict) or "AUROC" not in each:
             raise DataError(f"{path}: not result dictionaries of pytorch-ood: each needs AUROC")
-        names = {"detector": str(each.get("Detector") or path.stem), "set": str(each.get("Dataset") or "ood")}
+        detector, name = str(each.get("Detector") or path.stem), str(each.get("Dataset") or "ood")
         for key, metric in PYTORCH_OOD.items():
             if each.get(key) not in (None, ""):
                 value = float(each[key])
                 if not 0 <= value <= 1:
                     raise DataError(f"{path}: {key} is {value:g}; pytorch-ood gives shares between 0 and 1")
-                rows.append(ReportedRow(**names, group=group, metric=metric, value=value))
+                rows.append(ReportedRow(detector=detector, set=name, group=group, metric=metric, value=value))
     return rows
 
 
