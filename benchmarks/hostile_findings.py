@@ -23,6 +23,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from packaging.requirements import Requirement
 from tests.base.test_supply_chain import HOLES
@@ -35,6 +36,7 @@ from tests.serve.world import changed, files_of, zipped
 
 ROOT = Path(__file__).parents[1]
 PAGE, ANSWERS = ROOT / "docs" / "results" / "hostile.md", ROOT / "docs" / "results" / "data" / "hostile.json"
+SECONDS = 120
 TOKEN = "correct-horse-battery"
 PUBLISHED = "openood-v1.5-cifar10-knn"
 
@@ -91,8 +93,10 @@ class Checkout:
             **more,
         }
         command = [sys.executable, *argv]
-        done = subprocess.run(command, env=keep, cwd=cwd or self.scratch, capture_output=True, text=True, timeout=600)
-        return Outcome(done.returncode, done.stdout, done.stderr)
+        limited = ["timeout", str(SECONDS), *command]
+        done = subprocess.run(limited, env=keep, cwd=cwd or self.scratch, capture_output=True, text=True)
+        ended = f"\nit did not end within {SECONDS} s and was stopped" if done.returncode == 124 else ""
+        return Outcome(done.returncode, done.stdout, done.stderr + ended)
 
     def run(self, *argv: str, cwd: Path | None = None, **more: str) -> Outcome:
         return self.python("-m", "oodscope", *argv, cwd=cwd, **more)
@@ -291,13 +295,14 @@ def h11(checkout: Checkout) -> Verdict:
     command += [str(good() / "near.npz"), "--detectors", "msp", "--device", "cpu", "--transform", "{size: 8}"]
     place = checkout.scratch / "h11"
     place.mkdir()
-    first = checkout.run(*command, "--output", "one", cwd=place)
+    cache = {"OODSCOPE_CACHE": str(place / "cache")}  # what is damaged here is of no concern elsewhere
+    first = checkout.run(*command, "--output", "one", cwd=place, **cache)
     assert first.status == 0, first.err
-    kept = [*(checkout.scratch / "cache").rglob("*.journal"), *place.rglob("*.journal")]
+    kept = list(place.rglob("*.journal"))
     for path in kept:
         with path.open("ab") as file:
             file.write(b"null\n")
-    second = checkout.run(*command, "--output", "two", cwd=place)
+    second = checkout.run(*command, "--output", "two", cwd=place, **cache)
     return second.status != 0, f"`null` appended to {len(kept)} journals, then once more: {last(second)}"
 
 
@@ -342,9 +347,10 @@ def of_corpus(checkout: Checkout, name: str) -> Verdict:
     return wrong or bool(outside) or raw, told.replace("\x1b", "ESC").replace("\x07", "BEL")
 
 
-def page(answers: Mapping[str, Sequence[Verdict]]) -> str:
+def page(answers: Mapping[str, Any]) -> str:
     """The results page."""
-    shown = [name for name, seen in answers.items() if any(bad for bad, _ in seen)]
+    by_hand = answers.get("by hand", {})
+    shown = [f"H{n}" for n in range(1, 14) if any(bad for bad, _ in answers.get(f"H{n}", ()))]
     rest = [f"H{n}" for n in range(1, 14) if f"H{n}" not in shown]
     words = f"{len(shown)} of 13 findings are open in 0.1; the tests named here keep each closed now."
     words += f" Not seen open: {', '.join(rest)}." if rest else ""
@@ -371,6 +377,7 @@ def page(answers: Mapping[str, Sequence[Verdict]]) -> str:
             "A case of the corpus counts as open where it was accepted, ended in a traceback, wrote beside the output "
             "folder, or sent escape sequences to the terminal.",
             "",
+            *(line for name, why in by_hand.items() for line in (f"Not by this rule, but by hand, {name}: {why}", "")),
             "| finding | 0.1 | tests |",
             "|---|---|---|",
             *rows,
@@ -395,6 +402,7 @@ def main() -> None:
             name = title.split()[0]
             if name not in options.only:
                 continue
+            answers.get("by hand", {}).pop(name, None)
             answers[name] = [OWN[name](checkout)] if name in OWN else []
             answers[name] += [of_corpus(checkout, case) for case in tests if "::" not in case]
             print(name, *answers[name], sep="\n    ", flush=True)

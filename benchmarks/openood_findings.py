@@ -354,6 +354,8 @@ def page(tables: Tables, measured: str, command: str) -> str:
         "",
         "**Question.** Which observations of the paper (arXiv 2306.09301) hold for networks trained here?",
         "",
+        "**Answer.** " + ", ".join(f"{word} {count}" for word, count in counts.items()) + ".",
+        "",
         f"**Command.** `{command}`",
         "",
         "**Machine.** The networks: one NVIDIA H200; this page: any processor.",
@@ -365,7 +367,7 @@ def page(tables: Tables, measured: str, command: str) -> str:
         "Each comparison is at 5 % by itself. Its population is other seeds of the same recipes, on these images and "
         "classes: paired for two scores of one network, by the variance between seeds for two trainings.",
         "",
-        "Verdicts: " + ", ".join(f"{word} {count}" for word, count in counts.items()) + ".",
+        "Of every observation and ID set:",
         "",
         "| observation | ID set | verdict | why | needs ImageNet |",
         "|---|---|---|---|---|",

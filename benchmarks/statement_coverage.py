@@ -308,9 +308,9 @@ def answer(done: dict[str, Any], missing: list[str]) -> str:
         if name.startswith("groups: ") and bounds(each["held"], each["seen"])[1] < 0.93
     ]
     warned = {name: each["warned"] / each["cells"] for name, each in done.items() if name.startswith("warnings: ")}
-    said = "Every statement holds" if not low else f"All but {len(low)} statements hold"
     count = len(cells) + sum(name.startswith("groups: ") for name in done)
-    words = f"{said} in at least 93 % of simulated tables, as far as {count} cells can say"
+    said = "no statement holds" if not low else f"{len(low)} statements hold"
+    words = f"Of {count} cells {said} significantly less often than in 93 % of simulated tables"
     if warned:
         words += f"; warnings stand on {percent(max(warned.values()))} % of the cells of a real table at most"
     return words + (f"; {len(missing)} rows are not run." if missing else ".")

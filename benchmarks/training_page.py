@@ -251,13 +251,28 @@ def precisions(networks: pd.DataFrame) -> str:
     return f"- bf16 autocast in place of float32. Against TF32, three seeds each: {'; '.join(words)}."
 
 
-def opening(known: str, measured: str) -> list[str]:
-    """Question, command and date."""
+def answer(networks: pd.DataFrame, rows: pd.DataFrame, known: str) -> str:
+    """One line for the top of the page."""
+    wanted = sum(line.compared for line in lines_of(known).values())
+    parts = []
+    for name in NUMBERS:
+        own = [cell for cell in cells(networks, rows, known) if cell["number"] == name]
+        equal, differ = (sum(bool(cell[key]) for cell in own) for key in ("equivalent", "differs"))
+        parts.append(
+            f"{name}: {equal} of {len(own)} methods with three seeds are equivalent within 1.0 point, {differ} differ"
+        )
+    return f"{'; '.join(parts)}; {wanted} methods are to be compared."
+
+
+def opening(known: str, measured: str, answered: str) -> list[str]:
+    """Question, answer, command and date."""
     title = known.upper().replace("CIFAR", "CIFAR-")
     return [
         f"# Trained methods on {title}",
         "",
         "**Question.** Do networks trained here by OpenOOD's recipes have the published near-OOD AUROC and accuracy?",
+        "",
+        f"**Answer.** {answered}",
         "",
         f"**Command.** `python benchmarks/training_table.py --id {known} --output FOLDER` on one NVIDIA H200",
         f"(it goes on where it stopped), then `python benchmarks/training_page.py TABLE PAGE --id {known}`",
@@ -303,7 +318,7 @@ def page(table: pd.DataFrame, rows: pd.DataFrame, known: str, scores: Path | Non
     missing = [f"{m} {s}" for m, line in lines_of(known).items() for s in line.seeds if s not in seeds.get(m, [])]
     every = [f"| {one.method} | {one.seed} | {one.near:.2f} | {one.accuracy:.2f} |" for one in networks.itertuples()]
     lines = [
-        *opening(known, measured),
+        *opening(known, measured, answer(networks, rows, known)),
         *compared_section(networks, rows, known),
         "",
         *other_methods(networks, rows, known),

@@ -16,7 +16,7 @@ SCROLLING = """[...document.querySelectorAll("*")].filter((element) => element.c
     .map((element) => `${element.tagName}.${element.className}`)"""
 
 FIRST_CHART = 1.5
-"""Seconds from the load of a page to its first chart; a machine that is shared counts processor time."""
+"""Seconds of processor time from the start of a page to its first chart: a shared machine makes others longer."""
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,8 @@ def test_a_report_is_light_and_its_first_chart_is_soon_there(made, browser):
     assert len(text) - pictures <= 3_500_000
     page = browser.open(path)
     session = page.context.new_cdp_session(page)
-    session.send("Performance.enable")
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+    page.reload(wait_until="domcontentloaded")
     assert page.locator("table.dots .dot").first.is_visible(), "the first chart needs no script"
     spent = {each["name"]: each["value"] for each in session.send("Performance.getMetrics")["metrics"]}
-    assert spent["TaskDuration"] <= FIRST_CHART, "seconds of the page's own work until the chart is there"
+    assert spent["TaskDuration"] <= FIRST_CHART, "seconds of processor time of the page until the chart is there"

@@ -117,9 +117,9 @@ def test_presets():
     ("change", "words", "status"),
     [
         ({"--preset": "quik"}, "'quik' is not one of 'quick', 'thorough', 'paper'. Did you mean 'quick'", 2),
-        ({"--budget": "-3"}, "-3 is not in the range", 2),
+        ({"--budget": "-3"}, "--budget", 2),
         ({"--variations": "linf,epsilo=0.1"}, "linf: no parameter 'epsilo'. Did you mean 'epsilon'", 2),
-        ({"--variations": "gan=python:no_such_package:build,dimension=4"}, "no_such_package", 1),
+        ({"--variations": "gan=python:no_such_package:build,dimension=4"}, "no_such_package", 2),
         ({"--samplers": "mh,stp=0.1"}, "mh: unknown setting 'stp'. Did you mean 'step'", 2),
         ({"--variations": "afine"}, "unknown variation 'afine'. Did you mean 'affine'", 2),
         ({"--variations": ","}, "no variation to attack with", 2),

@@ -13,6 +13,7 @@ from oodscope.generation.variations.gan import GanVariation
 from oodscope.generation.variations.registry import create_variation
 from oodscope.report.paper.figure import FIGURES
 from oodscope.report.paper.style import house_style, write_figure
+from oodscope.runs.attack.sources import source_order
 from tests.generation.toys import Shift
 from tests.tiny import benchmark
 
@@ -112,7 +113,8 @@ class TestPictures:
         figure = drawn(name, varied)
         for variation in ("affine", "color"):
             source, *rows = pictures(panel_of(figure, f"static, {variation}"))
-            outliers = benchmark().near[0].images(range(5))
+            near = benchmark().near[0]
+            outliers = near.images(source_order(near)[:5])
             assert all((shown == image).all() for (shown, _), image in zip(source, outliers, strict=True))
             for detector, row in zip(clean(varied), rows, strict=True):
                 kept = varied.search(detector, variation).examples

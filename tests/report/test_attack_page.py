@@ -47,7 +47,8 @@ def test_the_numbers_are_those_measured(attack):
         if row.metric in ("auroc", "min_rank"):
             assert f'data-value="{row.value}"' in page
     for row in rows.filter(protocol="attack_transfer"):
-        assert f">{100 * row.value:.1f}</td>" in page
+        ends = f"<small>{100 * row.low:.0f}–{100 * row.high:.0f}</small>"
+        assert f">{100 * row.value:.1f} {ends}</td>" in page
     for pair in attack.searches:
         for flag in pair.flags:
             assert flag in page

@@ -55,7 +55,13 @@ def world(tmp_path_factory):
     for method, frames in networks.items():
         for seed, each in enumerate(frames):
             each.to_parquet(folder / f"{method}-{seed}.parquet")
-    return folder, summary(folder)
+    return folder, table_of(folder)
+
+
+def table_of(folder):
+    """The rows of all networks whose scores lie in a folder."""
+    parts = [(path.stem.rpartition("-"), pd.read_parquet(path)) for path in sorted(folder.glob("*.parquet"))]
+    return pd.concat([summary(part, name[0], int(name[2])) for name, part in parts], ignore_index=True)
 
 
 def rows(sd=0.25):
@@ -171,8 +177,8 @@ class TestPage:
 
     def test_full_spectrum_of_tables_without_copies(self, world, tmp_path):
         frame(0, csid=False).to_parquet(tmp_path / "CE-0.parquet")
-        assert pages.spectrum_section(summary(tmp_path), "cifar10", tmp_path)[0].startswith("Not yet run")
-        mixed = pd.concat([world[1][world[1]["method"] != "CE"], summary(tmp_path)])
+        assert pages.spectrum_section(table_of(tmp_path), "cifar10", tmp_path)[0].startswith("Not yet run")
+        mixed = pd.concat([world[1][world[1]["method"] != "CE"], table_of(tmp_path)])
         assert any(
             "Not yet scored with corrupted images: CE 0." in line
             for line in pages.spectrum_section(mixed, "cifar10", None)

@@ -90,10 +90,8 @@ def plain_name(name: str, what: str) -> str:
     return name
 
 
-NETWORK = frozenset(
-    ("nfs", "nfs4", "lustre", "ceph", "cifs", "smb3", "smbfs", "afs", "beegfs", "gpfs", "glusterfs", "pvfs2", "9p")
-    + ("fuse.sshfs", "fuse.glusterfs", "fuse.ceph")
-)
+NETWORK = {"nfs", "nfs4", "lustre", "ceph", "cifs", "smb3", "smbfs", "afs", "beegfs", "gpfs", "glusterfs", "9p"}
+NETWORK |= {"fuse.sshfs", "fuse.glusterfs", "fuse.ceph"}
 """File systems that other machines share, where the locks of SQLite do not hold."""
 
 

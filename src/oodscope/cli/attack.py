@@ -70,8 +70,8 @@ def attack(
         typer.Option(
             rich_help_panel=SEARCH,
             autocompletion=complete("variations"),
-            help="Names of 'oodscope list variations', settings after each: affine,linf,epsilon=0.03; a+b composes; "
-            "gan=FILE or gan=python:PKG:FUNCTION,dimension=128,truncation=0.7 is a generator.",
+            help="Names of 'oodscope list variations', settings after each: linf,epsilon=0.03; a+b composes; gan=FILE, "
+            "gan=python:PKG:FUNCTION are generators, with settings such as dimension=128,truncation=0.7.",
             show_default=VARIATIONS[0],
         ),
     ] = None,
@@ -106,7 +106,11 @@ def attack(
     ] = None,
     energy: Annotated[
         Energy | None,
-        typer.Option(rich_help_panel=SEARCH, help="Scale of the score: ranks (canonical), or the paper's."),
+        typer.Option(
+            rich_help_panel=SEARCH,
+            metavar="NAME",
+            help="Scale of the score: canonical (ranks), standardised (the paper's) or rank_probit.",
+        ),
     ] = None,
     boundary: Annotated[
         Boundary | None,

@@ -33,6 +33,7 @@ EXAMPLES = {
     """,
     "attack": """
         oodscope attack --model resnet18_32 --weights net.pt --benchmark cifar10
+        oodscope attack --model python:mynet:build --benchmark cifar10 --preset quick
         oodscope attack --model python:mynet:build --id-test test --far birds -d msp
     """,
     "import": """
@@ -133,8 +134,7 @@ EXAMPLES = {
         oodscope generate shifted --id cifar10 -o runs/shifted
     """,
     "generate judge": """
-        oodscope generate judge runs/near --benchmark cifar10 --model resnet18_32=a.safetensors \\
-          --judge vgg11_32=b.safetensors --judge wrn_16_4=c.safetensors -o runs/judged
+        oodscope generate judge made -m NET=a.pt --judge B=b.pt --judge C=c.pt -o j
     """,
     "generate again": """
         oodscope generate again --recipe runs/near --id glyphs -o runs/near-again

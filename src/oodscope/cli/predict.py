@@ -1,7 +1,8 @@
 """``oodscope predict``: classify single images with a detector that was fitted before."""
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -63,10 +64,11 @@ def predict(
     from oodscope.jobs.fit import load_fitted
 
     scorer = load_fitted(detector, model, separated(weights), device, allow_download=allow_download)
-    rows = judge_files(scorer, images, batch_size, progress())
+    rows: Iterable[dict[str, Any]] = judge_files(scorer, images, batch_size, progress())
     if fdr is not None:
-        rows, said = decide_batch(scorer, list(rows), fdr, fdr_confidence)
-        said += judge_shifted(scorer, rows, csid or [], batch_size, progress())
+        decided, said = decide_batch(scorer, list(rows), fdr, fdr_confidence)
+        said += judge_shifted(scorer, decided, csid or [], batch_size, progress())
+        rows = decided
         for line in said:
             typer.echo(line, err=True)
     failed = (

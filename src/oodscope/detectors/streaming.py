@@ -121,7 +121,7 @@ class OODD(StreamDetector):
         confidence = precise(train.logits).softmax(dim=1).amax(dim=1).cpu()
         labels = train.labels.long().cpu()
         chosen = torch.zeros(len(train), dtype=torch.bool)
-        for each in labels.unique():
+        for each in torch.unique(labels):
             rows = (labels == each).nonzero().flatten()
             order = confidence[rows].sort(descending=True, stable=True).indices
             chosen[rows[order[: max(1, round(self.bank_fraction * len(rows)))]]] = True
@@ -178,7 +178,7 @@ class RunningPrototypes(StreamDetector):
 
     def _fit(self, train: Activations, val: Activations, ood_val: Activations | None) -> None:
         labels, rows = train.labels.long(), precise(unit(train.features))
-        classes = labels.unique()
+        classes = torch.unique(labels)
         self.means_ = unit(torch.stack([rows[labels == each].mean(dim=0) for each in classes]))
         self.centre_ = unit(rows.mean(dim=0, keepdim=True))
         held = -(precise(unit(val.features)) @ self.means_.T).amax(dim=1)

@@ -8,10 +8,10 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.metadata import version as _version_of
 from pathlib import Path
 from typing import Any
 
-from oodscope import __version__
 from oodscope.base.config import StrictModel, parse
 from oodscope.base.errors import OodscopeError, StorageError
 from oodscope.base.hashing import fingerprint
@@ -109,7 +109,7 @@ class WorkPlan:
             if missing := [name for name in unit.needs if name not in names]:
                 raise OodscopeError(f"unit {unit.name} needs {missing[0]}, which is not in the plan")
         contents = Contents(
-            version=__version__,
+            version=_version(),
             job=dict(job or {}),
             where=where,
             folder=str(base.absolute()),
@@ -137,8 +137,8 @@ class WorkPlan:
         except OSError as error:
             raise OodscopeError(f"{path}: cannot be read ({error.strerror or error})") from error
         contents = parse(Contents, content, path)
-        if (contents.format, contents.version) != (_FORMAT, __version__):
-            raise OodscopeError(f"{path}: made by oodscope {contents.version}, this is {__version__}; plan it again")
+        if (contents.format, contents.version) != (_FORMAT, _version()):
+            raise OodscopeError(f"{path}: made by oodscope {contents.version}, this is {_version()}; plan it again")
         return contents
 
     @cached_property
@@ -261,6 +261,10 @@ def _check_owner(path: Path) -> None:
         raise OodscopeError(f"{path}: belongs to another user; a plan may name code, so only its owner runs it")
     if found.st_mode & stat.S_IWOTH:
         raise OodscopeError(f"{path}: anybody may write to it; take that right away (chmod o-w) to run it")
+
+
+def _version() -> str:
+    return _version_of("oodscope")
 
 
 def worker_name() -> dict[str, Any]:

@@ -121,4 +121,4 @@ def test_the_first_line_says_what_needs_imagenet(findings, tmp_path):
     lines = (tmp_path / "page.md").read_text().splitlines()
     assert lines[0].startswith("**ImageNet is not here:** 3 of 15 observations")
     assert sum(line.startswith("| ") for line in lines) == 15 + 1
-    assert "Verdicts: holds 11, does not hold 0, cannot say here 4." in lines
+    assert "**Answer.** holds 11, does not hold 0, cannot say here 4." in lines

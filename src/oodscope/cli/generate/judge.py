@@ -14,7 +14,7 @@ DETECTORS = ("msp", "mls", "ebo", "knn", "mds", "vim")
 
 
 def judge(
-    folder: Annotated[Path, typer.Argument(help="Folder of the generated set.", exists=True, file_okay=False)],
+    folder: Annotated[Path, typer.Argument(help="Folder of the generated set.")],
     model: Annotated[
         list[str],
         typer.Option("--model", "-m", rich_help_panel=MODEL, help="Network under test: ARCHITECTURE=FILE; repeatable."),

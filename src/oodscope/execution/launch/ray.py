@@ -3,6 +3,7 @@
 import contextlib
 import os
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,10 @@ from oodscope.execution.work import Worked, do_one
 
 ADDRESS = "RAY_ADDRESS"
 RETRIES = 3
-"""Times that Ray tries a unit again whose node or process died."""
+"""Times that Ray tries a unit again whose process died."""
+
+MOST_LOSSES, _WAIT = 20, 1.0
+"""Times that a unit is handed out again because its worker could not be reached, and seconds before the next time."""
 
 
 @dataclass(frozen=True)
@@ -66,25 +70,31 @@ def _dispatch(ray: Any, actors: Sequence[Any], plan: WorkPlan, advance: Advance,
     folder = str(plan.local_folder().absolute())
     waiting = [unit for unit in plan.units if not plan.is_done(unit.name)]
     advance(len(plan.units) - len(waiting))
-    free, busy = list(actors), dict[Any, Any]()
+    free, busy, lost = list(actors), dict[Any, Any](), dict[str, int]()
     while waiting or busy:
         for unit in [each for each in waiting if all(plan.is_done(name) for name in each.needs)]:
             if not free:
                 break
-            actor = free.pop()
-            busy[actor.do.remote(folder, unit.model_dump_json(), target)] = actor
+            actor = free.pop(0)
+            busy[actor.do.remote(folder, unit.model_dump_json(), target)] = actor, unit
             waiting.remove(unit)
         if not busy:
             return  # what is left needs what has failed
         finished, _ = ray.wait(list(busy), num_returns=1)
         for reference in finished:
-            actor = busy.pop(reference)
+            actor, unit = busy.pop(reference)
+            free.append(actor)
             try:
                 ray.get(reference)
-            except ray.exceptions.RayError as error:
-                raise OodscopeError(f"ray: a worker was lost for good ({str(error).splitlines()[0]})") from error
-            free.append(actor)
-            advance(1)
+                advance(1)
+            except ray.exceptions.RayActorError as error:
+                # its node is gone, and Ray starts it elsewhere; until then it answers nothing
+                lost[unit.name] = lost.get(unit.name, 0) + 1
+                if lost[unit.name] > MOST_LOSSES:
+                    said = str(error).splitlines()[0]
+                    raise OodscopeError(f"ray: {unit}: its worker was lost {MOST_LOSSES} times ({said})") from error
+                waiting.insert(0, unit)
+                time.sleep(_WAIT)
 
 
 def _environment() -> dict[str, Any]:

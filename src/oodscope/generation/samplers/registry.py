@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from oodscope.base.errors import OodscopeError, did_you_mean
+from oodscope.base.errors import UsageError, did_you_mean
 from oodscope.base.registry import Registry
 from oodscope.generation.samplers.base import Sampler
 
@@ -16,5 +16,5 @@ def create_sampler(name: str, **settings: Any) -> Sampler:
     for setting in settings:
         if setting not in known:
             near = did_you_mean(setting, known)
-            raise OodscopeError(f"{name}: unknown setting {setting!r}.{near} Settings: {', '.join(known) or 'none'}")
+            raise UsageError(f"{name}: unknown setting {setting!r}.{near} Settings: {', '.join(known) or 'none'}")
     return cls(**settings)

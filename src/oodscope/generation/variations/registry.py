@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from oodscope.base.errors import OodscopeError, did_you_mean
+from oodscope.base.errors import OodscopeError, UsageError, did_you_mean
 from oodscope.base.registry import Registry
 from oodscope.generation.variations.base import Variation
 from oodscope.generation.variations.composition import Composition
@@ -42,7 +42,7 @@ def create_variation(
     for key in params:
         if key not in accepted:
             hint = did_you_mean(key, accepted) or f" It has: {', '.join(accepted) or 'none'}"
-            raise OodscopeError(f"{first}: no parameter {key!r}.{hint}")
+            raise UsageError(f"{first}: no parameter {key!r}.{hint}")
     context = {"image_shape": image_shape, "partners": partners}
     params = {**{key: value for key, value in context.items() if key in accepted and value is not None}, **params}
     missing = [key for key, each in accepted.items() if each.default is each.empty and key not in params]
