@@ -38,7 +38,7 @@ def test_summaries_of_commands_stand_whole_in_one_line(oodscope, words):
 def test_commands_are_listed_in_groups(oodscope):
     shown = oodscope("--help").out
     panels = re.findall(r"╭─ ([A-Z][a-z ]+) ─", shown)
-    assert panels == ["Options", "Start", "Evaluate", "Read results", "Make", "Deploy", "Share"]
+    assert panels == ["Options", "Start", "Evaluate", "Read results", "Many machines", "Make", "Deploy", "Share"]
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)

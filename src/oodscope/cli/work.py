@@ -60,8 +60,8 @@ def work(
 ) -> None:
     """Do units of a plan, in as many processes as you start.
 
-    Every launcher starts this command, and so may you, until no unit is left. A worker begins with its share and then helps the others. Killed, it loses at most the unit it was at; the same
-    command goes on.
+    Every launcher starts this command, and so may you, until no unit is left. A worker begins with its share and then
+    helps the others. Killed, it loses at most the unit it was at; the same command goes on.
     """
     from oodscope.execution.plan import WorkPlan
     from oodscope.execution.units import Share
