@@ -266,27 +266,34 @@ def test_an_excerpt_shows_the_same_images(tmp_path, rows):
 
 
 class SlowStart:
-    """A lane whose first batches wait for decoders to load; half of the processes are half as fast."""
+    """A lane whose first batches wait for decoders to load; half of the processes are half as fast.
+
+    Its seconds are its own: a machine with other work would lengthen real ones.
+    """
 
     slots = 4
 
     def __init__(self, workers):
-        self.workers, self.started, self.rate = workers, 0, 0.0
+        self.workers, self.started, self.rate, self.clock = workers, 0, 0.0, 0.0
+
+    def wait(self, seconds):
+        self.clock += seconds
 
     def start(self, rows, slot):
         self.started += 1
         seconds = 0.05 if self.started <= self.slots else 0.004 * self.workers.count / self.workers.limit
-        return Mock(wait=lambda: time.sleep(seconds))
+        return Mock(wait=lambda: self.wait(seconds))
 
     def take(self, slot, count):
         return torch.zeros(count, 8, 8, 3, dtype=torch.uint8)
 
 
-def test_processes_are_not_judged_by_their_first_images():
+def test_processes_are_not_judged_by_their_first_images(monkeypatch):
     workers = Mock(count=8, limit=8, gain=None)
     images = imageset("a", 80, 0)
     stream = feeding._Feed(Preprocess(size=8), images, cut(np.arange(80), 2), torch.device("cpu"))
     lane = SlowStart(workers)
+    monkeypatch.setattr(feeding, "perf_counter", lambda: lane.clock)
     batches = list(stream._measured(workers, lane, Mock(rate=1.0)))
     assert workers.limit == workers.count
     assert lane.rate > 2 * lane.slots / (0.05 * lane.slots)
