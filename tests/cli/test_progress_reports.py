@@ -42,7 +42,7 @@ def wait_inside(progress, lines) -> None:
 
 @pytest.mark.slow
 def test_an_evaluation_is_seen_while_it_runs_and_found_afterwards(heard, monkeypatch, tmp_path):
-    def evaluated(_job, _detectors, progress):
+    def evaluated(_job, _detectors, _score, progress):
         wait_inside(progress, heard)
         return make_result()
 

@@ -40,7 +40,7 @@ def test_every_model_once(oodscope, study, tmp_path):
     out = tmp_path / "out"
     first = oodscope("run", study, "--output", out)
     assert first.status == 0, first
-    assert {"study.csv", "study.md", "study.json", "figures"} <= {path.name for path in out.iterdir()}
+    assert {"study.csv", "study.md", "plans", "figures"} <= {path.name for path in out.iterdir()}
     for rule in ("train", "val"):
         assert (out / "figures" / f"distillation-{rule}-correct.png").is_file()
     done = runs(out)

@@ -56,6 +56,10 @@ def test_noise_scores_above_data(name):
             "joint": logits,
             "reject": np.zeros((len(features), 1)),
             "turns": np.full((len(features), 4), 0.5),
+            # views of data agree with the rows that are known, and score high in the layer of turns
+            "turned": np.stack([np.concatenate([features, logits.max(axis=1, keepdims=True)], axis=1)] * 4, axis=1),
+            "certified": 1 / (1 + np.exp(-logits.max(axis=1, keepdims=True))),
+            "variance": np.ones((len(features), 1)),
             "members": logits[:, None] + rng.normal(size=(len(features), 4, 5)),
             "own_score": -logits.max(axis=1, keepdims=True),
             "background_score": np.zeros((len(features), 1)),
@@ -270,7 +274,9 @@ class TestTuning:
         return activations(train), Validation(activations(val), activations(test))
 
     def test_finds_the_best_of_the_grid_as_a_slow_search_does(self):
-        train, validation = self.validation()
+        # of 50, 100, 200, 500, 1000 three lie below the 250 images of each class
+        train, val, test = (activations(part) for part in world(n=1250))
+        validation = Validation(val, test)
         tuned, choice = tune(create_detector("knn"), train, validation)
         from sklearn.metrics import roc_auc_score
 

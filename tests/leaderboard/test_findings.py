@@ -175,14 +175,14 @@ class TestReExecution:
             verify(rewritten(folder, picked))
 
     def test_searched_parameters_are_searched_again(self, tmp_path):
-        folder = enter(tmp_path / "board", tune="ood_val")
+        folder = enter(tmp_path / "board", detector="react+msp", tune="ood_val")
         receipt = rerun(folder, activations(), alone=4)
         assert receipt.verdict == "re-executed" and "parameters" in receipt.covered
-        k = read_entry(folder).detector.params["k"]
-        other = next(each for each in (50, 100, 200) if each != k)
-        edit(folder, lambda content: content["detector"]["params"].update(k=other))
+        chosen = read_entry(folder).detector.params["percentile"]
+        other = next(each for each in (85, 90, 95, 99) if each != chosen)
+        edit(folder, lambda content: content["detector"]["params"].update(percentile=other))
         receipt = rerun(folder, activations(), alone=4)
-        assert receipt.verdict == "different" and f"chooses k = {k}" in receipt.reason
+        assert receipt.verdict == "different" and f"chooses percentile = {chosen}" in receipt.reason
 
     def test_the_standing_says_what_was_computed_again(self, tmp_path):
         folder = enter(tmp_path / "board", protocols=HUMAN)

@@ -96,8 +96,8 @@ class TestSubmit:
             verify(folder)
 
     def test_a_search_is_recorded_with_its_validation(self, board):
-        search = read_entry(enter(board, tune="ood_val")).detector.search
-        assert (search.tuning, search.grid_size) == ("ood_val", 3)  # of 50, 100, 200, ... three fit 200 images
+        search = read_entry(enter(board, detector="react+msp", tune="ood_val")).detector.search
+        assert (search.tuning, search.grid_size) == ("ood_val", 4)  # percentiles
         assert 0.0 < search.validation_auroc <= 1.0 and len(search.validation_hash) == 64
 
     def test_an_old_run_says_what_it_does_not_know(self, board, tmp_path):

@@ -173,12 +173,17 @@ class Miniature:
         if spec["source"] == "corrupted":
             spec["count"] = 15
         elif spec["source"] == "dataset" and "count" in spec:
+            if (share := spec.get("random")) and round(share["share"] * self.total(spec)) == 0:
+                share["share"] = 0.1  # a thousand of SVHN's 73,257 digits would be none of the miniature's
             spec["count"] = self.count(spec)
+
+    def total(self, spec):
+        splits = [spec["split"]] if isinstance(spec["split"], str) else spec["split"]
+        return sum(self.cards[spec["dataset"]]["splits"][split]["count"] for split in splits)
 
     def count(self, spec):
         """How many images a set of the miniature must have, worked out from what was written."""
-        splits = [spec["split"]] if isinstance(spec["split"], str) else spec["split"]
-        total = sum(self.cards[spec["dataset"]]["splits"][split]["count"] for split in splits)
+        total = self.total(spec)
         if rows := spec.get("rows"):
             return int(
                 self.masks[rows].sum() if rows in self.masks else (~self.masks[rows.replace("test", "val")]).sum()

@@ -69,7 +69,7 @@ def by_place(result):
     return {tuple(getattr(row, name) for name in places): row for row in result.measurements}
 
 
-def assert_same_numbers(mine, theirs):
+def assert_same_numbers(mine, theirs, unknown=()):
     for name in mine.scores.detectors:
         assert np.array_equal(mine.scores.frame[name].to_numpy(), theirs.scores.frame[name].to_numpy()), name
     for column in ("set", "role", "label", "own_class", "prediction"):
@@ -78,7 +78,7 @@ def assert_same_numbers(mine, theirs):
     assert len(mine.measurements) > 0
     for place, row in by_place(mine).items():
         for field in fields(Measurement):
-            if field.name not in DIFFERENT:
+            if field.name not in (*DIFFERENT, *unknown):
                 assert getattr(row, field.name) == getattr(expected[place], field.name), (place, field.name)
 
 
@@ -274,11 +274,12 @@ def score_frame(count=40):
 
 def test_scores_give_the_numbers_of_the_run_they_come_from(tmp_path):
     whole = oods.evaluate_activations(**small(detectors=["msp", "mls"]), protocols=["standard"], seed=5)
-    assert_same_numbers(oods.evaluate_scores(whole.scores.frame, seed=5), whole)
+    # scores alone do not say how many passes they took
+    assert_same_numbers(oods.evaluate_scores(whole.scores.frame, seed=5), whole, unknown=("passes",))
     whole.scores.frame.to_csv(tmp_path / "scores.csv", index=False)
     whole.scores.frame.to_parquet(tmp_path / "scores.parquet")
     for name in ("scores.csv", "scores.parquet"):
-        assert_same_numbers(oods.evaluate_scores(tmp_path / name, seed=5), whole)
+        assert_same_numbers(oods.evaluate_scores(tmp_path / name, seed=5), whole, unknown=("passes",))
 
 
 def test_set_role_and_scores_are_enough():

@@ -33,7 +33,7 @@ class AutoencoderError(ImageScore):
     paper = Paper(
         "Evaluating Out-of-Distribution Detectors Through Adversarial Generation of Outliers",
         "Yoon et al.",
-        "arXiv 2022",
+        "arXiv 2208.10940",
     )
 
     def __init__(self, network: str = HOME.format(recipe="autoencoder")) -> None:

@@ -86,15 +86,16 @@ def plain(text: str) -> str:
     return escape(text, quote=False)
 
 
-def shown(values: Iterable[float] | float) -> Any:
+def shown(values: Iterable[float] | float, around: float = 0.0) -> Any:
     """Numbers as a screen shows them: four digits of each, and never coarser than a ten-thousandth of their span.
 
-    The second half matters for scores that lie close together far from zero, the first for a logarithmic axis.
+    The second half matters for scores that lie close together far from zero, the first for a logarithmic axis. Numbers
+    that are all the same have no span: the one of what is drawn ``around`` them stands for it.
     """
     array = np.asarray(values, dtype=np.float64)
     if array.ndim == 0:
-        return _round(float(array), 0.0)
-    span = float(np.ptp(array)) if array.size else 0.0
+        return _round(float(array), around)
+    span = (float(np.ptp(array)) if array.size else 0.0) or around
     return [_round(value, span) for value in array.ravel().tolist()]
 
 
@@ -160,7 +161,8 @@ def _line(mark: Line, figure: Figure) -> Trace:
         more["showlegend"] = False
     elif mark.weight == "heavy":
         more["opacity"] = 0.55
-    return _scatter(mark.name, x[chosen], y[chosen], mark.position, mark.hover, **more)
+    places = {"x": shown(x[chosen], _span(figure, "x")), "y": shown(y[chosen], _span(figure, "y"))}
+    return _scatter(mark.name, x[chosen], y[chosen], mark.position, mark.hover, **more) | places
 
 
 Places = NDArray[np.float64]
@@ -180,10 +182,20 @@ def _across(values: Places, axis: Axis, figure: Figure, name: str) -> Places:
     if axis.range is not None:
         low, high = axis.range
     else:
-        lines = [getattr(mark, name) for mark in figure.marks if isinstance(mark, Line)]
-        low = 0.0 if axis.from_zero else min(map(min, lines))
-        high = max(map(max, lines))
+        low, high = _ends(figure, name)
+        low = 0.0 if axis.from_zero else low
     return (values - low) / (high - low or 1.0)
+
+
+def _ends(figure: Figure, name: str) -> tuple[float, float]:
+    """The least and the greatest number of all curves along one axis."""
+    lines = [getattr(mark, name) for mark in figure.marks if isinstance(mark, Line)]
+    return min(map(min, lines)), max(map(max, lines))
+
+
+def _span(figure: Figure, name: str) -> float:
+    low, high = _ends(figure, name)
+    return high - low
 
 
 def _logarithmic(values: Places, ends: tuple[float, float]) -> Places:

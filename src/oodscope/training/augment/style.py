@@ -15,7 +15,7 @@ class StyleSwap(Augmentation):
     r"""The amplitudes of another image's Fourier transform with the phases of this one, its mean colours too.
 
     .. math:: \tilde x = \mathcal F^{-1}\bigl(((1-a)\lvert\hat x\rvert + a\lvert\hat t\rvert)\,
-              e^{i\arg\hat x}\bigr), \qquad a \sim U(.5, 1)
+              e^{i\varphi(\hat x)}\bigr), \qquad a \sim U(.5, 1)
 
     then means and deviations of each channel are moved to those of :math:`t` by the same share. A stand-in for
     Stylized-ImageNet (Geirhos et al., ICLR 2019), which needs networks and paintings that are not here, and never

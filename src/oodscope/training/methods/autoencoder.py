@@ -29,7 +29,7 @@ class AutoencoderRecipe(DensityRecipe):
     paper: ClassVar[Paper | None] = Paper(
         "Evaluating Out-of-Distribution Detectors Through Adversarial Generation of Outliers",
         "Yoon et al.",
-        "arXiv 2022",
+        "arXiv 2208.10940",
     )
     detectors: ClassVar[tuple[str, ...]] = ("autoencoder",)
     recordable: ClassVar[bool] = True
