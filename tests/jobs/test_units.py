@@ -143,7 +143,7 @@ def test_three_processes_and_twenty_kills_give_the_numbers_of_one(expected, tmp_
 
 def test_a_study_is_shared_by_two_processes_and_each_model_is_evaluated_once(tmp_path):
     models = [
-        {"architecture": "small_cnn", "name": f"net {seed}", "train": {"epochs": 8, "seed": seed}} for seed in range(4)
+        {"architecture": "small_cnn", "name": f"net {seed}", "train": {"epochs": 8, "seed": seed}} for seed in range(2)
     ]
     declared = json.loads(job(tmp_path).read_text())
     del declared["model"]

@@ -642,11 +642,12 @@ def _means(row):
 
 @pytest.fixture(scope="module")
 def attack(tmp_path_factory):
-    """Two variations of outliers, sent against two detectors."""
+    """Two variations of outliers, sent against two detectors; gradients find that the search under color fell short."""
     fitted = fit_scorers(classifier(), benchmark(), ["msp", "knn"], store=store())
     bench = benchmark()
     varied = {name: create_variation(name, image_shape=(3, 8, 8)) for name in ("color", "linf")}
-    found = oods.attack(fitted, bench.id_val, bench.id_test, bench.near[0], varied, budget=6, chains=10, seed=1)
+    images = bench.id_val, bench.id_test, bench.near[0]
+    found = oods.attack(fitted, *images, varied, budget=60, chains=10, seed=1, white_box=True)
     return found, found.save(tmp_path_factory.mktemp("attack") / "run")
 
 
@@ -671,13 +672,31 @@ class TestAttack:
         found, folder = attack
         told = read_entry(submit(folder, board, id="attacked", method="KNN", detector="knn")).attack
         by_name = {each.variation: each for each in told.searches}
-        assert {each.budget for each in told.searches} == {6} and {each.chains for each in told.searches} == {10}
-        assert by_name["color"].boundary == "reflect" and by_name["color"].mu_sigma_source == "scores of id_val"
+        assert {each.budget for each in told.searches} == {60} and {each.chains for each in told.searches} == {10}
+        assert by_name["color"].boundary == "reflect" and by_name["linf"].boundary == "the sampler's own"
+        assert by_name["color"].mu_sigma_source == "scores of id_val and of the source images"
+        assert [each["name"] for each in by_name["linf"].sampler["members"]] == ["zeroth_order", "square", "apgd"]
         searched = found.search("knn", "color")
         assert by_name["color"].parameters == searched.parameters
         medians = np.median(searched.found, axis=0)
         assert [middle for _, middle, _ in by_name["color"].found] == pytest.approx(medians.tolist())
-        assert by_name["color"].energy["scale"] == searched.settings["energy"]["scale"]
+        assert by_name["color"].energy["scores"] == searched.settings["energy"]["scores"]
+
+    def test_several_search_seeds_are_verified_too(self, board, tmp_path):
+        bench, varied = benchmark(), {"color": create_variation("color", image_shape=(3, 8, 8))}
+        fitted = fit_scorers(classifier(), bench, ["msp"], store=store())
+        images = bench.id_val, bench.id_test, bench.near[0]
+        found = oods.attack(fitted, *images, varied, budget=8, chains=10, search_seeds=2)
+        folder = submit(found.save(tmp_path / "run"), board, id="attacked", method="MSP", detector="msp")
+        assert read_entry(folder).attack.search_seeds == 2
+        expected = found.result.measurements.filter(protocol="attack", detector="msp")
+        assert [(m.group, m.metric, m.value) for m in verify(folder).measurements] == [
+            (m.group, m.metric, m.value) for m in expected
+        ]
+        for number, words in ((1, "'color, search 2', which no list covers"), (3, "no rows of unit 'color, search 3'")):
+            edit(folder, lambda content, seeds=number: content["attack"].update(search_seeds=seeds))
+            with pytest.raises(DataError, match=words):
+                verify(folder)
 
     def test_lower_found_scores_than_the_claims_are_refused(self, attack, board):
         folder = submit(attack[1], board, id="attacked", method="KNN", detector="knn")

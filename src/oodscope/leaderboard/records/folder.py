@@ -15,6 +15,7 @@ from oodscope.leaderboard.records.boundedscores import MOST_BYTES, read_bounded_
 from oodscope.leaderboard.records.entry import SCHEMA, Entry
 from oodscope.leaderboard.records.text import NOT_KNOWN
 from oodscope.results.scoretable import JUDGED, ScoreTable
+from oodscope.runs.attack.run import unit_of_search
 
 LISTED_UNITS = ("", "all", "clean")
 """Units whose rows are images of a published list; every other one holds what a search found."""
@@ -130,7 +131,7 @@ def score_context(entry: Entry) -> dict[str, Any]:
         "protocols": {name: options for name, options in execution.options.items() if name in entry.protocols},
     }
     if entry.attack is not None:
-        about = {"outliers": entry.attack.outliers, "runs": entry.attack.runs}
+        about: dict[str, Any] = entry.attack.model_dump(include={"outliers", "runs", "search_seeds"})
         variations = [each.variation for each in entry.attack.searches]
         context["attack"] = about | {"variations": variations, "conditional": list(entry.attack.conditional)}
     return context
@@ -150,11 +151,17 @@ def _check_folder(folder: Path) -> None:
 
 def _check_units(entry: Entry, scores: ScoreTable) -> None:
     """Every row must stand on a list, or be what a search of the entry's own attack found."""
-    found = () if entry.attack is None else [each.variation for each in entry.attack.searches]
-    for name, unit in scores.frame[["set", "unit"]].drop_duplicates().itertuples(index=False):
-        searched = entry.attack is not None and name == entry.attack.outliers and unit in found
-        if unit not in LISTED_UNITS and not searched:
+    found: set[tuple[str, str]] = set()
+    if (attack := entry.attack) is not None:
+        numbers = range(attack.search_seeds)
+        units = (unit_of_search(each.variation, number) for each in attack.searches for number in numbers)
+        found = {(attack.outliers, unit) for unit in units}
+    scored = set(scores.frame[["set", "unit"]].drop_duplicates().itertuples(index=False, name=None))
+    for name, unit in sorted(scored - found):
+        if unit not in LISTED_UNITS:
             raise DataError(f"set {name!r} has rows of unit {unit!r}, which no list covers")
+    for name, unit in sorted(found - scored):
+        raise DataError(f"set {name!r} has no rows of unit {unit!r}, which the entry says was searched")
 
 
 def _check_lists(entry: Entry, scores: ScoreTable) -> None:

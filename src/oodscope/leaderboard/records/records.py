@@ -226,7 +226,7 @@ class SearchedVariation(Part):
     Parameters
     ----------
     boundary : how a step ends that leaves the box.
-    energy : the scale of differences; ``mu_sigma_source`` says whose scores its mean and spread are of.
+    energy : the scale of differences; ``mu_sigma_source`` says whose scores it is made from.
     state_0 : where chains start.
     generator_hash : of the generator's weights; empty for variations of source images.
     parameters : names of the found coordinates, ``found`` their quantiles (5, 50 and 95 %) over chains.
@@ -250,10 +250,16 @@ class SearchedVariation(Part):
 
 
 class AttackUse(Part):
-    """The attack behind the scores of an entry of an attack."""
+    """The attack behind the scores of an entry of an attack.
+
+    Parameters
+    ----------
+    search_seeds : searches of every variation, with seeds of their own; numbers are means over them.
+    """
 
     outliers: Name
     runs: int = Field(ge=1)
+    search_seeds: int = Field(default=1, ge=1, le=1000)
     searches: tuple[SearchedVariation, ...]
     conditional: tuple[Name, ...]
 

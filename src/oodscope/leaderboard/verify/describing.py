@@ -1,6 +1,6 @@
 """From a run to the parts of an entry: everything that the run stored, and "not known" where it did not."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -137,9 +137,9 @@ def describe_thresholds(measurements: Measurements, detector: str) -> Iterator[P
                 }
 
 
-def describe_search(pair: SearchedPair, conditional: bool) -> Part:
-    """One search of an attack, with quantiles of what it found."""
-    settings = pair.settings
+def describe_search(pair: SearchedPair, attack: Mapping[str, Any]) -> Part:
+    """One search of an attack, with quantiles of what it found; ``attack`` is what the run records of all of them."""
+    settings, conditional = pair.settings, pair.variation in attack["conditional"]
     found: Any = np.quantile(pair.found, (0.05, 0.5, 0.95), axis=0).T if pair.found.size else ()
     sampler, energy = settings.get("sampler") or {}, settings.get("energy") or {}
     return {
@@ -147,9 +147,9 @@ def describe_search(pair: SearchedPair, conditional: bool) -> Part:
         "budget": max(settings.get("budgets", [0])),
         "chains": settings["chains"],
         "sampler": sampler,
-        "boundary": str(sampler.get("boundary", "the sampler's own")),
+        "boundary": ", ".join(_boundaries(sampler)) or "the sampler's own",
         "energy": energy,
-        "mu_sigma_source": "scores of id_val" if energy else NOT_KNOWN,
+        "mu_sigma_source": _reference(attack.get("energy")) if energy else NOT_KNOWN,
         "state_0": "the source image unchanged" if conditional else "drawn from the generator's domain, by the seed",
         "generator_hash": str((settings.get("variation") or {}).get("weights", "")),
         "parameters": list(pair.parameters),
@@ -157,6 +157,16 @@ def describe_search(pair: SearchedPair, conditional: bool) -> Part:
         "found_hash": fingerprint("found", np.ascontiguousarray(pair.found)),
         "flags": [shortened(flag) for flag in pair.flags],
     }
+
+
+def _boundaries(sampler: Mapping[str, Any]) -> list[str]:
+    """Of a sampler, or of those members of a portfolio that have one; each named once."""
+    members = sampler.get("members", [sampler])
+    return list(dict.fromkeys(str(each["boundary"]) for each in members if "boundary" in each))
+
+
+def _reference(energy: str | None) -> str:
+    return "scores of id_val and of the source images" if energy == "canonical" else "scores of id_val"
 
 
 def describe_claims(measurements: Measurements, detector: str, protocols: Collection[str]) -> Iterator[Part]:

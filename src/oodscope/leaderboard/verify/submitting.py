@@ -120,6 +120,7 @@ def _attack(scores: ScoreTable, searches: Sequence[SearchedPair]) -> dict[str, A
     return {
         "outliers": recorded["outliers"],
         "runs": recorded["runs"],
-        "searches": [describe_search(each, each.variation in recorded["conditional"]) for each in searches],
+        "search_seeds": recorded.get("search_seeds", 1),
+        "searches": [describe_search(each, recorded) for each in searches],
         "conditional": recorded["conditional"],
     }
