@@ -48,6 +48,7 @@ def main() -> None:
     )
     store = oods.ActivationStore(options.store)
     result = oods.evaluate(network, bench, DETECTORS, store=store, progress=ConsoleProgress())
+    print("# The near-OOD set of CIFAR-10 on a network of another recipe")
     print(f"\n{result.table(metric='auroc').render('markdown')}")
     found = {(row.detector, row.set): row.value for row in result.measurements if row.metric == "auroc"}
     for other in (*sets.near, *sets.far):

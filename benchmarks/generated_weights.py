@@ -49,6 +49,7 @@ def main() -> None:
     judges = EnsembleInformation(study.ensemble(JUDGES))
     tested = EnsembleInformation(study.ensemble(UNDER_TEST, TESTED))
     told, agreed, images = [], [], []
+    print(f"# Weights of the information term, {study.options.dataset}\n")
     print("| λ_s | information | quartiles | judges see the class | variety |\n|---|---|---|---|---|")
     base = study.base()
     for number, made in enumerate([base, *study.fine()]):
