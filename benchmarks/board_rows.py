@@ -1,10 +1,11 @@
 """Which rows of our own stand on the leaderboard beside the published ones?
 
-    python benchmarks/board_rows.py [docs/results/data/training-cifar10.parquet]
+    python benchmarks/board_rows.py [docs/results/data/training-cifar10.parquet ...]
 
 Reads the AUROC of every trained network (``training_table.py`` writes it) and writes the mean and the deviation over
 seeds of every detector on plain networks, and of every training with its own score, to the package's
-``leaderboard/published/own/cifar10.csv``. Near sets and accuracy only: our far sets are not the published ones.
+``leaderboard/published/own/BENCHMARK.csv``; a file is called ``training-BENCHMARK``. Near sets and accuracy only: our
+far sets are not the published ones.
 Networks are those of the best validation epoch; deviations are of the population, as OpenOOD prints them.
 """
 
@@ -13,42 +14,45 @@ from pathlib import Path
 
 import pandas as pd
 
+from oodscope.leaderboard.published.own import own_folder
+from training_rows import lines_of
+
 ROOT = Path(__file__).parent.parent
-TARGET = ROOT / "src" / "oodscope" / "leaderboard" / "published" / "own" / "cifar10.csv"
-NEAR = {"cifar100", "tin"}
+DATA = ROOT / "docs" / "results" / "data"
+NEAR = {"cifar10": {"cifar100", "tin"}, "cifar100": {"cifar10", "tin"}}
 SEEDS = 3
-OWN_SCORE = {"LogitNorm": "msp"}
-"""The score that a training's paper uses; a network trained so is one method, not one for each detector."""
 
 
-def rows(frame: pd.DataFrame) -> pd.DataFrame:
-    """A row for each training with all seeds and each of its detectors."""
+def rows(frame: pd.DataFrame, known: str) -> pd.DataFrame:
+    """A row for each training with all seeds and each of its detectors; a training with other near sets has none.
+
+    A network trained by a method of its own is one row, with the score that its paper uses.
+    """
     near = frame[(frame["kept"] == "best") & (frame["group"] == "near")]
-    if set(near["set"]) != NEAR:
-        raise SystemExit(f"near sets are {sorted(set(near['set']))}, not {sorted(NEAR)}")
-    by_seed = near.groupby(["method", "detector", "seed"], as_index=False).agg(
-        near=("auroc", "mean"), accuracy=("accuracy", "first")
-    )
+    own_score = {name: line.score for name, line in lines_of(known).items()}
     found = []
-    for (method, detector), own in by_seed.groupby(["method", "detector"]):
-        if sorted(own["seed"]) == list(range(SEEDS)) and (method == "CE" or OWN_SCORE.get(method) == detector):
+    for (method, detector), own in near.groupby(["method", "detector"]):
+        if set(own["set"]) != NEAR[known] or (method != "CE" and own_score.get(method) != detector):
+            continue
+        by_seed = own.groupby("seed").agg(near=("auroc", "mean"), accuracy=("accuracy", "first"))
+        if sorted(by_seed.index) == list(range(SEEDS)):
             cells = {"training": method, "detector": detector, "seeds": SEEDS}
             for name in ("near", "accuracy"):
-                cells |= {name: f"{own[name].mean():.2f}", f"{name}_sd": f"{own[name].std(ddof=0):.2f}"}
+                cells |= {name: f"{by_seed[name].mean():.2f}", f"{name}_sd": f"{by_seed[name].std(ddof=0):.2f}"}
             found.append(cells)
     return pd.DataFrame(found)
 
 
 def main() -> None:
-    """Write the rows of the file that is named."""
+    """Write the rows of the files that are named."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "file", type=Path, nargs="?", default=ROOT / "docs" / "results" / "data" / "training-cifar10.parquet"
-    )
-    table = rows(pd.read_parquet(parser.parse_args().file))
-    TARGET.parent.mkdir(exist_ok=True)
-    table.to_csv(TARGET, index=False, lineterminator="\n")
-    print(f"{TARGET.relative_to(ROOT)}: {len(table)} rows")
+    parser.add_argument("files", type=Path, nargs="*", default=sorted(DATA.glob("training-*.parquet")))
+    for path in parser.parse_args().files:
+        known = path.stem.removeprefix("training-")
+        table = rows(pd.read_parquet(path), known)
+        target = own_folder() / f"{known}.csv"
+        table.to_csv(target, index=False, lineterminator="\n")
+        print(f"{target.relative_to(ROOT)}: {len(table)} rows")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,8 @@ from tests.results.factory import make_scores
 TEMPLATES = files("oodscope.report") / "templates"
 STYLE = """
 :root { --page: #ffffff; --card: #ffffff; --ink: #101010; --soft: #808080; --line: #dddddd; --best: #0000ff;
-  --id: #999999; --c0: #aa0000; --c1: #00aa00; --c2: #0000aa; --c3: #aaaa00; --c4: #00aaaa; --c5: #aa00aa; }
+  --id: #999999; --c0: #aa0000; --c1: #00aa00; --c2: #0000aa; --c3: #aaaa00; --c4: #00aaaa; --c5: #aa00aa;
+  --c6: #110000; --c7: #001100; --c8: #000011; --c9: #111111; }
 :root[data-theme="dark"] { --ink: #f0f0f0; --c0: #ff9999; }
 body { margin: 10px; }
 """

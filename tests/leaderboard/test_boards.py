@@ -1,6 +1,8 @@
 """OpenOOD's public boards come with the package: every row once, as it was reported, and the front page shows it."""
 
+import random
 import re
+import sys
 from importlib.resources import files
 from pathlib import Path
 
@@ -8,18 +10,28 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from oodscope.base.errors import DataError
 from oodscope.document.number import Number
 from oodscope.leaderboard.published import boards
+from oodscope.leaderboard.published import own as own_module
 from oodscope.leaderboard.published.boards import BOARDS, board_rows, board_standings, stated_in_paper
-from oodscope.leaderboard.published.own import own_rows, own_standings
+from oodscope.leaderboard.published.own import own_rows, own_standing, own_standings
 from oodscope.leaderboard.published.table import published_standings, published_tables
 from oodscope.leaderboard.records.board import Board
+from oodscope.leaderboard.records.keeping import Receipt, write_receipt
+from oodscope.leaderboard.records.records import DetectorUse
 from oodscope.leaderboard.records.spread import spread_ranks
+from oodscope.leaderboard.records.standing import Standing
 from oodscope.leaderboard.site.fronts import lead_sentence
 from oodscope.leaderboard.site.render import render_pages
 from oodscope.leaderboard.verify.naming import check_id
+from tests.leaderboard.board_factory import make_entry, make_measurements
 from tests.report.reading import read
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+import board_networks
+
+CSV_HEAD = "training,detector,seeds,near,near_sd,accuracy,accuracy_sd"
 RESULTS = Path(__file__).parents[2] / "docs" / "results" / "data"
 ROWS = {"cifar10": 61, "cifar100": 57, "imagenet200_ood": 56, "imagenet1k_ood": 97, "imagenet200_fsood": 60}
 ROWS |= {"imagenet1k_fsood": 83}
@@ -104,14 +116,74 @@ def test_ranks_by_printed_spreads_keep_their_promise():
 
 def test_our_own_rows_stand_beside_the_published_ones():
     own = {each.entry.id: each for each in own_standings()}
-    assert len(own) == len(own_rows()) > 35 and {each.tier for each in own.values()} == {"reported"}
-    (knn,) = [each for each in own.values() if each.entry.method == "KNN"]
+    assert len(own) >= len(own_rows()) > 35
+    assert all(check_id_is_taken(name) for name in own)
+    (row,) = [
+        row for row in own_rows() if (row["benchmark"], row["training"], row["detector"]) == ("cifar10", "CE", "knn")
+    ]
+    knn = own_standing(row)
+    assert knn.tier == "reported", "a row without scores is not checked by anybody"
     groups = {(row.metric, row.group) for row in knn.measurements}
     assert groups == {("auroc", "near"), ("accuracy", "id")}, "our far sets are not the published ones"
     (near,) = knn.measurements.filter(metric="auroc")
     frame = pd.read_parquet(RESULTS / "training-cifar10.parquet").query("method == 'CE' and kept == 'best'")
     seeds = frame[(frame["detector"] == "knn") & (frame["group"] == "near")].groupby("seed")["auroc"].mean()
     assert near.value == pytest.approx(seeds.mean() / 100, abs=5e-5) and len(seeds) == 3
+
+
+def check_id_is_taken(name):
+    with pytest.raises(DataError, match="those of a published table"):
+        check_id(name)
+    return True
+
+
+def test_entries_that_were_run_again_come_with_their_receipts(tmp_path, monkeypatch):
+    standings = [run_again(tmp_path, seed) for seed in range(3)]
+    lines = [board_networks.line(each, tmp_path) for each in standings]
+    (tmp_path / "cifar10.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (tmp_path / "cifar10.csv").write_text(
+        f"{CSV_HEAD}\nCE,knn,3,90,0.1,95,0.1\nCE,msp,3,88,0.1,95,0.1\n", encoding="utf-8"
+    )
+    monkeypatch.setattr(own_module, "own_folder", lambda: tmp_path)
+    for each in (own_rows, own_standings):
+        monkeypatch.setattr(own_module, each.__name__, each.__wrapped__)
+    found = own_module.own_standings()
+    assert [each.entry.detector.name for each in found] == ["knn", "knn", "knn", "msp"], "no row beside checked entries"
+    assert [each.tier for each in found] == ["retrained"] * 3 + ["reported"]
+    assert found[0].covered == ("scores", "predictions") and "makers of this package" in found[0].flags[0]
+    (near,) = found[1].measurements.filter(metric="auroc", group="near", set="mean")
+    (before,) = standings[1].measurements.filter(metric="auroc", group="near", set="mean")
+    assert (near.value, near.low, near.high) == (before.value, before.low, before.high)
+    assert not found[0].measurements.filter(metric="aupr_in"), "the package keeps what the board shows"
+    pages = dict(render_pages(Board((*board_standings(), *found))))
+    front = read(pages["index.html"])
+    assert "Of the rows that were computed again KNN leads near-OOD with" in front.text
+    table = read(pages["benchmarks/cifar10@openood-1.5/standard.html"])
+    assert "3 seeds" in table.text and "retrained" in table.text
+
+
+def run_again(board, seed):
+    """An entry of the tier retrained, and its receipt."""
+    knn = DetectorUse(id="knn", name="knn", version=1)
+    made = make_entry(f"cifar10-knn-{seed}", method="KNN", detector=knn, group="cifar10-knn")
+    digest = "0" * 64
+    receipt = Receipt(
+        entry=made.id,
+        **dict.fromkeys(("record", "scores", "activations"), digest),
+        weights_hash=str(seed) * 64,
+        detector="knn",
+        detector_version=1,
+        covered=("scores", "predictions"),
+        predictions=0,
+        **dict.fromkeys(("in_order", "repeated", "shuffled", "one_by_one"), 0.0),
+        one_by_one_rows=5,
+        tolerance=1e-4,
+        verdict="re-executed",
+        created="2026-11-18T00:00:00+00:00",
+        oodscope_version="0.1.0",
+    )
+    write_receipt(board, receipt)
+    return Standing(made, "retrained", make_measurements(made, random.Random(seed), 0.9), covered=receipt.covered)
 
 
 class Said:

@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from oodscope.document.chapter import anchor_of
 from oodscope.document.number import Number
 from oodscope.document.table import Column
-from oodscope.document.wording import places
 from oodscope.leaderboard.records.spread import spread_ranks
-from oodscope.leaderboard.site.lines import Line, TableView
+from oodscope.leaderboard.site.lines import Line, TableView, in_brackets
 from oodscope.leaderboard.site.strip import Rail, Strip
 from oodscope.leaderboard.site.tables import TablePages
 from oodscope.leaderboard.site.words import TRACKS
@@ -90,7 +89,7 @@ def front_tables(found: Sequence[TablePages]) -> Iterator[FrontTable]:
         rail = Rail.of([near for _, near, _ in lines[:SHOWN]], higher=True)
         rows = [
             FrontRow(
-                line.rank_words if line.row.ranked and line.rank else _in_brackets(printed.get(line.entry.id)),
+                line.rank_words if line.row.ranked and line.rank else in_brackets(printed.get(line.entry.id)),
                 line,
                 track,
                 near,
@@ -161,10 +160,6 @@ def printed_ranks(lines: Sequence[tuple[Line, Number]]) -> dict[str, tuple[int, 
     own = [(line.entry.id, near) for line, near in lines if not line.row.ranked]
     ranks = spread_ranks([near.value for _, near in own], [near.sd for _, near in own])
     return {name: rank for (name, _), rank in zip(own, ranks)}
-
-
-def _in_brackets(rank: tuple[int, int] | None) -> str:
-    return f"({places(rank)})" if rank else "cannot say"
 
 
 def _reported(best: Number, numbers: Sequence[Number]) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from statistics import fmean, stdev
 
 from oodscope.document.number import Number
@@ -9,6 +10,7 @@ from oodscope.document.table import Column, spans
 from oodscope.document.wording import higher_is_better, places, unit_of
 from oodscope.leaderboard.records.board import Board, BoardRow
 from oodscope.leaderboard.records.entry import Entry, Track
+from oodscope.leaderboard.records.spread import spread_ranks
 from oodscope.leaderboard.records.standing import Standing, TuningTrack
 from oodscope.leaderboard.site.addresses import anchor
 from oodscope.leaderboard.site.words import TRACKS, TUNINGS
@@ -65,6 +67,11 @@ class Line:
         return sum(len(each.disputed) for each in self.row.standings)
 
 
+def in_brackets(rank: tuple[int, int] | None) -> str:
+    """The places that a printed row may have by its spread."""
+    return f"({places(rank)})" if rank else "cannot say"
+
+
 @dataclass(frozen=True)
 class Ranking:
     """One table: the lines of one track and one tuning track, best first, and how it came to its ranks."""
@@ -73,6 +80,7 @@ class Ranking:
     tuning: TuningTrack
     lines: tuple[Line, ...]
     ranked_by: str
+    higher: bool = True
 
     @property
     def title(self) -> str:
@@ -81,6 +89,23 @@ class Ranking:
     @property
     def ranked(self) -> int:
         return sum(line.row.ranked for line in self.lines)
+
+    @cached_property
+    def printed(self) -> dict[str, tuple[int, int] | None]:
+        """By entry: the places that reported rows of this table allow each other for other training runs.
+
+        They rest on the spreads that the rows state; ``None`` for a single run.
+        """
+        own = [(line.entry.id, line.cells[0]) for line in self.lines if line.standing.tier == "reported"]
+        known = [(name, cell) for name, cell in own if cell is not None]
+        sign = 1.0 if self.higher else -1.0
+        ranks = spread_ranks([sign * cell.value for _, cell in known], [cell.sd for _, cell in known])
+        return {name: rank for (name, _), rank in zip(known, ranks)}
+
+    def place(self, line: Line) -> str:
+        """Its rank; of a reported row, in brackets, the places among such; ``cannot say`` for a single run."""
+        reported = line.standing.tier == "reported"
+        return in_brackets(self.printed.get(line.entry.id)) if reported else line.rank_words
 
     @property
     def leaders(self) -> list[Line]:
@@ -120,7 +145,13 @@ def table_view(board: Board, benchmark: str, protocol: str, metric: str) -> Tabl
     }
     columns = tuple(ordered((column for rows in found.values() for row in rows for column in row.cells), protocol))
     rankings = tuple(
-        Ranking(track, tuning, tuple(_lines(rows, columns, protocol, metric)), next((r.ranked_by for r in rows), ""))
+        Ranking(
+            track,
+            tuning,
+            tuple(_lines(rows, columns, protocol, metric)),
+            next((row.ranked_by for row in rows), ""),
+            higher_is_better(metric),
+        )
         for (track, tuning), rows in found.items()
         if rows
     )

@@ -5,7 +5,7 @@ from functools import cache
 from pydantic import TypeAdapter, ValidationError
 
 from oodscope.base.errors import DataError
-from oodscope.leaderboard.published.boards import PREFIX
+from oodscope.leaderboard.published import boards, own
 from oodscope.leaderboard.published.table import published_standings, published_tables
 from oodscope.leaderboard.records.keeping import RESERVED
 from oodscope.leaderboard.records.text import Slug
@@ -23,7 +23,7 @@ def check_id(id: object) -> str:
         raise DataError("the id must be small letters, digits, '-', '_' and '.', at most 80") from error
     if name in RESERVED:
         raise DataError(f"an entry cannot have the id {name!r}: the board keeps its own files there")
-    taken = (*(table.name for table in published_tables()), PREFIX)
+    taken = (*(table.name for table in published_tables()), boards.PREFIX, own.PREFIX)
     if name in _published_ids() or name.startswith(tuple(f"{each}-" for each in taken)):
         raise DataError(f"an entry cannot have the id {name!r}: ids of this form are those of a published table")
     return name

@@ -1,8 +1,8 @@
 """From a figure to the JSON that a page's script hands to plotly.js; no Python package of that name is needed.
 
-Colours stay positions in the page's palette: ``meta.colour`` of a trace is the position of its series, ``meta.scale``
-of a heatmap is ``"sequential"`` or ``"diverging"``. ``layout.meta.log_axis`` names the axis that a reader may switch
-to a logarithmic one.
+Colours stay positions in the page's palette: ``meta.colour`` of a trace is the position of its series, ``meta.open``
+asks for its mark as an outline, ``meta.scale`` of a heatmap is ``"sequential"`` or ``"diverging"``.
+``layout.meta.log_axis`` names the axis that a reader may switch to a logarithmic one.
 """
 
 import json
@@ -213,7 +213,9 @@ def _band(mark: Band) -> Trace:
 
 
 def _points(mark: Points) -> Trace:
-    more: dict[str, Any] = {"marker": {"size": 9} if mark.filled else {"size": 8, "symbol": "circle-open"}}
+    more: dict[str, Any] = {"marker": {"size": 9 if mark.filled else 8}}
+    if not mark.filled:
+        more["meta"] = {"colour": mark.position, "open": True}
     more["mode"] = "markers+text" if mark.written else "markers"
     if mark.labels:
         more |= {"text": [plain(label) for label in mark.labels], "textposition": "top center"}

@@ -1,7 +1,7 @@
 // Draws every div.plot[data-figure=NAME] from the JSON in #figure-NAME when it comes near the viewport, in the colours of
 // the page, and again when the theme or the width changes.
 (() => {
-  const COLOURS = 6, DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "1px,3px,6px,3px", "10px,2px,2px,2px"];
+  const COLOURS = 10, DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "1px,3px,6px,3px", "10px,2px,2px,2px"];
   const SYMBOLS = ["circle", "square", "diamond", "cross", "x", "triangle-up", "triangle-down", "star"], NARROW = 560, WIDEST = 760, FIELDS = 5;
   const root = document.documentElement;
   const drawn = new Map(); // div -> what is known of its figure
@@ -34,14 +34,14 @@
       return { ...trace, colorscale: scaleOf(scale), colorbar: bar };
     }
     const colour = colourOf(place ?? 0);
-    // after six the same colours come again, with another dash and another mark
+    // after ten the same colours come again, with another dash and another mark
     const round = typeof place === "number" ? Math.floor(place / COLOURS) % DASHES.length : 0;
     const dash = DASHES[round];
     if (trace.type === "bar") return { ...trace, marker: { color: faint(colour, 0.75), ...trace.marker } };
     return {
       ...trace,
       line: { color: colour, dash, width: 1.8, ...trace.line },
-      marker: { color: colour, size: 6, symbol: SYMBOLS[round], ...trace.marker },
+      marker: { color: colour, size: 6, ...trace.marker, symbol: SYMBOLS[round] + (trace.meta?.open ? "-open" : "") },
       textfont: { color: css("ink"), size: 12 },
       ...(trace.error_y && { error_y: { color: faint(colour, 0.6), thickness: 1.2, ...trace.error_y } }),
       ...(trace.fill && { fillcolor: faint(colour, 0.3) }),
