@@ -135,6 +135,8 @@ def page(entries: list[dict[str, Any]]) -> str:
         "1,000 replicates, per set and for the means of "
         f"near and far: at most {BARS['cpu']:.0f} s on 2 cores, and {BARS['cuda']:.0f} s on a GPU?",
         "",
+        f"**Answer.** {' '.join(verdict(entry) for entry in entries)}",
+        "",
         "**Command.** `python benchmarks/bootstrap_speed.py` (`--device cpu` where there is a GPU)",
         "",
         "| device | date | intervals | replicates | wall, s | processor, s | load before |",
@@ -146,7 +148,7 @@ def page(entries: list[dict[str, Any]]) -> str:
         for entry in entries
         for row in entry["rows"]
     ]
-    lines += ["", *(f"- {verdict(entry)}" for entry in entries), ""]
+    lines += [""]
     differences = ", ".join("{difference:.1e} ({device})".format(**entry) for entry in entries)
     lines += [
         "**Agreement.** The largest difference of a replicate between the processor's way and torch's, over",

@@ -676,13 +676,13 @@ def page(verdicts: list[Verdict], first: Path, second: Path) -> str:
         f"**Question.** Do the checkouts A ({commits[0]}) and B ({commits[1]}) compute the same scores, measurements, "
         "found images, cells, pixels and weights?",
         "",
+        f"**Answer.** {conclusion(verdicts)}",
+        "",
         "**Command.** `python benchmarks/same_digits.py record CHECKOUT OUT` for each checkout, then "
         "`python benchmarks/same_digits.py compare OUT_A OUT_B --markdown FILE`",
         "",
         *(f"**Machine{' ' + 'AB'[n] if len(machines) > 1 else ''}.** {each}\n" for n, each in enumerate(machines)),
         f"**Date.** {datetime.now(UTC):%Y-%m-%d}",
-        "",
-        conclusion(verdicts),
         "",
         *markdown_rows([HEADINGS, *(each.row() for each in verdicts)]),
         "",

@@ -205,6 +205,9 @@ def measure_training(report: Report, sets: Sets, options: argparse.Namespace) ->
     report.add(f"training of {len(seeds)} seeds", "cross_entropy", "bf16-mixed", images / inside, remark)
 
 
+ANSWER = "**Answer.**"
+"""Stands for the sentences, which are made from the rows."""
+
 BAR, SHARE, COMPILED, JOINT = 46_000, 75, "compiled and recorded", "seeds, compiled and recorded"
 
 
@@ -219,6 +222,8 @@ def page(folder: Path, measured: str) -> str:
         "CUDA graph, compiled, and with the steps of several seeds as branches of one graph? Do other recipes reach",
         "what their cost factors promise?",
         "",
+        ANSWER,
+        "",
         "**Command.** `python benchmarks/train_speed.py --quick --output FOLDER`, then `--page` with the same folder",
         "(ResNet-18 for 32 px, batches of 128, random crops and mirrors on the device, channels last).",
         "",
@@ -229,16 +234,15 @@ def page(folder: Path, measured: str) -> str:
         *table[2:],
         "",
     ]
+    said: list[str] = []
     single = [row for row in rows if row["step"] == COMPILED and row["rate"] and "not compiled" not in row["remark"]]
     joint = [row for row in rows if row["step"].endswith(JOINT) and row["rate"]]
     for row in single:
         relation = "reaches" if row["rate"] >= BAR else "does not reach"
-        lines.append(f"- One training, compiled: {row['rate']:,.0f} images/s {relation} the bar of {BAR:,}.")
+        said.append(f"One training, compiled: {row['rate']:,.0f} images/s {relation} the bar of {BAR:,}.")
     for row in joint:
         epochs = 100 * 50_000 / row["rate"]
-        lines.append(
-            f"- {row['step']}: {row['rate']:,.0f} images/s, {epochs:.0f} s for 100 epochs of CIFAR-10 a network."
-        )
+        said.append(f"{row['step']}: {row['rate']:,.0f} images/s, {epochs:.0f} s for 100 epochs of CIFAR-10 a network.")
     shares = {
         row["recipe"]: int(row["remark"].split(" %")[0])
         for row in rows
@@ -246,13 +250,14 @@ def page(folder: Path, measured: str) -> str:
     }
     low = [f"{name} ({value} %)" for name, value in shares.items() if value < SHARE]
     if shares:
-        lines.append(
-            f"- {len(shares) - len(low)} of {len(shares)} recipes and augmentations that were measured reach {SHARE} % "
+        said.append(
+            f"{len(shares) - len(low)} of {len(shares)} recipes and augmentations that were measured reach {SHARE} % "
             f"of their share; below it: {', '.join(low) or 'none'}."
         )
     out = [f"{row['step']} {row['recipe']}" for row in rows if not row["rate"]]
-    lines.append(f"- Not measured: {', '.join(out) or 'nothing'}.")
-    return "\n".join(lines) + "\n"
+    said.append(f"Not measured: {', '.join(out) or 'nothing'}.")
+    answered = [f"**Answer.** {' '.join(said)}" if line is ANSWER else line for line in lines]
+    return "\n".join(answered) + "\n"
 
 
 def main() -> None:

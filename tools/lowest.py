@@ -66,21 +66,20 @@ def page(cases: list[ElementTree.Element], installed: dict[str, str], python: st
     counts = Counter(outcome(case) for case in cases)
     wrong = [f"- `{case.get('classname')}::{case.get('name')}`" for case in cases if outcome(case) == "failed"]
     counted = ", ".join(f"{counts[kind]} {kind}" for kind in ("passed", "skipped", "failed"))
-    verdict = "Every test that ran passed." if not wrong else "Not passed:"
     return "\n".join(
         [
             "# The oldest versions that may be installed",
             "",
             "**Question.** Do the quick tests hold with the lower bounds of `pyproject.toml`?",
             "",
+            f"**Answer.** {len(cases)} tests: {counted}.{'' if wrong else ' Every test that ran passed.'}",
+            "",
             f"**Command.** `{' '.join(['python tools/lowest.py', *chosen]) if chosen else 'make lowest'}`",
             "",
             f"**Machine.** {os.cpu_count()} cores, {platform.machine()}, {platform.system()}; Python {python}. "
             f"**Date.** {datetime.date.today().isoformat()}",
             "",
-            f"{len(cases)} tests: {counted}. {verdict}",
-            "",
-            *([*wrong, ""] if wrong else []),
+            *(["Not passed:", "", *wrong, ""] if wrong else []),
             "| package | version |",
             "|---|---|",
             *(

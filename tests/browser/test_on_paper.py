@@ -106,7 +106,7 @@ def test_a_detector_has_one_colour_in_the_whole_file(browser, made):
     )
     for name in DETECTORS:
         dots = page.locator("table.dots tr").filter(has=page.locator("th", has_text=re.compile(f"^{name}")))
-        drawn = {place % 6 for own, place in colours if own == name}
+        drawn = {place % 10 for own, place in colours if own == name}
         assert len({place for own, place in colours if own == name}) == 1, name
         shown = dots.first.locator(".track").first.get_attribute("class")
         assert {int(shown[-1])} == drawn

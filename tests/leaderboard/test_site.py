@@ -83,7 +83,8 @@ def test_tables_show_what_the_board_says(board, pages, metric):
             assert ("unranked" in line.attributes.get("class", "")) == (not row.ranked)
             assert line.attributes["data-tier"] == row.standing.tier
             if not row.ranked:
-                assert line.all("td")[0].text == "–"
+                printed = r"\(\d+(–\d+)?\)|cannot say" if row.standing.tier == "reported" else "–"
+                assert re.fullmatch(printed, line.all("td")[0].text), "no rank outside brackets"
             for column, cell in zip(columns, line.all("td")[2:]):
                 if column in row.cells:
                     found = row.cells[column]
