@@ -199,3 +199,5 @@ def test_a_leader_keeps_its_doubts_wherever_it_is_named():
     marked = [each.parent for each in first.all("sup") if each.attributes.get("class") == "doubt"]
     assert marked and all("stopped while still falling" in each.attributes["title"] for each in marked)
     assert "at most" in first.text
+    (said,) = [each.sureness for each in verdicts(runs, [trial])]
+    assert said.endswith("by numbers in doubt (*): whether it leads cannot be said.")

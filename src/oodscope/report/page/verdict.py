@@ -70,6 +70,8 @@ def sureness(trial: Trial, track: Sequence[Entry]) -> str:
     ahead = f"{shown(gap, leader.cell.unit)}{points} ahead of {others[0].detector}"
     if trial.ranked_by == BY_VALUE:
         return f"{ahead}; without intervals, how much of the lead is noise is not known."
+    if leader.cell.doubts:  # the truth may be lower than what was found, by more than the lead
+        return f"{ahead} by numbers in doubt (*): whether it leads cannot be said."
     tied = trial.tied(leader.tuning)
     population = f" for {leader.cell.population}" if leader.cell.population else ""
     if not tied:
