@@ -260,8 +260,8 @@ def page_of(old: dict[str, str], new: dict[str, str]) -> str:
         "**Question.** Is each finding on the pages of 0.1 seen there by a program, and gone from today's pages?\n",
         f"**Answer.** {answer}\n",
         "**Command.** `python benchmarks/page_findings.py --old CHECKOUT_OF_0.1 --work FOLDER`\n"
-        "(0.1 is commit 3cadf47): both versions run their demo with 40 images a class and one epoch, and one headless chromium asks both\n"
-        "reports the same questions.\n",
+        "(0.1 is commit 3cadf47): both versions run their demo with 40 images a class and one epoch,\n"
+        "and one headless chromium asks both reports the same questions.\n",
         f"**Date.** {datetime.now(UTC):%Y-%m-%d}; 2 cores, CPU.\n",
         "| finding | 0.1 | today | tests that keep it so |",
         "|---|---|---|---|",
