@@ -51,7 +51,6 @@ def test_a_node_that_is_killed_costs_nothing(tmp_path, monkeypatch):
         while len(plan.status().done) < 5:
             time.sleep(0.1)
         cluster.remove_node(nodes[0], allow_graceful=False)
-        cluster.add_node(num_cpus=1)
 
     killer = threading.Thread(target=kill)
     killer.start()

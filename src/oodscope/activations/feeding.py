@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from oodscope.activations.lanes import Job, Lane, ProcessLane, ThreadLane
+from oodscope.activations.store.packs import find_pack
 from oodscope.data.imageset import ImageSet
 from oodscope.data.preprocess import Preprocess
 from oodscope.execution.lookahead import ahead, threads
@@ -37,21 +38,47 @@ def feed(classifier: Classifier, images: ImageSet, batches: Sequence[Rows]) -> G
 
     Who decodes is measured on the first images: one thread, several, or processes that write into shared memory; the
     processes serve the whole run (``worker_session``). What a batch holds does not depend on who made it: the decoding
-    to bytes is shared out, and the numbers come from these on the device. A transform that is not ours
-    (``Preprocess``) runs in threads of this process, one where it cannot be compared.
+    to bytes is shared out, and the numbers come from these on the device. Where somebody has packed all these images
+    (``oodscope data pack``), nothing is decoded. A transform that is not ours (``Preprocess``) runs in threads of this
+    process, one where it cannot be compared.
     """
-    if isinstance(classifier.transform, Preprocess):
-        with worker_session(), closing(_Feed(classifier.transform, images, batches, classifier.device)) as stream:
-            yield from stream
-    else:
+    preprocess = classifier.transform
+    if not isinstance(preprocess, Preprocess):
         yield from _transformed(classifier, images, batches)
+        return
+    places = [images.rows[rows] for rows in batches]
+    pack = find_pack(images, preprocess, np.concatenate(places)) if places else None
+    if pack is not None:
+        yield from pack.batches(places, classifier.device)
+        return
+    feeding = _Feed(preprocess, images, batches, classifier.device, preprocess.normalise)
+    with worker_session(), closing(feeding) as stream:
+        yield from stream
+
+
+def crops(preprocess: Preprocess, images: ImageSet, batches: Sequence[Rows]) -> Generator[Tensor, None, None]:
+    """Batches of bytes ``[N, size, size, C]`` as ``feed`` makes them before it normalises, on the CPU."""
+    with worker_session(), closing(_Feed(preprocess, images, batches, torch.device("cpu"), torch.clone)) as stream:
+        yield from stream
 
 
 class _Feed:
-    """One stream of batches; see ``feed``."""
+    """One stream of batches; see ``feed``.
 
-    def __init__(self, preprocess: Preprocess, images: ImageSet, batches: Sequence[Rows], device: torch.device) -> None:
-        self.preprocess, self.images, self.device = preprocess, images, device
+    Parameters
+    ----------
+    finish : what is made of the bytes of a batch; it copies them, because their place is filled anew.
+    """
+
+    def __init__(
+        self,
+        preprocess: Preprocess,
+        images: ImageSet,
+        batches: Sequence[Rows],
+        device: torch.device,
+        finish: Callable[[Tensor], Tensor],
+    ) -> None:
+        self.preprocess, self.images, self.device, self.finish = preprocess, images, device, finish
         self.left = deque(batches)
         self.largest = max(map(len, batches), default=0)
         self.lanes: list[Lane] = []
@@ -146,7 +173,7 @@ class _Feed:
             yield batch
 
     def _finished(self, lane: Lane, slot: int, count: int) -> Tensor:
-        return self.preprocess.normalise(lane.take(slot, count))
+        return self.finish(lane.take(slot, count))
 
 
 def _transformed(classifier: Classifier, images: ImageSet, batches: Sequence[Rows]) -> Iterator[Tensor]:

@@ -3,17 +3,26 @@
 import errno
 import os
 import secrets
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from oodscope.base.errors import OodscopeError, StorageError
 from oodscope.base.files import atomic_file, cache_root, storage_errors
 from oodscope.base.hashing import fingerprint
 
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV, errno.ENOSYS}
+
+
+class Stored(NamedTuple):
+    """One file of a place: its name, its size, and when it was last read or written, in seconds since 1970."""
+
+    name: str
+    bytes: int
+    used: float
 
 
 class Place(ABC):
@@ -42,6 +51,10 @@ class Place(ABC):
         """Names directly inside the folder ``prefix``, in sorted order; none where there is no such folder."""
 
     @abstractmethod
+    def walk(self) -> Iterator[Stored]:
+        """Every file, those that a killed writer left behind included."""
+
+    @abstractmethod
     def local(self, name: str) -> Path:
         """A file on this machine with these bytes."""
 
@@ -55,6 +68,9 @@ class LocalPlace(Place):
 
     def __init__(self, root: Path | str) -> None:
         self.root = Path(root)
+
+    def __str__(self) -> str:
+        return str(self.root)
 
     def create(self, name: str, content: bytes) -> bool:
         target = self.root / name
@@ -99,6 +115,18 @@ class LocalPlace(Place):
             return
         yield from (f"{prefix}/{name}" for name in names)
 
+    def walk(self) -> Iterator[Stored]:
+        for folder, _, names in os.walk(self.root):
+            for name in sorted(names):
+                path = Path(folder, name)
+                try:
+                    found = path.lstat()
+                except OSError:  # somebody has removed it since
+                    continue
+                # file systems note reading about once a day, or never; writing always
+                used = max(found.st_atime, found.st_mtime)
+                yield Stored(path.relative_to(self.root).as_posix(), found.st_size, used)
+
     def local(self, name: str) -> Path:
         return self.root / name
 
@@ -122,6 +150,9 @@ class RemotePlace(Place):
         except (ValueError, OSError) as error:
             raise OodscopeError(f"{url}: not a place that can be opened ({error})") from error
         self._root = str(root).rstrip("/")
+
+    def __str__(self) -> str:
+        return self.url
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}"
@@ -163,6 +194,15 @@ class RemotePlace(Place):
             return
         names = sorted(str(path).rstrip("/").rpartition("/")[2] for path in found)
         yield from (f"{prefix}/{name}" for name in names if name and name[0] != ".")
+
+    def walk(self) -> Iterator[Stored]:
+        with _remote_errors(self.url, ""):
+            found: Any = self._system.find(self._root, detail=True)
+        for path, about in sorted(found.items()):
+            written = about.get("LastModified") or about.get("created") or about.get("updated")
+            # a time that the store does not tell counts as now: nobody removes such a file for its age
+            used = written.timestamp() if hasattr(written, "timestamp") else time.time()
+            yield Stored(path[len(self._root) :].lstrip("/"), int(about["size"]), used)
 
     def local(self, name: str) -> Path:
         """A copy in the cache; what is published never changes, so that a copy of the right size is the file."""

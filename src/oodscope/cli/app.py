@@ -6,6 +6,7 @@ import typer
 
 from oodscope import __version__
 from oodscope.cli.attack import attack
+from oodscope.cli.cache import cache
 from oodscope.cli.cite import cite
 from oodscope.cli.command import RunningGroup, add, epilog
 from oodscope.cli.compare import compare
@@ -67,6 +68,7 @@ serving.callback(epilog=epilog(EXAMPLES["serve"]))(serve)
 add(serving, serve_predict, name="predict", examples=EXAMPLES["serve predict"])
 serving.add_typer(token)
 app.add_typer(data, rich_help_panel=START)
+app.add_typer(cache, rich_help_panel=WORK)
 app.add_typer(generate, rich_help_panel=MAKE)
 app.add_typer(serving, rich_help_panel=SHARE)
 app.add_typer(leaderboard, rich_help_panel=SHARE)

@@ -28,6 +28,17 @@ EXAMPLES = {
     "status": """
         oodscope status plan --json
     """,
+    "cache list": """
+        oodscope cache list
+        oodscope cache list --kind training
+    """,
+    "cache verify": """
+        oodscope cache verify --remove
+    """,
+    "cache prune": """
+        oodscope cache prune --older 90d --dry-run
+        oodscope cache prune --keep-under 500G --kind activations,pixels
+    """,
     "crossval": """
         oodscope crossval --id cats --ood birds --model timm:resnet50 -w pretrained
     """,
@@ -111,6 +122,10 @@ EXAMPLES = {
     """,
     "data prepare": """
         oodscope data prepare cifar10 --root /data --yes
+    """,
+    "data pack": """
+        oodscope data pack imagenet --size 224 --resize 256 --dry-run
+        oodscope data pack cifar10
     """,
     "data check": """
         oodscope data check cifar10 --root /data

@@ -60,6 +60,11 @@ class Preprocess(StrictModel):
         """Equal for equal preprocessing: part of the address of stored activations."""
         return fingerprint(self.model_dump(mode="json"))
 
+    @property
+    def crop_key(self) -> str:
+        """Equal where the same pixels are cut from an image, however they are normalised afterwards."""
+        return fingerprint([self.size, self.resize or self.size, self.interpolation, len(self.mean)])
+
     def __call__(self, images: Sequence[Picture]) -> "Tensor":
         """A float32 batch ``[N, C, size, size]`` from Pillow images or uint8 arrays ``[H, W]`` or ``[H, W, C]``."""
         crops = np.empty((len(images), self.size, self.size, len(self.mean)), dtype=np.uint8)

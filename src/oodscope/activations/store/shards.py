@@ -25,6 +25,9 @@ CHECKED = 1024
 """Rows under one checksum."""
 
 _MOST_HEADER = 1 << 22
+_ANY = 1 << 62
+"""More rows than any column has: for who knows a file and not its column."""
+
 _TENSOR, _ABOUT, _SEAL = "values", "oodscope", "seal"
 
 
@@ -111,6 +114,33 @@ def open_shard(path: Path, identity: str, total: int) -> Shard:
         return Shard(path, rows, head["checks"], values, head["about"])
     except (OSError, ValueError, KeyError, TypeError, IndexError, struct.error) as error:
         raise DamagedError(f"{path}: {error}") from error
+
+
+def check_shard(path: Path, folder: str) -> None:
+    """Refuse a published file that does not belong into its folder, or whose rows are not those that it states.
+
+    Parameters
+    ----------
+    folder : of its column inside the store, ``ab/cdef.../features``.
+    """
+    try:
+        with path.open("rb") as stream:
+            (length,) = struct.unpack("<Q", stream.read(8))
+            identity = json.loads(json.loads(stream.read(min(length, _MOST_HEADER)))["__metadata__"][_ABOUT])[
+                "identity"
+            ]
+        home, _, column = str(identity).rpartition("/")
+        if folder.split("/")[-3:] != [home[:2], home[2:40], column]:
+            raise ValueError("it belongs elsewhere")
+    except (OSError, ValueError, KeyError, TypeError, struct.error) as error:
+        raise DamagedError(f"{path}: {error}") from error
+    shard = open_shard(path, identity, _ANY)
+    shard.verify(0, len(shard.rows))
+
+
+def column_folder(home: str, column: str) -> str:
+    """Where a column lies in a store, by the address of what it is about."""
+    return f"{home[:2]}/{home[2:40]}/{column}"
 
 
 class ShardedColumn:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from oodscope.activations.activations import Activations, HeadLogits
 from oodscope.activations.extract import Ask, run_networks
 from oodscope.activations.probes.probe import Probe
-from oodscope.activations.store.shards import DamagedError, ShardedColumn
+from oodscope.activations.store.shards import DamagedError, ShardedColumn, column_folder
 from oodscope.base.errors import ActivationError
 from oodscope.base.files import cache_root
 from oodscope.base.hashing import fingerprint
@@ -53,6 +53,12 @@ MOST_STORED = 4096
 """Classes up to which logits may be stored; beyond, they come from the head."""
 
 
+def store_root() -> Path | str:
+    """``$OODSCOPE_ACTIVATIONS``, else ``activations`` in the cache."""
+    named = os.environ.get(VARIABLE)
+    return named if named and is_url(named) else Path(named or cache_root() / "activations")
+
+
 class ActivationStore:
     """Activations in published files, addressed by content.
 
@@ -81,8 +87,7 @@ class ActivationStore:
     def __init__(
         self, root: Path | str | None = None, *, storage: Storage = "float32", logits: LogitsFrom = "stored"
     ) -> None:
-        where = root or os.environ.get(VARIABLE) or cache_root() / "activations"
-        self.root = where if is_url(str(where)) else Path(where)
+        self.root = store_root() if root is None else root if is_url(str(root)) else Path(root)
         self.storage, self.logits = storage, logits
         self._scratch: TemporaryDirectory[str] | None = None
         self.forwarded = 0
@@ -143,9 +148,7 @@ class ActivationStore:
         columns = {}
         for name, file in names.items():
             home = homes.get(name, address)
-            columns[name] = ShardedColumn(
-                place, f"{home[:2]}/{home[2:40]}/{file}", f"{home}/{file}", len(images.source)
-            )
+            columns[name] = ShardedColumn(place, column_folder(home, file), f"{home}/{file}", len(images.source))
         return _Work(classifier, columns, np.unique(images.rows), probes, self.storage)
 
     def _fill(self, works: Sequence["_Work"], images: ImageSet, batch_size: int, progress: Progress) -> None:
@@ -216,7 +219,12 @@ class _Work:
         seconds, size = perf_counter() - self._since, BLOCK * SHARD
         if following is not None and following // size == last // size and seconds < PATIENCE:
             return
-        about = {"device": _device_name(self.classifier.device), "torch": torch.__version__, "seconds": seconds}
+        about = {
+            "network": self.classifier.name,
+            "device": _device_name(self.classifier.device),
+            "torch": torch.__version__,
+            "seconds": seconds,
+        }
         for name, pieces in self._ready.items():
             rows, values = (np.concatenate(parts) for parts in zip(*pieces))
             publisher.submit(self.columns[name], rows, values, about, size)

@@ -128,6 +128,17 @@ def read_finished(folder: Path, model: nn.Module, identity: Identity) -> list[Ep
     return history
 
 
+def check_finished(folder: Path) -> None:
+    """Refuse a finished training whose weights are not those that its description states."""
+    try:
+        expected = json.loads((folder / "training.json").read_text(encoding="utf-8"))["weights_crc32"]
+        content = (folder / "model.safetensors").read_bytes()
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StorageError(f"{folder}: not a finished training ({error})") from error
+    if checksum(content) != expected:
+        raise StorageError(f"{folder / 'model.safetensors'}: its bytes do not have the checksum that was noted")
+
+
 def versions() -> dict[str, str]:
     """What a training ran on."""
     found = {"python": platform.python_version(), "torch": torch.__version__}

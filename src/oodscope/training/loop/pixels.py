@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
+from oodscope.activations.store.packs import find_pack
 from oodscope.data.images.arrays import ArraySource
 from oodscope.data.images.base import Picture
 from oodscope.data.imageset import ImageSet
@@ -89,8 +90,11 @@ class Streamed:
         # bytes take a quarter of the memory, and black is 0 when the augmentation pads
         zeros, ones = (tuple([value] * len(preprocess.mean)) for value in (0.0, 1.0))
         self.crop = preprocess.model_copy(update={"mean": zeros, "std": ones})
+        self.pack = find_pack(images, preprocess, images.rows)
 
     def read(self, rows: Rows, cut: Cut | None = None) -> Tensor:
+        if cut is None and self.pack is not None:
+            return self.pack.read(self.images.rows[rows]).permute(0, 3, 1, 2)
         pictures = self.images.pictures(rows)
         if cut is None:
             return self.crop(pictures).mul_(255.0).round_().to(torch.uint8)
