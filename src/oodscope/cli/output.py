@@ -10,6 +10,7 @@ from rich.console import Console
 
 from oodscope.document.wording import percent
 from oodscope.execution.plan import WorkPlan
+from oodscope.execution.ranks import Ranks
 from oodscope.jobs.outcome import Finished
 from oodscope.protocols.registry import headline_metrics
 from oodscope.results.record import ALARM
@@ -59,7 +60,8 @@ def show_finished(finished: Finished | WorkPlan, as_json: bool) -> None:
     elif isinstance(result, Fit):
         show_fit(result, finished.files[0], as_json)
     elif isinstance(result, Training):
-        show_training(result, finished.files[0], as_json)
+        if Ranks.here().first:  # of those that shared it
+            show_training(result, finished.files[0], as_json)
     else:
         show(*finished.runs, as_json=as_json)
 

@@ -67,7 +67,8 @@ def train(
     """Train networks by a recipe, one for each seed.
 
     Interrupted, it continues where it stopped; a finished training is read back. A chain of recipes is declared in YAML
-    and run by 'oodscope run'.
+    and run by 'oodscope run'. One large training is shared by GPUs that torchrun or srun starts ranks for:
+    'torchrun --nproc-per-node 8 --max-restarts 3 -m oodscope train ...'.
     """
     from oodscope.base.config import yaml_text
     from oodscope.base.errors import UsageError

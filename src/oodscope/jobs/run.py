@@ -1,5 +1,6 @@
 """``run``: one function for whatever a YAML file declares."""
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,6 +9,7 @@ from oodscope.base.config import read_yaml
 from oodscope.base.errors import UnknownNameError, UsageError
 from oodscope.base.place import is_url
 from oodscope.execution.progress import SILENT, Progress
+from oodscope.execution.ranks import Ranks
 from oodscope.jobs.checking import check_declared
 from oodscope.jobs.outcome import Finished
 
@@ -155,12 +157,23 @@ def execute_declared(
     """
     kind = kind_of(declared, where)
     check_declared(declared, where)
+    _check_ranks(kind, where)
     ready()
     if launcher is not None:
         from oodscope.jobs.units.divided import Declared, run_divided
 
         return run_divided(Declared(kind, declared, where, folder), launcher, progress)
     return _EXECUTE[kind](declared, where, folder, progress)
+
+
+def _check_ranks(kind: str, where: str) -> None:
+    ranks = Ranks.here()
+    # srun may start many processes that share a study; torchrun starts ranks of one training
+    if kind != "training" and not ranks.alone and "TORCHELASTIC_RUN_ID" in os.environ:
+        raise UsageError(
+            f"{where}: torchrun started {ranks.count} ranks, and only a training is shared by ranks; "
+            f"run it without torchrun, with --workers {ranks.count}"
+        )
 
 
 def kind_of(declared: Mapping[str, Any], where: str) -> str:

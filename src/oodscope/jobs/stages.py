@@ -84,12 +84,14 @@ def train_chains(
     *,
     weights: str | None = None,
     build: Callable[[], nn.Module] | None = None,
+    ranks: bool = False,
 ) -> list[tuple[Trained, ...]]:
     """``train_stages`` for several chains that differ in their seeds alone; a GPU trains them side by side.
 
     Parameters
     ----------
     chains, folders : for each network its stages, and their folders.
+    ranks : whether processes that torchrun or srun started share each training; see ``train``.
     """
     train_set, transform = material_of(benchmark)
     if chains[0][0].own_network:
@@ -116,6 +118,7 @@ def train_chains(
                 ood_train=benchmark.ood_train if stage.ood_batch_size else None,
                 folders=places,
                 device=device,
+                ranks=ranks,
                 progress=progress,
             )
         )

@@ -15,7 +15,8 @@ from oodscope.base.errors import UsageError
 from oodscope.base.hashing import fingerprint
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.loading import load_benchmark
-from oodscope.execution.progress import Progress
+from oodscope.execution.progress import SILENT, Progress
+from oodscope.execution.ranks import Ranks
 from oodscope.jobs.sets import OwnSets
 from oodscope.jobs.stages import check_training, material_of, train_chains, training_facts, val_of
 from oodscope.models.classifier.fingerprint import weights_fingerprint
@@ -69,9 +70,14 @@ def read_training(declared: Mapping[str, Any], where: str, folder: Path = Path()
 
 
 def execute_training(job: TrainingJob, progress: Progress) -> tuple[Training, Path]:
-    """Train a network for each seed, or read it back; the run, and its folder, beside those of the networks."""
+    """Train a network for each seed, or read it back; the run, and its folder, beside those of the networks.
+
+    Processes that torchrun or srun started share each training; the first of them writes the run.
+    """
     if len(set(job.seeds)) < len(job.seeds):
         raise UsageError(f"seeds {', '.join(map(str, job.seeds))}: each makes one network, so name each once")
+    ranks = Ranks.here()
+    progress = progress if ranks.first else SILENT
     benchmark = _open(job, progress)
     check_training(job.train, benchmark)
     networks = _train_seeds(job, benchmark, progress)
@@ -81,8 +87,9 @@ def execute_training(job: TrainingJob, progress: Progress) -> tuple[Training, Pa
     if (place / RECORD).exists():
         return Training.load(place), place
     training = Training(record, recipes, networks)
-    training.save(place)
-    write_report(training, place / "report.html")
+    if ranks.first:
+        training.save(place)
+        write_report(training, place / "report.html")
     return training, place
 
 
@@ -103,7 +110,9 @@ def _train_seeds(job: TrainingJob, benchmark: Benchmark, progress: Progress) -> 
     homes = [Path(job.output) / f"{name}-seed{seed}" for seed in job.seeds]
     folders = [[*(home / f"stage{number + 1}" for number in range(last)), home] for home in homes]
     chains = [[stage.model_copy(update={"seed": seed}) for stage in job.train] for seed in job.seeds]
-    trained = train_chains(_architecture(job), chains, benchmark, folders, job.device, progress, weights=job.weights)
+    trained = train_chains(
+        _architecture(job), chains, benchmark, folders, job.device, progress, weights=job.weights, ranks=True
+    )
     return [
         TrainedNetwork(
             seed=seed,

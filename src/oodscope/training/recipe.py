@@ -72,6 +72,7 @@ _OFF: dict[str, Any] = {
     "clip_norm": 0.0,
     "decay": "cosine",
     "milestones": None,
+    "sync_batchnorm": True,
 }
 
 
@@ -127,6 +128,8 @@ class Recipe(StrictModel, ABC):
     recordable : whether the class's own ``loss`` and ``view`` ask the host for nothing: everything that changes from
         step to step is in the batch's tensors and ``draws``, or in tensors of the network that are changed in place. A
         GPU then records the step once and replays it. ``batch.epoch`` and Python's own state are not seen by a replay.
+    per_row : whether the class's own ``loss`` is a mean over training images that stand for themselves (weights of a
+        balanced recipe aside), without random numbers and without state of its own: ranks may then share a batch.
     views : how often each training image is shown in a step, every time varied anew; ``batch.images`` then holds one
         view of all images after the other, and ``batch.labels`` one label per image. Outliers are shown once.
     labelled : whether it learns a classifier from labels. One that does not (``ImageRecipe``) takes images without
@@ -158,6 +161,8 @@ class Recipe(StrictModel, ABC):
     keep : ``last`` keeps the weights of the last epoch, ``best`` those of the highest validation accuracy, the latest
         of equals as in OpenOOD. With patience the best is kept in any case, the first of equals.
     balanced : weight images by the inverse frequency of their class, for methods that look at ``batch.weights``.
+    sync_batchnorm : where ranks share the training, normalise over the images of all of them, as one process would;
+        without it each over its own, which depends on their number.
 
     Examples
     --------
@@ -175,6 +180,7 @@ class Recipe(StrictModel, ABC):
     cost: ClassVar[float | None] = 1.0
     detectors: ClassVar[tuple[str, ...]] = ()
     recordable: ClassVar[bool] = False
+    per_row: ClassVar[bool] = False
     views: ClassVar[int] = 1
     labelled: ClassVar[bool] = True
     own_network: ClassVar[bool] = False
@@ -198,6 +204,7 @@ class Recipe(StrictModel, ABC):
     clip_norm: float = Field(default=0.0, ge=0)
     decay: Literal["cosine", "steps", "constant"] = "cosine"
     milestones: tuple[float, ...] | None = None
+    sync_batchnorm: bool = True
 
     @abstractmethod
     def loss(self, model: nn.Module, batch: Batch) -> Step:
@@ -287,6 +294,12 @@ class Recipe(StrictModel, ABC):
             next(each for each in cls.__mro__ if hook in vars(each)) for hook in ("loss", "view", "after_scaling")
         ]
         return all(owner is Recipe or vars(owner).get("recordable", False) for owner in owners)
+
+    @classmethod
+    def by_rows(cls) -> bool:
+        """Whether the class that defines the loss says that ranks may share a batch; heirs that override must too."""
+        owner = next(each for each in cls.__mro__ if "loss" in vars(each))
+        return bool(vars(owner).get("per_row", False))
 
     def describe(self) -> dict[str, Any]:
         """The method and all its hyper-parameters, as JSON."""

@@ -1,4 +1,4 @@
-"""Lightning Fabric, on one device and without chatter."""
+"""Lightning Fabric, on one device or on one of several ranks, without chatter."""
 
 import logging
 import warnings
@@ -9,29 +9,55 @@ from typing import TYPE_CHECKING
 import torch
 
 from oodscope.base.errors import ModelError
+from oodscope.execution.ranks import Ranks
 from oodscope.models.classifier.network import choose_device
 from oodscope.training.recipe import Precision
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
+ALONE = Ranks()
+"""One process, whoever started it."""
 
-def resolve_device(device: str, precision: Precision) -> torch.device:
+
+def resolve_device(device: str, precision: Precision, ranks: Ranks = ALONE) -> torch.device:
     """The device called ``device``, with its number, or one line that says why it cannot be used so."""
     chosen = choose_device(device)
+    if not ranks.alone and chosen.type == "cuda":
+        if ":" in device or torch.cuda.device_count() < ranks.per_node:
+            raise ModelError(
+                f"{ranks.per_node} ranks of this machine need as many GPUs that each of them sees, and there are "
+                f"{torch.cuda.device_count()}; start as many ranks as GPUs, with device 'cuda'"
+            )
+        chosen = torch.device("cuda", ranks.local)
+    if not ranks.alone and chosen.type == "mps":
+        raise ModelError("ranks cannot share a training on mps; use one process, or device 'cpu'")
     if precision == "16-mixed" and chosen.type == "cpu":
         raise ModelError("precision '16-mixed' needs a GPU. Use bf16-mixed or 32-true on the CPU")
     return torch.device("cuda", chosen.index or 0) if chosen.type == "cuda" else chosen
 
 
-def open_fabric(device: torch.device, precision: Precision) -> "Fabric":
-    """Fabric for one device. It is imported here, because that takes seconds."""
+def open_fabric(device: torch.device, precision: Precision, ranks: Ranks = ALONE) -> "Fabric":
+    """Fabric for one device, or for this one of several ranks. It is imported here, because that takes seconds."""
     with quiet():
         from lightning_fabric import Fabric
+        from lightning_fabric.plugins.environments.lightning import LightningEnvironment
+        from lightning_fabric.strategies.ddp import DDPStrategy
 
-        devices = 1 if device.index is None else [device.index]
         plain = "32-true" if precision == "tf32" else precision
-        return Fabric(accelerator=device.type, devices=devices, precision=plain)
+        if ranks.alone:
+            devices = 1 if device.index is None else [device.index]
+            # variables of a Slurm job that this process is one of many of say nothing about this training
+            return Fabric(accelerator=device.type, devices=devices, precision=plain, plugins=LightningEnvironment())
+        fabric = Fabric(
+            accelerator=device.type,
+            devices=ranks.per_node,
+            num_nodes=ranks.nodes,
+            precision=plain,
+            strategy=DDPStrategy(),
+        )
+        fabric.launch()
+        return fabric
 
 
 @contextmanager

@@ -25,10 +25,14 @@ SCHEMA = 1
 """Raised when the same recipe would no longer give the same weights."""
 
 Identity = dict[str, Any]
+Norm = nn.modules.batchnorm._BatchNorm
 
 
-def identify(model: nn.Module, recipe: Recipe, sets: Sets, preprocess: Preprocess) -> Identity:
-    """Recipe, network, initial weights, preprocessing and data; not the device nor the number of threads."""
+def identify(model: nn.Module, recipe: Recipe, sets: Sets, preprocess: Preprocess, ranks: int = 1) -> Identity:
+    """Recipe, network, initial weights, preprocessing and data; not the device nor the number of threads.
+
+    The number of ranks belongs to it only where each normalises batches of its own.
+    """
     identity = {
         "schema": SCHEMA,
         "recipe": recipe.describe(),
@@ -40,7 +44,9 @@ def identify(model: nn.Module, recipe: Recipe, sets: Sets, preprocess: Preproces
         "outliers": sets.ood.fingerprint if sets.ood else None,
     }
     # a training without further pictures is that of before there could be any
-    return identity | ({"pictures": sets.pictures.fingerprint} if sets.pictures else {})
+    identity |= {"pictures": sets.pictures.fingerprint} if sets.pictures else {}
+    local = ranks > 1 and not recipe.sync_batchnorm and any(isinstance(each, Norm) for each in model.modules())
+    return identity | ({"ranks": ranks} if local else {})
 
 
 def difference(ours: Identity, theirs: Identity) -> str:

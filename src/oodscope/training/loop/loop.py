@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -15,10 +15,14 @@ from oodscope.training.loop.finished import load_weights
 from oodscope.training.loop.history import Epoch, Meter
 from oodscope.training.loop.logits import logits_of
 from oodscope.training.loop.patience import Patience
-from oodscope.training.loop.randomness import generator, restore_rng, rng_state
+from oodscope.training.loop.randomness import generator, restore_rng, rng_state, seed_of
 from oodscope.training.loop.replay import rates_on_device
+from oodscope.training.loop.shared import SynchronisedNorms, own_part, total
 from oodscope.training.loop.streams import Raw, Stream, Streams
 from oodscope.training.recipe import Batch, Recipe, Step
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 GPU_BATCH = 1024
 """Validation images that a GPU takes at once."""
@@ -43,12 +47,16 @@ class Objective(nn.Module):
 class Loop:
     """One training on one device: its state is exactly what a checkpoint holds. ``Lockstep`` drives it.
 
+    Where ranks share it, each has a loop: all take the same steps on the same batches, each computes the gradients of
+    its rows, and the first writes.
+
     Parameters
     ----------
     model : the prepared network.
     streams : its data, on the device.
     checkpoints : where its state is kept; ``None`` keeps none.
     compiled : whether torch fuses the network's kernels; ``None`` decides by device and length.
+    fabric : of the ranks that share the training; by default one of this device is opened.
     """
 
     def __init__(
@@ -59,19 +67,23 @@ class Loop:
         checkpoints: Checkpoints | None = None,
         *,
         compiled: bool | None = None,
+        fabric: "Fabric | None" = None,
     ) -> None:
         self.model, self.recipe, self.streams, self.checkpoints = model, recipe, streams, checkpoints
         self.device = device = streams.train.device
+        self.ranks = streams.ranks
         self.total = recipe.total_steps(streams.steps)
-        self.fabric = open_fabric(device, recipe.precision)
+        self.fabric = fabric or open_fabric(device, recipe.precision)
         model.to(memory_format=torch.channels_last)
         self.optimizer = recipe.optimizer(model)
         for group in self.optimizer.param_groups:
             group["initial_lr"] = group["lr"]
         with quiet():
             self.objective, self.stepper = self.fabric.setup(Objective(recipe, model), self.optimizer)
-        # a scaler of 16-bit gradients looks at each step before it is taken
-        record = recipe.can_be_recorded() and recipe.precision != "16-mixed"
+        synced = recipe.sync_batchnorm and not self.ranks.alone
+        self.norms = SynchronisedNorms(model) if synced else None
+        # a scaler of 16-bit gradients looks at each step before it is taken, and ranks wait for each other in it
+        record = recipe.can_be_recorded() and recipe.precision != "16-mixed" and self.ranks.alone
         self.rates = rates_on_device(self.optimizer, device) if record else None
         wanted = self.rates is not None and worth_compiling(device, self.total) if compiled is None else compiled
         self.compilation = Compilation(model, -(-len(streams.train) // streams.steps), wanted)
@@ -123,26 +135,34 @@ class Loop:
         width = len(Raw._fields)
         parts = [Raw(*raws[start : start + width]) for start in range(0, len(raws), width)]
         batch = self.streams.batch(parts, [view, ood, loss], self.epoch)
-        result = self._gradients(batch)
+        if self.ranks.alone:
+            result = self._gradients(batch)
+        else:
+            batch, weight = own_part(batch, self.ranks)
+            # dropout of each rank's rows: a function of the place, so that a resumed training repeats it
+            torch.manual_seed(seed_of("rank", self.recipe.seed, self.position, self.ranks.number))
+            result = self._gradients(batch, weight)
         if self.recipe.clip_norm:
             nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip_norm)
         self.stepper.step()
-        if result.logits is None:
-            return [result.loss]
-        return [result.loss, (result.logits.detach().argmax(1) == batch.labels).sum()]
+        correct = None if result.logits is None else (result.logits.detach().argmax(1) == batch.labels).sum()
+        if self.ranks.alone:
+            return [result.loss] if correct is None else [result.loss, correct]
+        shared = result.loss * (weight / self.ranks.count)
+        return total([shared] if correct is None else [shared, correct])
 
-    def _gradients(self, batch: Batch) -> Step:
+    def _gradients(self, batch: Batch, weight: float = 1.0) -> Step:
         self.stepper.zero_grad()
         try:
             with self.compilation.used(len(batch.labels)):
                 result: Step = self.objective(batch)
-                self.fabric.backward(result.loss)
+                self.fabric.backward(result.loss if weight == 1.0 else result.loss * weight)
         except torch.OutOfMemoryError:
             raise
         except Exception as error:
             if not self.compilation.given_up(error):
                 raise
-            return self._gradients(batch)
+            return self._gradients(batch, weight)
         return result
 
     def end_step(self, numbers: Tensor, count: int) -> None:
@@ -171,18 +191,23 @@ class Loop:
             self.last = {name: value.detach().cpu().clone() for name, value in self.model.state_dict().items()}
         self.patience.restore()
         self.compilation.close()
+        if self.norms is not None:
+            self.norms.close()
         self.objective.eval()
         self.recipe.finish(self.model, self.streams)
         self.model.to("cpu").to(memory_format=torch.contiguous_format)
 
     @torch.no_grad()
     def _accuracy(self, stream: Stream) -> float:
-        hits = []
-        for batch in self._judged(stream):
+        hits = [torch.zeros((), dtype=torch.long, device=self.device)]
+        # ranks judge a share each
+        share = None if self.ranks.alone else self.ranks.share(len(stream))
+        for batch in self._judged(stream, share):
             with self.fabric.autocast():
                 predicted = logits_of(self.model(batch.images)).argmax(1)
             hits.append((predicted == batch.labels).sum())
-        return int(torch.stack(hits).sum()) / len(stream)
+        correct = torch.stack(hits).sum()
+        return int(correct if self.ranks.alone else total([correct])[0]) / len(stream)
 
     @torch.no_grad()
     def _loss(self, stream: Stream) -> float:
@@ -194,10 +219,10 @@ class Loop:
         ]
         return float(torch.stack(sums).sum()) / len(stream)
 
-    def _judged(self, stream: Stream) -> Iterator[Batch]:
+    def _judged(self, stream: Stream, share: slice | None = None) -> Iterator[Batch]:
         self.objective.eval()
         with self._eager():
-            yield from stream.walk(GPU_BATCH if self.device.type == "cuda" else self.recipe.batch_size)
+            yield from stream.walk(GPU_BATCH if self.device.type == "cuda" else self.recipe.batch_size, share)
 
     def _eager(self) -> AbstractContextManager[None]:
         """Inside, nothing is compiled: what is called with many sizes would be compiled for each."""
@@ -211,12 +236,17 @@ class Loop:
 
     def save(self) -> None:
         """Write a checkpoint, if they are kept."""
-        if self.checkpoints is not None:
+        if self.checkpoints is not None and self.ranks.first:
             self.checkpoints.save(self._state())
 
     def resume(self) -> None:
-        """Go to the last checkpoint, if there is one."""
-        if self.checkpoints and (state := self.checkpoints.load()):
+        """Go to the last checkpoint, if there is one; ranks to that which the first has read."""
+        if self.checkpoints is None:
+            return
+        state = self.checkpoints.load() if self.ranks.first else None
+        if not self.ranks.alone:
+            state = self.fabric.broadcast(state)
+        if state:
             self._restore(state, self.checkpoints)
 
     def _state(self) -> dict[str, Any]:

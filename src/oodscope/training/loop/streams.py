@@ -12,12 +12,15 @@ from torch import Tensor
 
 from oodscope.data.imageset import ImageSet
 from oodscope.data.preprocess import Preprocess
+from oodscope.execution.ranks import Ranks
 from oodscope.training.augment.base import Placement
 from oodscope.training.augment.pixmix import MARGIN
 from oodscope.training.augment.resized_crop import ResizedCrop
-from oodscope.training.loop.pixels import Cut, Resident, Rows, open_pixels
+from oodscope.training.loop.fabric import ALONE
+from oodscope.training.loop.pixels import Cut, Pixels, Resident, Rows, open_pixels
 from oodscope.training.loop.randomness import generator, seed_of
 from oodscope.training.loop.sets import Sets
+from oodscope.training.loop.shared import SharedPixels
 from oodscope.training.recipe import Batch, Recipe, Role, Scale
 
 GENERATORS = 3
@@ -45,12 +48,15 @@ class Stream:
         device: torch.device,
         crop: ResizedCrop | None = None,
         views: int = 1,
+        ranks: Ranks = ALONE,
     ) -> None:
         self.name = images.name
         self.device, self.views = device, views
         self.size = preprocess.size
         self.labels = torch.from_numpy(images.labels).to(device)
-        self.pixels = open_pixels(images, preprocess, device, whole=crop is not None)
+        pixels = open_pixels(images, preprocess, device, whole=crop is not None)
+        shared = not (ranks.alone or isinstance(pixels, Resident))
+        self.pixels: Pixels = SharedPixels(pixels, ranks, device) if shared else pixels
         self.crop = crop if self.pixels.whole else None
         shape = (1, -1, 1, 1)
         mean, std = (torch.tensor(each, device=device).view(shape) for each in (preprocess.mean, preprocess.std))
@@ -59,9 +65,12 @@ class Stream:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def walk(self, batch_size: int) -> Iterator[Batch]:
-        """Every image once, in stored order, as it is."""
-        orders = np.array_split(np.arange(len(self)), -(-len(self) // batch_size))
+    def walk(self, batch_size: int, share: slice | None = None) -> Iterator[Batch]:
+        """Every image once, in stored order, as it is; or those of a share of the rows."""
+        rows = np.arange(len(self))[share or slice(None)]
+        if not len(rows):
+            return
+        orders = np.array_split(rows, -(-len(rows) // batch_size))
         for raw in self.serve(orders):
             yield Batch(self.normalise(raw.pixels), raw.labels, raw.rows, scale=self.scale)
 
@@ -104,12 +113,16 @@ class Streams:
     """The sets of one training; above all the training images, with outliers where the recipe wants them.
 
     A batch depends on (recipe, set, epoch, step) alone, never on the batches before it: a training resumed
-    in the middle of an epoch sees exactly what it would have seen.
+    in the middle of an epoch sees exactly what it would have seen, and ranks that share a training all see whole
+    batches, however many they are.
     """
 
-    def __init__(self, recipe: Recipe, sets: Sets, preprocess: Preprocess, device: torch.device) -> None:
+    def __init__(
+        self, recipe: Recipe, sets: Sets, preprocess: Preprocess, device: torch.device, ranks: Ranks = ALONE
+    ) -> None:
+        self.ranks = ranks
         crop = next((part for part in recipe.augment.parts() if isinstance(part, ResizedCrop)), None)
-        self.train = Stream(sets.train, preprocess, device, crop, recipe.views)
+        self.train = Stream(sets.train, preprocess, device, crop, recipe.views, ranks)
         self.ood = Stream(sets.ood, preprocess, device, crop) if sets.ood else None
         self.val = Stream(sets.val, preprocess, device) if sets.val else None
         pictures = _pictures(sets.pictures, preprocess, device) if sets.pictures else None

@@ -20,6 +20,7 @@ class CrossEntropy(Recipe):
 
     name: ClassVar[str] = "cross_entropy"
     recordable: ClassVar[bool] = True
+    per_row: ClassVar[bool] = True
     detectors: ClassVar[tuple[str, ...]] = ("msp",)
 
     def loss(self, model: nn.Module, batch: Batch) -> Step:

@@ -31,6 +31,7 @@ class LogitNorm(CrossEntropy):
 
     name: ClassVar[str] = "logitnorm"
     recordable: ClassVar[bool] = True
+    per_row: ClassVar[bool] = True
     paper: ClassVar[Paper | None] = Paper(
         "Mitigating Neural Network Overconfidence with Logit Normalization", "Wei et al.", "ICML 2022"
     )
