@@ -25,6 +25,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -232,6 +233,8 @@ class Study:
             "min_rank": [int(each) for each in ranks.min_ranks(5)],
             "clean_min_rank": [int(each) for each in clean.min_ranks(5)],
             "n_id": ranks.n_id,
+            "n_train": len(self.benchmark.id_train or ()),
+            "date": str(date.today()),
             "curve": {
                 str(budget): outlier_ranks(attacked.id_test, np.asarray(row)).auroc
                 for budget, row in zip(result.budgets, result.at_budget)

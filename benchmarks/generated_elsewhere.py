@@ -14,7 +14,8 @@ import sys
 from pathlib import Path
 
 import oodscope as oods
-from generated_study import DETECTORS, NAMES, open_sets
+from generated_sets import NAMES, open_sets
+from generated_study import DETECTORS
 from oodscope.data.generated.files import open_generated
 from oodscope.execution.console import ConsoleProgress
 from oodscope.runs.generated.calibrating import calibrate
@@ -31,7 +32,7 @@ def main() -> None:
     parser.add_argument("--store", type=Path, help="of activations, so that a second run is short")
     parser.add_argument("--device", default="auto")
     options = parser.parse_args()
-    options.dataset, options.small, options.fashion = "cifar10", False, None
+    options.dataset, options.small, options.fashion, options.train_images = "cifar10", False, None, None
     sets = open_sets(options)
     near, shifted = open_generated(options.near), open_generated(options.shifted)
     network = resnet18(Path(os.environ["OODSCOPE_DATA"]).resolve(), "cifar10", CIFAR10, options.device)

@@ -6,9 +6,10 @@ A study is the folder that ``generated_study.py`` or ``oodscope generate judge``
 """
 
 import argparse
-from collections.abc import Sequence
-from datetime import date
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from oodscope.runs.generated.run import GeneratedStudy
 from oodscope.runs.generated.sanity import SetCheck
 from oodscope.runs.generated.table import calibration_table, separation_table
 
+SETTINGS, LEAST = "settings.json", 200
+"""Beside a study: how its sets were made; and the images that a class should have left."""
+
 WANTED = ("cifar10", "cifar100", "mnist")
 COMMAND = "python benchmarks/generated_study.py DATASET --work WORK --output OUT --device cuda --minutes 30"
 
@@ -28,12 +32,74 @@ def percent(value: float | None) -> str:
     return "" if value is None else f"{100 * value:.1f}"
 
 
-def answer(studies: dict[str, GeneratedStudy]) -> str:
-    """What holds, in one line for each data set."""
+def answer(studies: Mapping[str, GeneratedStudy]) -> str:
+    """What holds, in one line for each data set: what judges see, hardness at equal ID-ness, orders."""
     if not studies:
         return "Not run yet."
-    words = [f"{name} ({len(each.networks)} networks): {count_claims(claims(each))}" for name, each in studies.items()]
-    return " ".join(words)
+    lines = []
+    for name, study in studies.items():
+        found = [each for each in claims(study) if each.text.startswith("near")]
+        told = {
+            "judges see the class in at most half of the near images": "judges see the class that an image came from",
+            "no class is seen too often": "no class is seen more than twice",
+            "harder at equal ID-ness": "where judges do not see the class",
+            "detectors in the order of the real sets": "orders detectors as",
+        }
+        words = []
+        for short, text in told.items():
+            answers = [each.answer for each in found if text in each.text]
+            if answers:
+                words.append(f"{short}: {', '.join(dict.fromkeys(answers))}")
+        lines.append(f"{name} ({len(study.networks)} networks; {count_claims(claims(study))}): {'; '.join(words)}.")
+    return " ".join(lines)
+
+
+def made_words(settings: Mapping[str, Any]) -> list[str]:
+    """How the sets were made, from the file beside the study: population, weights, what was dropped."""
+    if not settings:
+        return []
+    weights = ", ".join(f"{each:g}" for each in settings["lambdas"])
+    lines = [
+        f"Made from {settings['training images']:,} training images: networks of {settings['epochs']} epochs, a plain "
+        f"generator of {settings['steps']:,} steps of {settings['batch_size']}, {settings['fine_steps']:,} more for "
+        f"each λ_s of {weights} at λ_p = {settings['lambda_perceptual']:g} (distance: {settings['perceptual']}); "
+        f"redrawn by {settings['shifted_steps']:,} steps at λ_p = {settings['shifted_perceptual']:g}, λ_y = "
+        f"{settings['lambda_label']:g}. Machine: {settings['device']}, {settings['date']}.",
+        "",
+    ]
+    for name, made in settings["sets"].items():
+        if "pool" not in made:
+            continue
+        pool, dropped = made["pool"], made.get("dropped by class", 0)
+        inside, counts = pool["kept"] + dropped, made["images of a class"]
+        fewest, enough = min(counts.values()), sum(count >= LEAST for count in counts.values())
+        lines.append(
+            f"- **{name}**: window {made['window'][0]:.2f} to {made['window'][1]:.2f} nats; {inside:,} of "
+            f"{pool['images']:,} images within it, {100 * dropped / max(inside, 1):.1f} % of them dropped because "
+            f"their class is seen too often, {pool['chosen']:,} in the set; fewest of a class {fewest:,}, at least "
+            f"{LEAST} in {enough} of {len(counts)} classes."
+        )
+    return [*lines, ""]
+
+
+def shifted_words(study: GeneratedStudy) -> list[str]:
+    """What calibration shows, and what the choice of images has decided beforehand."""
+    found, lines = study.calibration(), []
+    for name in study.sanity.shifted():
+        pairs = [
+            (found[each, name].value, found[each, "id_test"].value)
+            for each in study.networks
+            if (each, name) in found and (each, "id_test") in found
+        ]
+        seen = study.sanity.of(name).preserved
+        if pairs and seen is not None:
+            above = sum(ours > known for ours, known in pairs)
+            lines.append(
+                f"- **{name}**: judges still see the class in {percent(seen)} %; ECE above that of ID test for {above} "
+                f"of {len(pairs)} networks, {percent(float(np.mean([ours for ours, _ in pairs])))} % against "
+                f"{percent(float(np.mean([known for _, known in pairs])))} % on average."
+            )
+    return lines or ["No shifted set in this study."]
 
 
 def set_table(study: GeneratedStudy) -> list[str]:
@@ -139,12 +205,13 @@ def orders(study: GeneratedStudy) -> list[str]:
     for each in rank_agreements(study):
         ends = "" if each.interval is None else f" [{each.interval.low:.2f}, {each.interval.high:.2f}]"
         lines.append(
-            f"- {each.generated} and {each.real}, {each.scope}: τ = {each.tau:.2f}{ends} over {each.rows} rows."
+            f"- {each.generated} and {each.real}, {each.scope}: τ = {each.tau:.2f}{ends} over {each.rows} rows, "
+            f"{each.over} redrawn."
         )
     return lines or ["No orders to compare."]
 
 
-def section(name: str, study: GeneratedStudy) -> list[str]:
+def section(name: str, study: GeneratedStudy, settings: Mapping[str, Any]) -> list[str]:
     fit = judges_recognise(study)
     lines = [
         f"## {name}",
@@ -152,6 +219,7 @@ def section(name: str, study: GeneratedStudy) -> list[str]:
         f"Networks under test: {', '.join(study.networks)}. Judges: {', '.join(study.sanity.judges)}",
     ]
     lines[-1] += f", who recognise {percent(fit)} % of the ID test images. Makers: {', '.join(study.sanity.makers)}."
+    lines += ["", *made_words(settings)]
     lines += [f"Closeness is judged in features of {study.sanity.features or 'no network'}.", "", *set_table(study), ""]
     lines += ["### Class by class", "", *class_table(study), "", "### Controls", "", *controls(study), ""]
     lines += [
@@ -164,11 +232,18 @@ def section(name: str, study: GeneratedStudy) -> list[str]:
     lines += [f"- **{each.answer}**: {each.text}. {each.evidence}." for each in claims(study)]
     lines += ["", "### Orders of detectors", "", *orders(study), "", "### Separation", ""]
     lines += [separation_table(study).render("markdown"), "", "### Calibration", ""]
-    return [*lines, calibration_table(study).render("markdown"), ""]
+    lines += [calibration_table(study).render("markdown"), "", "### Shifted sets", ""]
+    return [*lines, *shifted_words(study), ""]
 
 
-def page(studies: dict[str, GeneratedStudy]) -> str:
-    missing = [name for name in WANTED if name not in studies]
+def page(studies: Mapping[str, GeneratedStudy], settings: Mapping[str, Mapping[str, Any]] | None = None) -> str:
+    """The whole page.
+
+    Parameters
+    ----------
+    settings : how the sets of each study were made, where that is known.
+    """
+    missing, told = [name for name in WANTED if name not in studies], settings or {}
     lines = [
         "# Generated near and shifted sets",
         "",
@@ -179,23 +254,27 @@ def page(studies: dict[str, GeneratedStudy]) -> str:
         "",
         f"**Command.** `{COMMAND}`, then `python benchmarks/generated_page.py DATASET=WORK/DATASET/final`",
         "",
-        f"**Date.** {date.today()}.",
+        f"**Machine.** {', '.join(dict.fromkeys(each['device'] for each in told.values())) or 'not recorded'}. "
+        f"**Date.** {', '.join(dict.fromkeys(each['date'] for each in told.values())) or 'not recorded'}.",
         "",
     ]
     for name, study in studies.items():
-        lines += section(name, study)
+        lines += section(name, study, told.get(name, {}))
     if missing:
         lines += [f"**Not run yet**: {', '.join(missing)}. Go on with `{COMMAND}`.", ""]
+    lines += ["Outlier exposure on generated sets in four arms has [a page of its own](generated-exposure.md).", ""]
     return "\n".join([*lines, *DIFFERS]) + "\n"
 
 
 DIFFERS: Sequence[str] = (
     "## What differs from the paper",
     "",
-    "- Distances are the form of LPIPS on efficientnet-lite0 in the loss; closeness is judged on efficientnet-lite2. "
-    "LPIPS itself needs weights of VGG-16 that are not at hand here.",
+    "- Distances are the form of LPIPS on efficientnet-lite0 in the loss and closeness is judged on "
+    "efficientnet-lite2; for grey digits both are the features of classifiers of digits, one of the makers in the loss "
+    "and another recipe and seed judging. LPIPS itself needs weights of VGG-16 that are not at hand here.",
     "- One plain generator is fine-tuned for each weight, instead of a generator trained for each from the start.",
-    "- Ensembles are of smaller networks; judges and tested networks learnt by another recipe than the makers.",
+    "- Ensembles are of smaller networks (for digits of LeNet, a small plain network and WRN-10-1); judges and tested "
+    "networks learnt by another recipe than the makers.",
     "- A class is thinned where the makers see it in more than half of its images.",
     "- What shifted images are filtered by decides what calibration can show: *free* has no filter, and no "
     "label is asked for in its choice; with λ_y > 0 the generator has still seen labels.",
@@ -209,7 +288,9 @@ def main() -> None:
     parser.add_argument("--write", type=Path)
     options = parser.parse_args()
     named = dict(each.split("=", 1) for each in options.studies)
-    text = page({name: GeneratedStudy.load(Path(folder)) for name, folder in named.items()})
+    files = {name: Path(folder).parent / SETTINGS for name, folder in named.items()}
+    settings = {name: json.loads(path.read_text()) for name, path in files.items() if path.exists()}
+    text = page({name: GeneratedStudy.load(Path(folder)) for name, folder in named.items()}, settings)
     print(text) if options.write is None else options.write.write_text(text, encoding="utf-8")
 
 

@@ -11,7 +11,8 @@ Stages, in this order unless --stage names others; each goes on where it was sto
     makers    the ensemble whose mutual information shapes and filters the images
     base      a plain generator (MNIST: DCGAN, CIFAR-10: BigGAN-style)
     fine      one fine-tuned from it for each of 11 weights
-    near      the set; beside it ``plain``, as many samples of the plain generator, and ``recombined``, patches
+    near      the set; beside it ``plain``, as many samples of the plain generator, ``recombined``, patches, and
+              ``latent``, latents of the plain generator searched instead of trained
     shifted   pix2pix, then the ID test images redrawn; ``free`` is the same without any filter
     judges    another ensemble, of other seeds and another recipe, that says what the images are
     judge     seven networks of their own, five of one architecture as an ensemble, and one of the makers, marked; 19
@@ -22,7 +23,8 @@ The distance of the loss is measured in the features of efficientnet-lite0, clos
 efficientnet-lite2. --minutes begins no stage after so many; the same command goes on.
 
 One process after the other, or several beside each other on one GPU: makers and base need nothing, --seeds trains some
-of the networks only (makers 0-3, judges 100-103, under test 200-202), --lambdas some of the generators.
+of the networks only (makers 0-3, judges 100-103, under test 200-206, judges of the end 300-303, the five 400-404),
+--lambdas some of the generators.
 
 --work holds everything that is trained and the whole study; --output gets the page, its tables, the sheets of samples
 and stages.csv: stage, part of it, seconds, MiB at most. --small tries the script out in minutes on a
@@ -30,12 +32,13 @@ processor; its numbers mean nothing.
 """
 
 import argparse
-import os
+import json
 import shutil
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +46,9 @@ import numpy as np
 import torch
 
 import oodscope as oods
+from generated_page import SETTINGS
+from generated_sets import NAMES, open_sets
+from oodscope.base.files import write_text
 from oodscope.data.corruptions.catalog import members
 from oodscope.data.generated.files import is_generated, open_generated, write_generated
 from oodscope.data.generated.record import read_generated
@@ -53,12 +59,14 @@ from oodscope.generation.distances.semantic import EnsembleInformation
 from oodscope.generation.near.recipe import LAMBDAS, NearRecipe
 from oodscope.generation.near.stages import TrainedNear, usable
 from oodscope.generation.near.trained import fine_tune_grid, train_base
-from oodscope.generation.sets.ensemble import HETEROGENEOUS, train_ensemble
+from oodscope.generation.sets.ensemble import GREY, HETEROGENEOUS, train_ensemble
+from oodscope.generation.sets.latent_near import latent_near
 from oodscope.generation.sets.pool import Pool, draw_near, frame_of, read_pool
 from oodscope.generation.sets.recombination import recombine
 from oodscope.generation.sets.selecting import select_near, select_shifted
 from oodscope.generation.shifted.recipe import ShiftedRecipe
 from oodscope.generation.shifted.trained import shift, train_shifted
+from oodscope.generation.variations.gan import GanVariation
 from oodscope.metrics.generated.information import Window
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.classifier.ensemble import Ensemble
@@ -73,38 +81,42 @@ from oodscope.runs.generated.ranks import rank_agreements
 from oodscope.runs.generated.table import calibration_table, separation_table
 from oodscope.training.methods.cross_entropy import CrossEntropy
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
-from tests.realdata.packs import load_pack
-
 DETECTORS = (
     *("msp", "mls", "ebo", "gen", "entropy", "temp_scaling", "klm", "knn", "mds", "mahalanobis_pp", "rmds", "vim"),
     *("residual", "fdbd", "react", "ash", "scale", "she", "nnguide"),
 )
 STAGES = ("makers", "base", "fine", "near", "shifted", "judges", "judge", "final")
-TESTED = ("resnet18_32", "vgg16_32", "densenet_40_24", "vit_tiny_32", "wrn_16_4", "wrn_40_2", "resnet34_32")
-ENSEMBLE = ("resnet18_32",) * 5
 MAKERS, JUDGES, UNDER_TEST, FINAL, FIVE = 0, 100, 200, 300, 400
 """First seeds of the groups of networks."""
 
+
+@dataclass(frozen=True)
+class Networks:
+    """Architectures by group: makers and both sets of judges, the seven under test, and the five of one kind."""
+
+    ensemble: tuple[str, ...]
+    tested: tuple[str, ...]
+    five: tuple[str, ...]
+
+    def of(self, first: int) -> tuple[str, ...]:
+        """Of the group whose seeds begin with ``first``."""
+        return {UNDER_TEST: self.tested, FIVE: self.five}.get(first, self.ensemble)
+
+
+COLOUR = Networks(
+    HETEROGENEOUS,
+    ("resnet18_32", "vgg16_32", "densenet_40_24", "vit_tiny_32", "wrn_16_4", "wrn_40_2", "resnet34_32"),
+    ("resnet18_32",) * 5,
+)
+DIGITS = Networks(
+    GREY,
+    ("lenet", "small_cnn", "wrn_10_1", "lenet", "small_cnn", "wrn_10_1", "small_cnn"),
+    ("small_cnn",) * 5,
+)
+"""For MNIST: small enough for a processor."""
+
 CLASS_SHARE = 0.5
 """Largest share of the images of a class in which the makers may still see it."""
-
-NAMES = {
-    "cifar10": ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
-    "mnist": tuple("0123456789"),
-    "cifar100": tuple(f"class {number}" for number in range(100)),
-}
-
-
-@dataclass
-class Sets:
-    """The real images of one study."""
-
-    train: oods.ImageSet
-    val: oods.ImageSet
-    test: oods.ImageSet
-    near: tuple[oods.ImageSet, ...]
-    far: tuple[oods.ImageSet, ...]
 
 
 class Study:
@@ -117,6 +129,7 @@ class Study:
         self.sets = open_sets(options)
         self.frame = frame_of(self.sets.train)
         self.precision = "bf16-mixed" if options.device.startswith("cuda") else "32-true"
+        self.networks = DIGITS if options.dataset == "mnist" else COLOUR
         self._made: dict[int, list[Classifier]] = {}
 
     def say(self, words: str) -> None:
@@ -133,9 +146,10 @@ class Study:
         with path.open("a", encoding="utf-8") as file:
             file.write(f"{stage},{str(part).replace(',', '')},{time.time() - begun:.1f},{peak.mib:.0f}\n")
 
-    def ensemble(self, first: int, architectures: tuple[str, ...] = HETEROGENEOUS) -> list[Classifier]:
-        """Networks with seeds from ``first`` on: trained, or read back."""
+    def ensemble(self, first: int) -> list[Classifier]:
+        """Networks of a group: trained, or read back."""
         if first not in self._made:
+            architectures = self.networks.of(first)
             seeds = [first + number for number in range(len(architectures))]
             if self.options.small:
                 architectures = ("small_cnn",) * len(architectures)
@@ -165,6 +179,16 @@ class Study:
             )
         return self._made[first]
 
+    @property
+    def count(self) -> int:
+        """Images of a near set."""
+        return int(self.options.count or len(self.sets.test))
+
+    @property
+    def latent_count(self) -> int:
+        """Images of the searched set: a search of latents costs a hundred times a drawing."""
+        return max(20, self.count // 3)
+
     def common(self) -> dict[str, Any]:
         return {"device": self.options.device, "progress": self.progress}
 
@@ -182,7 +206,9 @@ class Study:
             lambda_perceptual=self.options.lambda_perceptual,
             flip=self.options.dataset != "mnist",
             precision=self.precision,
-            **({"width": 16, "discriminator_width": 16, "average_images": 200} if self.options.small else {}),
+            # a short training is averaged over its last part alone
+            average_images=min(500_000, max(200, self.options.steps * self.options.batch_size // 10)),
+            **({"width": 16, "discriminator_width": 16} if self.options.small else {}),
         )
 
     def base(self) -> TrainedNear:
@@ -201,50 +227,89 @@ class Study:
         )
 
     def make_near(self) -> None:
-        folder = self.work / "near"
-        if is_generated(folder):
-            return
+        """The near set, and beside it samples of the plain generator, patches and searched latents."""
+        for name, make in (
+            ("near", self._trained_near),
+            ("plain", self._plain),
+            ("recombined", self._recombined),
+            ("latent", self._latent),
+        ):
+            if name in self.near_names and not is_generated(self.work / name):
+                make()
+
+    @property
+    def near_names(self) -> tuple[str, ...]:
+        """Generated near sets; ``plain`` is not filtered and meant to be ID."""
+        return ("near", "recombined", *(("latent",) if self.options.latent_budget else ()), "plain")
+
+    def _trained_near(self) -> None:
         perceptual, semantic = self.terms()
         base, tuned = self.base(), self.fine()
         kept = usable(tuned)
         pool = draw_near(base, kept, semantic, self.options.pool, self.options.seed)
-        val = read_pool(self.sets.val, self.frame)
+        self._choose(
+            "near",
+            pool,
+            {
+                "method": "gan",
+                "recipe": self.recipe().model_dump(mode="json"),
+                "lambdas": [one.lambda_semantic for one in kept],
+                "collapsed": [one.lambda_semantic for one in tuned if one not in kept],
+                "perceptual": perceptual.name,
+            },
+        )
+
+    def _plain(self) -> None:
+        count, base, (_, semantic) = self.count, self.base(), self.terms()
+        plain = draw_near(base, [base], semantic, count, self.options.seed)
+        self._write(self.work / "plain", plain.pixels[:count], plain.labels[:count], {"method": "plain"}, "near")
+
+    def _recombined(self) -> None:
+        known = read_pool(self.sets.train, self.frame)
+        laid = recombine(known.pixels, known.labels, self.options.pool, seed=self.options.seed, pieces=4, sources=2)
+        self._choose("recombined", Pool.of(laid.pixels, laid.labels), {"method": "recombination"})
+
+    def _latent(self) -> None:
+        known, (perceptual, semantic) = read_pool(self.sets.train, self.frame), self.terms()
+        images, labels = latent_near(
+            GanVariation(self.base().generator),
+            *(perceptual, semantic, known.pixels, known.labels, 3 * self.latent_count),
+            lambdas=self.options.lambdas,
+            lambda_perceptual=self.options.lambda_perceptual,
+            budget=self.options.latent_budget,
+            chains=500,
+            seed=self.options.seed,
+            folder=self.work / "searches",
+            progress=self.progress,
+        )
+        told = {"method": "latent", "budget": self.options.latent_budget}
+        self._choose("latent", Pool.of(images, labels), told, self.latent_count)
+
+    def _choose(self, name: str, pool: Pool, told: dict[str, Any], count: int | None = None) -> None:
+        """Filter a pool by the makers, and write what is kept."""
+        _, semantic = self.terms()
         given = None if self.options.window is None else Window(*self.options.window)
-        count = len(self.sets.test)
-        chosen = select_near(pool, val, semantic, count, seed=self.options.seed, window=given, class_share=CLASS_SHARE)
+        chosen = select_near(
+            *(pool, read_pool(self.sets.val, self.frame), semantic, count or self.count),
+            seed=self.options.seed,
+            window=given,
+            class_share=1.0 if self.options.small else CLASS_SHARE,
+        )
         self.say(
-            f"near: window {chosen.window}, {chosen.kept:,} of {len(pool):,} kept, {chosen.dropped:,} dropped, least "
-            f"of a class {min(chosen.per_class().values()):,}, the class seen by the makers in "
+            f"{name}: window {chosen.window}, {chosen.kept:,} of {len(pool):,} kept, {chosen.dropped:,} dropped, "
+            f"least of a class {min(chosen.per_class().values()):,}, the class seen by the makers in "
             f"{100 * chosen.class_seen:.1f} %"
         )
-        recipe_told = {
-            "method": "gan",
-            "recipe": self.recipe().model_dump(mode="json"),
-            "lambdas": [one.lambda_semantic for one in kept],
-            "collapsed": [one.lambda_semantic for one in tuned if one not in kept],
+        told |= {
             "seed": self.options.seed,
-            "perceptual": perceptual.name,
             "ensemble": semantic.fingerprints,
             "window": [chosen.window.low, chosen.window.high],
+            "pool": {"images": len(pool), "kept": chosen.kept, "chosen": len(chosen.pool)},
             "class seen by the ensemble": chosen.class_seen,
             "dropped by class": chosen.dropped,
             "images of a class": chosen.per_class(),
         }
-        self._write(folder, chosen.pool.pixels, chosen.pool.labels, recipe_told, "near")
-        self._make_others(base, semantic, val, given)
-
-    def _make_others(self, base: TrainedNear, semantic: EnsembleInformation, val: Pool, given: Window | None) -> None:
-        """Sets beside the near one: samples of the plain generator, unfiltered, and patches of ID images, filtered."""
-        count, seed = len(self.sets.test), self.options.seed
-        plain = draw_near(base, [base], semantic, count, seed)
-        self._write(self.work / "plain", plain.pixels[:count], plain.labels[:count], {"method": "plain"}, "near")
-        known = read_pool(self.sets.train, self.frame)
-        laid = recombine(known.pixels, known.labels, self.options.pool, seed=seed, pieces=4, sources=2)
-        chosen = select_near(
-            Pool.of(laid.pixels, laid.labels), val, semantic, count, seed=seed, window=given, class_share=CLASS_SHARE
-        )
-        told = {"method": "recombination", "window": [chosen.window.low, chosen.window.high]}
-        self._write(self.work / "recombined", chosen.pool.pixels, chosen.pool.labels, told, "near")
+        self._write(self.work / name, chosen.pool.pixels, chosen.pool.labels, told, "near")
 
     def make_shifted(self) -> None:
         folder = self.work / "shifted"
@@ -287,14 +352,18 @@ class Study:
             "rows of id_test": chosen.pool.rows.tolist(),
         }
         self._write(folder, chosen.pool.pixels, chosen.pool.labels, told, "shifted")
-        self._write(self.work / "free", redrawn.pixels, redrawn.labels, {**told, "method": "gan, no filter"}, "shifted")
+        told |= {"method": "gan, no filter", "rows of id_test": redrawn.rows.tolist()}
+        self._write(self.work / "free", redrawn.pixels, redrawn.labels, told, "shifted")
 
     def judge(self, judges: int = JUDGES) -> None:
-        near, shifted, plain, recombined, free = (
-            self._in_memory(name) for name in ("near", "shifted", "plain", "recombined", "free")
+        made_near, redrawn = (
+            [self._in_memory(name) for name in names if is_generated(self.work / name)]
+            for names in (self.near_names, ("shifted", "free"))
         )
-        rows = read_generated(self.work / "shifted").recipe["rows of id_test"]
-        originals = {shifted.name: self.sets.test.take(rows), free.name: self.sets.test}
+        originals = {
+            each.name: self.sets.test.take(read_generated(self.work / each.name).recipe["rows of id_test"])
+            for each in redrawn
+        }
         corrupted = []
         for kind in members("c"):
             made, source = self._corrupted(kind)
@@ -307,19 +376,19 @@ class Study:
             id_train=self.sets.train,
             id_val=self.sets.val,
             id_test=self.sets.test,
-            near=(near, recombined, plain, *self.sets.near),
+            near=(*made_near, *self.sets.near),
             far=self.sets.far,
-            csid=(shifted, free, *corrupted),
+            csid=(*redrawn, *corrupted),
         )
         store, makers = oods.ActivationStore(self.work / "activations"), self.ensemble(MAKERS)
         runs = []
-        for network in (*self.ensemble(UNDER_TEST, TESTED), *self._five(), makers[0]):
+        for network in (*self.ensemble(UNDER_TEST), *self._five(), makers[0]):
             usable_ones = [name for name in DETECTORS if self._applies(name, network, bench)]
             result = oods.evaluate(network, bench, usable_ones, store=store, progress=self.progress)
             runs.append((network, result))
             self.say(f"{network.name}: {len(usable_ones)} detectors")
         checks = GeneratedChecks(
-            generated=(near.name, recombined.name, plain.name, shifted.name, free.name),
+            generated=tuple(each.name for each in (*made_near, *redrawn)),
             judges=self.ensemble(judges),
             features=efficientnet_lite(LITE2, self.options.device) if self.options.features else None,
             makers=makers,
@@ -331,6 +400,7 @@ class Study:
         name = "study" if judges == JUDGES else "final"
         shutil.rmtree(self.work / name, ignore_errors=True)
         study.save(self.work / name)
+        write_text(self.work / SETTINGS, json.dumps(self.settings(), indent=1) + "\n")
         output = self.options.output / self.options.dataset / name
         page = write_generated_study(study, output)
         shutil.copy(self.work / name / "generated.json", output)
@@ -350,16 +420,33 @@ class Study:
         for claim in claims(study):
             print(f"{claim.answer}: {claim.text}: {claim.evidence}")
 
+    def settings(self) -> dict[str, Any]:
+        """What the page tells of the study beside its numbers."""
+        asked = ("epochs", "steps", "fine_steps", "shifted_steps", "batch_size", "lambdas", "lambda_perceptual")
+        asked = (*asked, "shifted_perceptual", "lambda_label", "pool", "latent_budget", "corrupted", "perceptual")
+        names = [*self.near_names, "shifted"]
+        made = {name: read_generated(self.work / name).recipe for name in names if is_generated(self.work / name)}
+        keys = ("window", "pool", "class seen by the ensemble", "dropped by class", "images of a class", "lambdas")
+        return {
+            "dataset": self.options.dataset,
+            "training images": len(self.sets.train),
+            **{key: getattr(self.options, key) for key in asked},
+            "sets": {name: {key: recipe[key] for key in keys if key in recipe} for name, recipe in made.items()},
+            "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "processor",
+            "date": str(date.today()),
+        }
+
     def train_others(self) -> None:
-        """Judges, networks under test, and the five of one architecture."""
+        """Both sets of judges, networks under test, and the five of one architecture."""
         self.ensemble(JUDGES)
-        self.ensemble(UNDER_TEST, TESTED)
-        self.ensemble(FIVE, ENSEMBLE)
+        self.ensemble(FINAL)
+        self.ensemble(UNDER_TEST)
+        self.ensemble(FIVE)
 
     def _five(self) -> list[Classifier]:
         """Five networks of one architecture as one: the paper's baseline."""
-        members = self.ensemble(FIVE, ENSEMBLE)
-        if len(members) < len(ENSEMBLE):
+        members = self.ensemble(FIVE)
+        if len(members) < len(self.networks.five):
             return []
         joined = Ensemble([each.model for each in members])
         return [Classifier(joined, self.frame, device=self.options.device, name="ensemble of five")]
@@ -402,49 +489,6 @@ class Study:
         begun.rename(folder)
 
 
-def open_sets(options: argparse.Namespace) -> Sets:
-    """The real images, from packs."""
-    folder = Path(os.environ["OODSCOPE_DATA"]).resolve()
-    most = 300 if options.small else None
-
-    def opened(path: str | Path, name: str, rows: Any = None, known: bool = False) -> oods.ImageSet:
-        home = Path(path).resolve().parent if Path(path).suffix else folder
-        pixels, extras = load_pack(folder, Path(path).stem, home)
-        chosen = np.arange(len(pixels)) if rows is None else np.asarray(rows)
-        chosen = chosen[:: max(1, len(chosen) // most)] if most else chosen
-        names = NAMES[options.dataset] if known else ()
-        return oods.ImageSet.from_arrays(name, pixels[chosen], extras["labels"][chosen].astype(np.int64), names)
-
-    splits = np.load(folder / "openood_v15_splits.npz")
-    if options.dataset == "cifar10":
-        return Sets(
-            train=opened(options.train or "cifar10_train.npz", "id_train", known=True),
-            val=opened("cifar10_test", "id_val", splits["cifar10_val_id"], known=True),
-            test=opened("cifar10_test", "id_test", splits["cifar10_test_id"], known=True),
-            near=(opened("cifar100_test", "cifar100", splits["cifar100_test_id"]),),
-            far=(opened("svhn_test_10k", "svhn"), opened("dtd10_32", "textures"), opened("sun_scenes_32", "scenes")),
-        )
-    if options.dataset == "cifar100":
-        parts = [opened(name, "id_train", known=True) for name in ("cifar100_train_25k", "cifar100_train_rest_25k")]
-        pixels = np.concatenate([np.stack(part.images(range(len(part)))) for part in parts])
-        labels = np.concatenate([part.labels for part in parts])
-        return Sets(
-            train=oods.ImageSet.from_arrays("id_train", pixels, labels, NAMES["cifar100"]),
-            val=opened("cifar100_test", "id_val", splits["cifar100_val_id"], known=True),
-            test=opened("cifar100_test", "id_test", splits["cifar100_test_id"], known=True),
-            near=(opened("cifar10_test", "cifar10"),),
-            far=(opened("svhn_test_10k", "svhn"), opened("dtd10_32", "textures"), opened("sun_scenes_32", "scenes")),
-        )
-    order = np.random.default_rng(0).permutation(10_000)
-    return Sets(
-        train=opened(options.train or "mnist_train.npz", "id_train", known=True),
-        val=opened("mnist_test", "id_val", np.sort(order[:1000]), known=True),
-        test=opened("mnist_test", "id_test", np.sort(order[1000:]), known=True),
-        near=(),
-        far=(opened(options.fashion, "fashion"),) if options.fashion else (),
-    )
-
-
 def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dataset", choices=tuple(NAMES))
@@ -467,6 +511,9 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--window", help="LOW,HIGH in nats, instead of the overlap rule's; the paper: .2,.6 or .1,.5")
     parser.add_argument("--perceptual", help="lpips, ensemble, timm:NAME; efficientnet-lite0 for colour")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no stage after so many")
+    parser.add_argument("--count", type=int, help="images of a near set; as many as the test set has")
+    parser.add_argument("--train-images", type=int, help="so many training images, of every class alike; all of them")
+    parser.add_argument("--latent-budget", type=int, default=100, help="energies per chain of the set latent; 0: none")
     parser.add_argument("--pool", type=int, default=60_000)
     parser.add_argument("--corrupted", type=int, default=2_500, help="images of each corruption")
     parser.add_argument("--seed", type=int, default=0)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 import oodscope as oods
-from generated_study import JUDGES, TESTED, UNDER_TEST, Study, read_options
+from generated_study import JUDGES, UNDER_TEST, Study, read_options
 from oodscope.generation.distances.semantic import EnsembleInformation
 from oodscope.generation.sets.pool import draw_near, read_pool
 from oodscope.metrics.generated.information import Window
@@ -47,7 +47,7 @@ def main() -> None:
     study = Study(read_options())
     _, makers = study.terms()
     judges = EnsembleInformation(study.ensemble(JUDGES))
-    tested = EnsembleInformation(study.ensemble(UNDER_TEST, TESTED))
+    tested = EnsembleInformation(study.ensemble(UNDER_TEST))
     told, agreed, images = [], [], []
     print(f"# Weights of the information term, {study.options.dataset}\n")
     print("| λ_s | information | quartiles | judges see the class | variety |\n|---|---|---|---|---|")
@@ -65,7 +65,7 @@ def main() -> None:
             agreed.append(right)
             images.append(pool.pixels)
     every, right = np.concatenate(told), np.concatenate(agreed)
-    heads = [f"{score} {name}" for score in ("MSP", "energy") for name in TESTED]
+    heads = [f"{score} {name}" for score in ("MSP", "energy") for name in study.networks.tested]
     print(f"\n| images | count | judges see the class | {' | '.join(heads)} |\n|---|---|---|{'---|' * len(heads)}")
     known_scores = msp_and_energy(tested, read_pool(study.sets.test, study.frame).pixels)
     if study.sets.near:

@@ -45,7 +45,7 @@ def main() -> None:
     save_file({key: value.cpu().contiguous() for key, value in done.model.state_dict().items()}, options.output)
     judge = oods.Classifier(done.model, TRANSFORM["cifar10"], device=options.device, name="digits")
     unseen = digits.take(np.arange(SEEN_BY_THE_GENERATOR, len(digits)), "unseen")
-    scorer = oods.fit_scorer(judge, "msp", seen.take(np.arange(200), "val"))
+    scorer = oods.fit_scorer(judge, "msp", seen.take(np.arange(min(200, len(seen))), "val"))
     right = [each.class_index for each in scorer.predict(unseen.take(np.arange(1000), "some"))]
     print(f"accuracy on 1,000 unseen digits: {100 * np.mean(np.array(right) == unseen.labels[:1000]):.1f} %")
 

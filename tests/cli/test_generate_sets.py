@@ -117,9 +117,14 @@ class TestPlans:
         assert self.plan(paper=True, near={"network": "dcgan"}).near.network == "dcgan", "what is given stands above it"
 
     def test_grey_images_get_small_networks(self):
-        from oodscope.generation.sets.plan import default_architectures
+        from oodscope.generation.sets.plan import default_architectures, default_epochs
+        from oodscope.models.small import SMALL_NETS
 
-        assert set(default_architectures(1)) == {"small_cnn"}
+        digits = default_architectures(1)
+        assert len(set(digits)) > 2, "networks of one kind fail in the same places"
+        sizes = [sum(each.numel() for each in SMALL_NETS[name](channels=1).parameters()) for name in digits]
+        assert max(sizes) < 200_000
+        assert default_epochs(1) < default_epochs(3)
         assert len(set(default_architectures(3))) > 2
 
 

@@ -16,11 +16,11 @@ from oodscope.models.small.wrn import WideResNet
 LARGER = ("plain_cnn_32", "vgg16_32", "resnet34_32", "wrn_28_10", "wrn_40_2", "densenet_100_12", "vit_small_32")
 """Of a family one is tried in all, the others in size and as a model of the zoo."""
 QUICK = tuple(name for name in SMALL_NETS if name not in LARGER)
-NON_NEGATIVE = ("small_cnn", "resnet18_32", "vgg11_32", "densenet_40_24", "wrn_16_4")
+NON_NEGATIVE = ("small_cnn", "lenet", "wrn_10_1", "resnet18_32", "vgg11_32", "densenet_40_24", "wrn_16_4")
 MILLIONS = {
     "small_cnn": 0.099, "resnet18_32": 11.17, "vgg11_32": 9.23, "densenet_40_24": 0.69, "wrn_16_4": 2.75,
     "wrn_28_10": 36.5, "vit_tiny_32": 5.35, "vgg16_32": 14.72, "resnet34_32": 21.28, "wrn_40_2": 2.25,
-    "densenet_100_12": 0.77, "vit_small_32": 21.3, "plain_cnn_32": 17.18,
+    "densenet_100_12": 0.77, "vit_small_32": 21.3, "plain_cnn_32": 17.18, "lenet": 0.062, "wrn_10_1": 0.078,
 }  # fmt: skip
 
 

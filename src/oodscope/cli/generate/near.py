@@ -24,7 +24,7 @@ def near(
     count: options.Count = None,
     pool: options.PoolSize = None,
     ensemble: options.Architectures = None,
-    epochs: options.Epochs = 30,
+    epochs: options.Epochs = None,
     flip: options.Flip = False,
     perceptual: options.Distance = None,
     network: Annotated[NearNetwork | None, typer.Option(help="Generator to train, for gan; biggan.")] = None,

@@ -31,7 +31,10 @@ Architectures = Annotated[
     list[str] | None,
     typer.Option("--ensemble", rich_help_panel=MODEL, help=f"Members of the ensemble, two or more. {LIST}"),
 ]
-Epochs = Annotated[int, typer.Option(rich_help_panel=MODEL, help="Training epochs of each member.", min=1)]
+Epochs = Annotated[
+    int | None,
+    typer.Option(rich_help_panel=MODEL, help="Training epochs of each member; 30, of grey images 8.", min=1),
+]
 Flip = Annotated[
     bool, typer.Option("--flip", rich_help_panel=MODEL, help="Mirror images in training; not for digits or letters.")
 ]

@@ -17,7 +17,7 @@ def shifted(
     count: options.Count = None,
     pool: options.PoolSize = None,
     ensemble: options.Architectures = None,
-    epochs: options.Epochs = 30,
+    epochs: options.Epochs = None,
     flip: options.Flip = False,
     perceptual: options.Distance = None,
     steps: options.Steps = None,

@@ -15,7 +15,7 @@ from oodscope.data.generated.files import check_free
 from oodscope.data.generated.record import GeneratedRecord
 from oodscope.generation.sets.estimate import estimate
 from oodscope.generation.sets.making import make_set
-from oodscope.generation.sets.plan import PAPER, Kind, SetPlan, default_architectures, default_weight
+from oodscope.generation.sets.plan import PAPER, Kind, SetPlan, default_architectures, default_epochs, default_weight
 from oodscope.generation.sets.pool import frame_of
 from oodscope.jobs.opening import IdSets, open_id
 from oodscope.models.classifier.network import choose_device
@@ -41,7 +41,7 @@ class Request:
     count: int | None
     pool: int | None
     ensemble: list[str] | None
-    epochs: int
+    epochs: int | None
     flip: bool
     work: Path | None
     root: Path | None
@@ -81,6 +81,7 @@ def write_set(request: Request, kind: Kind, paper: bool, **own: Any) -> None:
 def declared_plan(request: Request, kind: Kind, paper: bool, own: dict[str, Any], sets: IdSets) -> SetPlan:
     """The plan of a request: what was given, then the paper's if it is asked for, then the defaults of the distance."""
     wanted, frame = request.count or len(sets.test), frame_of(sets.train)
+    epochs = request.epochs or default_epochs(len(frame.mean))
     given = {key: value for key, value in own.items() if value is not None}
     preset = PAPER[kind] if paper else {}
     declared: dict[str, Any] = {
@@ -91,8 +92,8 @@ def declared_plan(request: Request, kind: Kind, paper: bool, own: dict[str, Any]
         "pool": request.pool or POOLED * wanted,
         "seed": request.seed,
         "ensemble": {
-            "epochs": request.epochs,
-            "warmup_epochs": min(1, request.epochs - 1),
+            "epochs": epochs,
+            "warmup_epochs": min(1, epochs - 1),
             "seed": SEEDS * request.seed,
             "augment": {"pad": frame.size // 8, "flip": request.flip},
             "precision": precision(request.device),

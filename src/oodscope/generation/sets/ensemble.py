@@ -17,8 +17,8 @@ from oodscope.training.loop.sets import Sets, check_sets
 from oodscope.training.recipe import Recipe
 from oodscope.training.train import train
 
-GREY = ("small_cnn",) * 4
-"""For grey images, such as digits of 28 px: small networks of other seeds, which a processor trains in minutes."""
+GREY = ("lenet", "small_cnn", "wrn_10_1", "small_cnn")
+"""For grey images, such as digits of 28 px: three kinds of small networks, which a processor trains in minutes."""
 
 HETEROGENEOUS = ("resnet18_32", "vgg11_32", "densenet_40_24", "wrn_16_4")
 """Residual, plain, densely connected, wide: four small networks that fail in different places."""

@@ -98,6 +98,11 @@ def select_near(
     bounds = np.full(max(int(labels.max(initial=0)) + 1, 1), class_share)
     kept = np.zeros_like(inside)
     kept[rows[class_criterion(labels[rows], information.class_seen[rows], bounds)]] = True
+    if len(rows) and not kept.any():
+        raise DataError(
+            f"the ensemble sees the class that it was made from in all {len(rows)} images within {window} nats, "
+            f"so a share of {class_share:g} leaves none. Generate more, set a higher window, or --class-share 1"
+        )
     return replace(_selected(pool, information, window, kept, count, seed), dropped=int(inside.sum() - kept.sum()))
 
 

@@ -110,13 +110,11 @@ def class_checks(
     return checks
 
 
-def class_criterion(
-    source: NDArray[np.int64], seen: NDArray[np.bool_], bounds: FloatArray, least: int = 200
-) -> NDArray[np.bool_]:
-    """Which images stay, so that each class is seen in at most its share and has ``least`` images where it can.
+def class_criterion(source: NDArray[np.int64], seen: NDArray[np.bool_], bounds: FloatArray) -> NDArray[np.bool_]:
+    """Which images stay, so that each class is seen in at most its share.
 
     Images whose class is not seen all stay; of those in which it is seen, the first so many that the share of the class
-    stays within its bound. A class with fewer than ``least`` images left keeps what it has; the caller says so.
+    stays within its bound. The caller says which classes have few images left.
 
     Parameters
     ----------

@@ -32,6 +32,7 @@ def _small(name: str, summary: str) -> tuple[str, ModelInfo]:
 MODELS: dict[str, ModelInfo] = dict(
     [
         _small("small_cnn", "four convolutions and a linear head; trains in seconds on a laptop"),
+        _small("lenet", "LeNet-5 with ReLU: the first network of digits; seconds an epoch on a laptop"),
         _small("plain_cnn_32", "five convolutions and two linear layers, nothing normalised: bounds can be proven"),
         _small("resnet18_32", "ResNet-18 with a 3x3 stem, the usual network of the CIFAR benchmarks"),
         _small("resnet34_32", "ResNet-34 with the small stem"),
@@ -39,6 +40,7 @@ MODELS: dict[str, ModelInfo] = dict(
         _small("vgg16_32", "VGG-16 with batch norm"),
         _small("densenet_40_24", "DenseNet-BC 40 of growth 24: every layer reads all before it"),
         _small("densenet_100_12", "DenseNet-BC-100 with growth 12"),
+        _small("wrn_10_1", "WRN-10-1: three thin residual blocks, for grey digits"),
         _small("wrn_16_4", "Wide ResNet 16-4: small and strong"),
         _small("wrn_28_10", "Wide ResNet 28-10, the large network of the CIFAR literature"),
         _small("wrn_40_2", "WRN-40-2, the network of Outlier Exposure"),

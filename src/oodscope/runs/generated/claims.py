@@ -8,7 +8,7 @@ from oodscope.document.claim import Claim
 from oodscope.document.wording import percent, span
 from oodscope.metrics.generated.idness import ClassCheck, class_checks, hardness
 from oodscope.metrics.metric import MEAN
-from oodscope.runs.generated.ranks import ALL, rank_agreements
+from oodscope.runs.generated.ranks import ALL, INDEPENDENT, NETWORKS, rank_agreements
 from oodscope.runs.generated.run import WORST, GeneratedStudy
 
 RECOGNISED_NEAR, RECOGNISED_SHIFTED = 0.5, 0.6
@@ -17,9 +17,6 @@ RECOGNISED_NEAR, RECOGNISED_SHIFTED = 0.5, 0.6
 
 FIT = 0.8
 """Share of the ID test images that judges must recognise before their word on other images counts."""
-
-NETWORKS = 7
-"""Fewest networks by which an order of detectors may be called the same or another."""
 
 
 def judges_recognise(study: GeneratedStudy) -> float | None:
@@ -170,14 +167,18 @@ def _calibration(study: GeneratedStudy) -> Iterator[Claim]:
 
 
 def _order(study: GeneratedStudy) -> Iterator[Claim]:
-    scope = ALL if len(study.networks) > 1 else study.networks[0]
-    for each in rank_agreements(study):
+    found = rank_agreements(study)
+    independent = [name for name in study.networks if name not in study.circular]
+    apart = any(each.scope == INDEPENDENT for each in found)
+    scope = INDEPENDENT if apart else ALL if len(study.networks) > 1 else study.networks[0]
+    count = len(independent) if apart else len(study.networks)
+    for each in found:
         if each.real == MEAN and each.scope == scope and each.interval is not None:
             text = f"{each.generated} orders detectors as the real sets do, better than chance"
             ends = f"{each.interval.low:.2f} to {each.interval.high:.2f}"
-            enough = len(study.networks) >= NETWORKS
-            few = "" if enough else f"; {len(study.networks)} networks are fewer than {NETWORKS}"
-            evidence = f"τ = {each.tau:.2f} ({ends}) over {each.rows} rows{few}"
+            enough = count >= NETWORKS
+            few = "" if enough else f"; {count} networks are fewer than {NETWORKS}"
+            evidence = f"τ = {each.tau:.2f} ({ends}, {each.over} redrawn) over {each.rows} rows, {scope}{few}"
             yield Claim(text, each.interval.low > 0 if enough else None, evidence)
 
 

@@ -14,6 +14,9 @@ ALL, INDEPENDENT, WITHIN = "all networks", "networks that made nothing", "within
 FEWEST, FEWEST_DETECTORS = 8, 5
 """Rows, and different detectors among them, below which τ gets no interval."""
 
+NETWORKS = 7
+"""Fewest networks by which an order of detectors may be called the same or another; from there on they are redrawn."""
+
 
 @dataclass(frozen=True)
 class RankAgreement:
@@ -26,8 +29,10 @@ class RankAgreement:
         pooled; the name of a network: its detectors alone.
     rows : how many were ranked.
     tau : Kendall's τ_b: 1, the same order; 0, none in common; -1, reversed.
-    interval : bootstrap over detectors, with their rows of all networks drawn together; None where there are too few,
-        or the pairs are pooled.
+    interval : bootstrap over networks, with the rows of a network drawn together; None where there are too few, or the
+        pairs are pooled. With fewer than seven networks detectors are drawn instead, which says nothing of other
+        networks.
+    over : what was redrawn for it: ``networks`` or ``detectors``.
     """
 
     generated: str
@@ -36,6 +41,7 @@ class RankAgreement:
     rows: int
     tau: float
     interval: Interval | None
+    over: str = "detectors"
 
 
 def rank_agreements(study: GeneratedStudy, seed: int = 0) -> list[RankAgreement]:
@@ -67,6 +73,7 @@ def _agreement(
     if len(np.unique(ours)) < 2 or len(np.unique(theirs)) < 2:
         return
     detectors = [detector for _, detector in rows]
+    over = "networks" if len(networks) >= NETWORKS else "detectors"
     if scope == WITHIN:
         yield RankAgreement(
             generated, real, scope, len(rows), kendall_within(ours, theirs, [name for name, _ in rows]).pooled, None
@@ -74,5 +81,6 @@ def _agreement(
         return
     interval = None
     if len(rows) >= FEWEST and len(set(detectors)) >= FEWEST_DETECTORS:
-        interval = kendall_interval(ours, theirs, detectors, seed=seed)
-    yield RankAgreement(generated, real, scope, len(rows), kendall(ours, theirs), interval)
+        clusters = [network for network, _ in rows] if over == "networks" else detectors
+        interval = kendall_interval(ours, theirs, clusters, seed=seed)
+    yield RankAgreement(generated, real, scope, len(rows), kendall(ours, theirs), interval, over)
