@@ -18,7 +18,7 @@ from oodscope.base.files import atomic_path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.realdata.packs import CIFAR10, pack, resnet18
 
-SETS = {"id_test": 6000, "id_train": 4000, "svhn": 1500, "cifar100": 1500, "tin": 1500, "csid": 1000}
+SETS = {"id_test": 6000, "id_train": 10000, "svhn": 1500, "cifar100": 1500, "tin": 1500, "csid": 1000}
 """Images of each set, drawn with seed 0; ``csid`` are other CIFAR-10 test images under Gaussian noise, severity 2."""
 
 PACKS = {

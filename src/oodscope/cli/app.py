@@ -31,6 +31,7 @@ from oodscope.cli.report import report
 from oodscope.cli.run import run
 from oodscope.cli.serve import predict as serve_predict
 from oodscope.cli.serve import serve
+from oodscope.cli.stream import stream
 from oodscope.cli.table import table
 from oodscope.cli.token import token
 from oodscope.cli.train import train
@@ -54,7 +55,7 @@ app = typer.Typer(
 )
 for panel, commands in {
     START: (demo, listing),
-    EVALUATE: (evaluate, run, crossval, attack, importing),
+    EVALUATE: (evaluate, run, crossval, attack, stream, importing),
     READ: (table, compare, power, precision, report, figure, cite, convert),
     WORK: (plan, work, status),
     MAKE: (train,),

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 import oodscope.detectors.methods
+import oodscope.detectors.streams
 import oodscope.generation.samplers
 import oodscope.generation.variations
 import oodscope.protocols
@@ -23,6 +24,7 @@ from oodscope.data.manifest import OWN_SOURCES, Manifest
 from oodscope.detectors.base import Detector
 from oodscope.detectors.logitscore import LogitScore
 from oodscope.detectors.rectifier import Rectifier
+from oodscope.detectors.streaming import StreamDetector
 from oodscope.document.formats import FORMATS
 from oodscope.document.wording import TRACKS
 from oodscope.generation.samplers.base import Sampler
@@ -43,6 +45,7 @@ def build_catalog() -> dict[str, dict[str, dict[str, Any]]]:
     """Everything in the package that has a name, described by itself."""
     return {
         "detectors": _detectors(),
+        "stream_detectors": _stream_detectors(),
         "protocols": _protocols(),
         "runs": _runs(),
         "metrics": _metrics(),
@@ -61,6 +64,11 @@ def build_catalog() -> dict[str, dict[str, dict[str, Any]]]:
 
 def _detectors() -> dict[str, dict[str, Any]]:
     return {cls.name: _detector(cls) for cls in _named(oodscope.detectors.methods, Detector)}  # type: ignore[type-abstract]
+
+
+def _stream_detectors() -> dict[str, dict[str, Any]]:
+    found = _named(oodscope.detectors.streams, StreamDetector)  # type: ignore[type-abstract]
+    return {cls.name: {**_detector(cls), "kind": "stream detector"} for cls in found}
 
 
 def _protocols() -> dict[str, dict[str, Any]]:

@@ -47,6 +47,11 @@ EXAMPLES = {
         oodscope attack --model python:mynet:build --benchmark cifar10 --preset quick
         oodscope attack --model python:mynet:build --id-test test --far birds -d msp
     """,
+    "stream": """
+        oodscope stream --model resnet18_32 --weights net.pt --benchmark cifar10
+        oodscope stream --activations id_val=v.npz,id_test=t.npz,near:c=c.npz -d msp
+        oodscope stream --model python:net:build --benchmark glyphs -d msp,oodd
+    """,
     "import": """
         oodscope import id_test=c10.npz near:c100=c100.npz far:svhn=svhn.npz -d msp
         oodscope import --openood msp=msp.csv,knn=knn.csv

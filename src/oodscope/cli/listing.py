@@ -16,6 +16,7 @@ class Kind(StrEnum):
     """What can be listed."""
 
     DETECTORS = "detectors"
+    STREAM_DETECTORS = "stream_detectors"
     PROTOCOLS = "protocols"
     METRICS = "metrics"
     RUNS = "runs"
@@ -126,6 +127,7 @@ def _other(entry: Mapping[str, Any]) -> dict[str, str]:
 
 _LINES = {
     Kind.DETECTORS: _detector,
+    Kind.STREAM_DETECTORS: _detector,
     Kind.RECIPES: _recipe,
     Kind.PROTOCOLS: _protocol,
     Kind.METRICS: _metric,

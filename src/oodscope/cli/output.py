@@ -23,6 +23,8 @@ from oodscope.runs.evaluation.run import Result
 from oodscope.runs.evaluation.seeds import SeedSummary
 from oodscope.runs.fit.run import Fit
 from oodscope.runs.models.run import Study
+from oodscope.runs.stream.gains import summary as gain_summary
+from oodscope.runs.stream.run import StreamRun
 from oodscope.runs.training.run import Training
 
 
@@ -62,6 +64,8 @@ def show_finished(finished: Finished | WorkPlan, as_json: bool) -> None:
     elif isinstance(result, Training):
         if Ranks.here().first:  # of those that shared it
             show_training(result, finished.files[0], as_json)
+    elif isinstance(result, StreamRun):
+        show_streams(result, finished.files[0], as_json)
     else:
         show(*finished.runs, as_json=as_json)
 
@@ -158,6 +162,25 @@ def show_study(study: Study, files: Sequence[Path], as_json: bool) -> None:
     console.print(study.summary())
     for path in files:
         console.print(str(path), markup=False, highlight=False, soft_wrap=True)
+
+
+def show_streams(run: StreamRun, place: Path, as_json: bool) -> None:
+    """AUROC within windows, false alarms, what is gained over the baseline, and where the rest is."""
+    if as_json:
+        rows = json.loads(run.measurements.to_dataframe().to_json(orient="records"))
+        record = run.record.model_dump(mode="json")
+        sys.stdout.write(json.dumps({"run": record, "folder": str(place), "measurements": rows}) + "\n")
+        return
+    console = Console()
+    console.print(run.table())
+    console.print(run.table(metric="alarms_per_1000"))
+    if len(run.scores.detectors) > 1:
+        console.print(run.table("gains"))
+        console.print(gain_summary(run.gains()), markup=False, highlight=False)
+    for note in run.record.notes:
+        console.print(f"note: {note}", markup=False, highlight=False)
+    console.print(f"result: {place}", markup=False, highlight=False, soft_wrap=True)
+    console.print(f"report: {place / 'report.html'}", markup=False, highlight=False, soft_wrap=True)
 
 
 def show_training(training: Training, place: Path, as_json: bool) -> None:

@@ -7,7 +7,7 @@ from oodscope.base.catalog import catalog
 from oodscope.base.errors import UnknownNameError
 from oodscope.base.paper import Paper
 
-SECTIONS = ("detectors", "recipes", "benchmarks", "protocols")
+SECTIONS = ("detectors", "stream_detectors", "recipes", "benchmarks", "protocols")
 """The sections of the catalogue whose entries have a publication."""
 
 _UNPUBLISHED = "unpublished"

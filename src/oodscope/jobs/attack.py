@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from pydantic import Field
 
-from oodscope.base.config import StrictModel, yaml_text
+from oodscope.base.config import StrictModel
 from oodscope.base.errors import DataError, UnknownNameError, UsageError, did_you_mean
 from oodscope.base.hashing import fingerprint
 from oodscope.data.benchmark import Benchmark
@@ -24,6 +24,7 @@ from oodscope.generation.variations.base import Variation
 from oodscope.generation.variations.gan import GanVariation
 from oodscope.generation.variations.registry import VARIATIONS, create_variation
 from oodscope.jobs.model import ModelData, ModelSpec, build_classifier
+from oodscope.jobs.settings import GAN, Entry, named_settings
 from oodscope.jobs.storing import reporting_to_store, store_of
 from oodscope.jobs.task import Detectors, Task, make_detectors
 from oodscope.metrics.metric import Tuning
@@ -36,35 +37,7 @@ from oodscope.runs.attack.run import Attack
 from oodscope.runs.evaluation.extraction import FromNetwork
 from oodscope.runs.evaluation.scoring import applicable, fit_scorers
 
-GAN = "gan="
-
-Entry = str | dict[str, dict[str, Any]]
-"""A name, perhaps with settings: ``"linf,epsilon=0.03"`` or ``{linf: {epsilon: 0.03}}``."""
-
 GAN_SETTINGS = ("dimension", "truncation", "domain", "black", "white", "latent_scale", "classes", "label")
-
-
-def named_settings(entries: Sequence[Entry]) -> list[tuple[str, dict[str, Any]]]:
-    """Names with their settings, in order: in a text, settings follow their name, separated by commas.
-
-    ``mh,temperature=0.1,random`` are two samplers, the first with a setting. ``gan=FILE`` is a name.
-    """
-    named: list[tuple[str, dict[str, Any]]] = []
-    for entry in entries:
-        if isinstance(entry, dict):
-            named += [(name, dict(settings or {})) for name, settings in entry.items()]
-            continue
-        for text in filter(None, (part.strip() for part in entry.split(","))):
-            key, sign, value = text.partition("=")
-            if not sign or text.startswith(GAN):
-                named.append((text, {}))
-            elif not named:
-                raise UsageError(f"setting {text!r} stands before any name; settings follow their name")
-            elif not value:
-                raise UsageError(f"setting {key!r} of {named[-1][0]} has no value; write {key}=VALUE")
-            else:
-                named[-1][1][key.strip()] = yaml_text(value, f"{named[-1][0]}, {key}")
-    return named
 
 
 class AttackSettings(StrictModel):

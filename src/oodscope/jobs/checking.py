@@ -36,7 +36,7 @@ def check_declared(declared: Mapping[str, Any], where: str) -> None:
         entries.append([fit["detector"]])
     for given in entries if "scores" not in declared else ():
         # the detectors of a score file are its columns
-        _check_detectors(_names(given))
+        _check_detectors(_names(given), streams="stream" in declared)
     _check_names("protocol", _names(declared.get("protocols")), loaded="oodscope.protocols.registry")
     several = declared.get("models")
     models = [declared.get("model"), *(several if isinstance(several, list) else [])]
@@ -121,8 +121,8 @@ def check_metric(name: str) -> None:
         _check_names("metric", [name], loaded="oodscope.metrics.catalog")
 
 
-def _check_names(kind: str, names: Iterable[str], *, loaded: str) -> None:
-    """Refuse an unknown name of one kind.
+def _check_names(kind: str, names: Iterable[str], *, loaded: str, also: Iterable[str] = ()) -> None:
+    """Refuse an unknown name of one kind; ``also`` are names that are known here.
 
     Parameters
     ----------
@@ -131,18 +131,23 @@ def _check_names(kind: str, names: Iterable[str], *, loaded: str) -> None:
     """
     registry = getattr(sys.modules.get(loaded), f"{kind.upper()}S", None)
     known = list(registry) if registry is not None else [*catalog(f"{kind}s"), *plugins(f"{kind}s")]
+    known = [*known, *also]
     for name in names:
         if name not in known:
             raise UnknownNameError(kind, name, known, f"See: oodscope list {kind}s")
 
 
-def _check_detectors(names: Iterable[str]) -> None:
+def _check_detectors(names: Iterable[str], streams: bool) -> None:
+    """Refuse unknown detectors; those that learn from a stream are known in ``streams`` alone."""
+    learning = {*catalog("stream_detectors"), *plugins("stream_detectors")}
     given = list(names)
+    if not streams and (found := [name for name in given if name in learning]):
+        raise UsageError(f"{found[0]} learns from the images before; its numbers belong to a schedule: oodscope stream")
     parts = [part.strip() for name in given for part in name.split("+")]
     for part in parts:
         if part.startswith(PREFIX):
             find_own(part, "class")
     ours = [part for part in parts if part and not part.startswith(PREFIX)]
-    _check_names("detector", ours, loaded="oodscope.detectors.registry")
+    _check_names("detector", ours, loaded="oodscope.detectors.registry", also=learning if streams else ())
     if not all(parts):
         raise UsageError("an empty name stands among the detectors")

@@ -10,9 +10,10 @@ if TYPE_CHECKING:
     from oodscope.runs.evaluation.seeds import SeedSummary
     from oodscope.runs.fit.run import Fit
     from oodscope.runs.models.run import Study
+    from oodscope.runs.stream.run import StreamRun
     from oodscope.runs.training.run import Training
 
-    Outcome = Result | SeedSummary | Study | CrossValidation | Attack | Fit | Training
+    Outcome = Result | SeedSummary | Study | CrossValidation | Attack | StreamRun | Fit | Training
 
 
 class Finished(NamedTuple):
@@ -20,7 +21,7 @@ class Finished(NamedTuple):
 
     Parameters
     ----------
-    kind : evaluation, seeds, study, crossval, attack, fit or training.
+    kind : evaluation, seeds, study, crossval, attack, stream, fit or training.
     result : what the Python function of that kind returns.
     runs : saved evaluations or the attack, each with its folder.
     files : what else was written.

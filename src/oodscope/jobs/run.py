@@ -26,6 +26,7 @@ PACKAGED = Path(__file__).parent / "packaged"
 """Job files that come with the package, run by their name."""
 
 _KINDS = {
+    "stream": "stream",
     "plan": "crossval",
     "models": "study",
     "attack": "attack",
@@ -43,9 +44,9 @@ def run(
     """Execute what a YAML file declares, and return what the Python function of that kind returns.
 
     An evaluation gives a ``Result`` (with ``as_seeds`` the summary over seeds), a list ``models`` a ``Study``, a
-    ``plan`` a ``CrossValidation``, ``attack`` an ``Attack``, ``fit`` a ``Fit``, ``train`` a ``Training``,
-    ``activations`` and ``scores`` a ``Result`` from arrays. Names, places, device and output folder are checked before
-    the first image is read::
+    ``plan`` a ``CrossValidation``, ``attack`` an ``Attack``, ``stream`` a ``StreamRun``, ``fit`` a ``Fit``, ``train``
+    a ``Training``, ``activations`` and ``scores`` a ``Result`` from arrays. Names, places, device and output folder are
+    checked before the first image is read::
 
         result = oods.run("job.yaml")
         print(result.table())
@@ -181,6 +182,8 @@ def kind_of(declared: Mapping[str, Any], where: str) -> str:
     keys = [key for key in _KINDS if key in declared]
     if "plan" in keys and "train" in keys:
         keys.remove("train")  # how the networks of folds are trained
+    if "stream" in keys and "activations" in keys:
+        keys.remove("activations")  # what streams are drawn from
     if len(keys) > 1:
         raise UsageError(f"{where}: {keys[0]} and {keys[1]} are two jobs; put each into a file of its own")
     return _KINDS[keys[0]] if keys else "evaluation"
@@ -239,6 +242,14 @@ def _attack(declared: Mapping[str, Any], where: str, folder: Path, progress: Pro
     return Finished("attack", attack, runs=((attack.result, place),))
 
 
+def _stream(declared: Mapping[str, Any], where: str, folder: Path, progress: Progress) -> Finished:
+    from oodscope.jobs.stream import StreamArraysJob, StreamJob
+
+    kind = StreamArraysJob if "activations" in declared else StreamJob
+    run, place = kind.read(declared, where, folder).execute(progress)
+    return Finished("stream", run, files=(place,))
+
+
 def _fit(declared: Mapping[str, Any], where: str, folder: Path, progress: Progress) -> Finished:
     from oodscope.jobs.fit import FitJob, execute_fit
 
@@ -272,6 +283,7 @@ _EXECUTE = {
     "study": _study,
     "crossval": _crossval,
     "attack": _attack,
+    "stream": _stream,
     "fit": _fit,
     "training": _training,
     "activations": _activations,

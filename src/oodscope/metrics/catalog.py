@@ -294,6 +294,45 @@ ATTACK: tuple[Metric, ...] = (
 )
 """What an attack measures beside AUROC."""
 
+STREAM: tuple[Metric, ...] = (
+    Metric(
+        "window_auroc",
+        "AUROC in windows",
+        True,
+        "probability that an OOD image scores above an ID image of the same window of the stream",
+    ),
+    Metric(
+        "alarms_per_1000",
+        "False alarms per 1,000 ID",
+        False,
+        "ID images above the threshold that was fixed on ID validation images before the stream, per 1,000",
+        "number",
+    ),
+    Metric("ood_flagged", "OOD flagged", True, "share of OOD images above the threshold fixed before the stream"),
+    Metric(
+        "rolling_alarms_per_1000",
+        "False alarms per 1,000 ID (rolling)",
+        False,
+        "ID images above the quantile of the scores just before them, per 1,000",
+        "number",
+    ),
+    Metric(
+        "rolling_ood_flagged",
+        "OOD flagged (rolling)",
+        True,
+        "share of OOD images above the quantile of the scores just before them",
+    ),
+    Metric(
+        "images_to_half_burst",
+        "Images to half a burst",
+        False,
+        "images of a burst until half of it is flagged at the threshold fixed before the stream, at most its length",
+        "number",
+    ),
+    Metric("bursts_half_flagged", "Bursts half flagged", True, "share of bursts of which half is flagged in the end"),
+)
+"""What the order of a stream of images is measured by; AUROC over the whole stream stands beside it."""
+
 ACCURACY = Metric("accuracy", "Accuracy", True, "share of ID images that the classifier gets right")
 FALSE_ALARMS = Metric(
     "false_alarms", "False alarms", False, "share of ID images above the threshold of a deployed detector"
@@ -336,7 +375,17 @@ METRICS: Collection[Metric] = Collection(
     "metrics",
     {
         metric.name: metric
-        for metric in (*RANKING, *_CROSSVAL_ALONE, *OPENSET, *REJECTION, *ATTACK, ACCURACY, FALSE_ALARMS, *CALIBRATION)
+        for metric in (
+            *RANKING,
+            *_CROSSVAL_ALONE,
+            *OPENSET,
+            *REJECTION,
+            *ATTACK,
+            *STREAM,
+            ACCURACY,
+            FALSE_ALARMS,
+            *CALIBRATION,
+        )
     },
     check=lambda value: isinstance(value, Metric),
     expected="an oodscope.Metric",

@@ -19,7 +19,8 @@ from oodscope.generation.search.search import search
 from oodscope.generation.variations.gan import GanVariation
 from oodscope.generation.variations.linf import LInf
 from oodscope.generation.variations.registry import create_variation
-from oodscope.jobs.attack import AttackSettings, named_settings
+from oodscope.jobs.attack import AttackSettings
+from oodscope.jobs.settings import named_settings
 from oodscope.metrics.ranking.minrank import outlier_ranks, source_interval
 from oodscope.models.generators.biggan import BigGanGenerator, BigGanShape
 from oodscope.models.generators.dcgan import DcganGenerator, DcganShape

@@ -6,8 +6,10 @@ import torch
 
 from oodscope.activations.activations import Activations
 from oodscope.base.errors import DataError, DetectorError
-from oodscope.detectors.streaming import OODD, RunningPrototypes
-from oodscope.runs.stream.schedule import Schedule, stratified_auroc
+from oodscope.detectors.streams.oodd import OODD
+from oodscope.detectors.streams.running_prototypes import RunningPrototypes
+from oodscope.metrics.stream import bursts, rolling_thresholds, window_auroc
+from oodscope.runs.stream.schedule import Schedule, default_schedules
 
 
 def rows(n, seed, shift=0.0):
@@ -59,9 +61,9 @@ def test_a_causal_score_depends_on_earlier_images_alone(cls):
     whole = detector.score(STREAM)
     detector.start()
     parts = torch.cat([detector.observe(part(a, b)) for a, b in ((0, 7), (7, 8), (8, 30), (30, 40))])
-    assert torch.equal(whole, parts)
+    torch.testing.assert_close(whole, parts, rtol=0, atol=1e-6)  # products of batches round differently
     detector.start()
-    assert torch.equal(detector.observe(part(0, 15)), whole[:15])  # whatever comes after
+    torch.testing.assert_close(detector.observe(part(0, 15)), whole[:15], rtol=0, atol=1e-6)  # whatever comes after
 
 
 @pytest.mark.parametrize("cls", [OODD, RunningPrototypes])
@@ -120,9 +122,46 @@ def test_drift_and_what_does_not_fit():
 def test_windows_take_out_a_score_that_only_tells_the_time():
     is_ood = np.arange(1000) >= 500
     clock = np.arange(1000.0)
-    assert np.isnan(stratified_auroc(clock, is_ood)) and stratified_auroc(clock, is_ood, windows=1) == 1
+    assert np.isnan(window_auroc(clock, is_ood)) and window_auroc(clock, is_ood, windows=1) == 1
     mixed = np.random.default_rng(0).random(1000) < np.linspace(0.1, 0.9, 1000)
-    assert abs(stratified_auroc(clock, mixed, windows=100) - 0.5) < 0.1 < stratified_auroc(clock, mixed, 1) - 0.5
+    assert abs(window_auroc(clock, mixed, windows=100) - 0.5) < 0.1 < window_auroc(clock, mixed, 1) - 0.5
     slow = np.mean([(f > k) + 0.5 * (f == k) for k in clock[~mixed][:50] for f in clock[mixed][:50]])
     some = np.r_[np.flatnonzero(~mixed)[:50], np.flatnonzero(mixed)[:50]]
-    assert stratified_auroc(clock[some], mixed[some], windows=1) == pytest.approx(slow)
+    assert window_auroc(clock[some], mixed[some], windows=1) == pytest.approx(slow)
+
+
+def slow_rolling(held, scores, share, window):
+    """One image at a time: of the scores before it, the smallest that at least the share lies at or below."""
+    found = []
+    for number in range(len(scores)):
+        before = sorted([*held, *scores[:number]][-window:])
+        place = next(i for i in range(window) if i >= (1 - share) * (window - 1) - 1e-12)
+        found.append(before[place])
+    return np.array(found)
+
+
+@pytest.mark.parametrize("window", [1, 7, 20])
+def test_a_rolling_threshold_knows_the_scores_before_it_alone(window):
+    rng = np.random.default_rng(window)
+    held, scores = rng.normal(size=30), rng.normal(size=50)
+    fast = rolling_thresholds(held, scores, 0.1, window)
+    np.testing.assert_array_equal(fast, slow_rolling(held, scores, 0.1, window))
+    later = np.concatenate([scores[:25], scores[25:] + 100])
+    np.testing.assert_array_equal(fast[:26], rolling_thresholds(held, later, 0.1, window)[:26])
+    with pytest.raises(DataError, match="as many ID validation images, not 30"):
+        rolling_thresholds(held, scores, 0.1, 31)
+
+
+def test_bursts_are_waited_for_until_half_is_flagged():
+    is_ood = np.array([0, 1, 1, 1, 1, 0, 1, 1, 1, 0], dtype=bool)
+    flagged = np.array([1, 0, 1, 1, 0, 1, 0, 0, 1, 0], dtype=bool)
+    first, second = bursts(is_ood, flagged)
+    assert (first.images, first.until_half, first.waited) == (4, 3, 3)
+    assert (second.images, second.until_half, second.waited) == (3, None, 3)
+    assert bursts(np.zeros(4, bool), flagged[:4]) == []
+
+
+def test_there_is_a_default_schedule_of_each_kind():
+    made = default_schedules(600)
+    assert len({each.name for each in made}) == 5
+    assert {each.order for each in made} == {"mixed", "bursts", "id_first"} and any(each.drift for each in made)

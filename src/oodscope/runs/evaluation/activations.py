@@ -92,14 +92,11 @@ def evaluate_activations(
     check_intervals(intervals)
     if tune == "id_only":
         raise OodscopeError("tune='id_only' makes outliers from images, and there are only arrays: use tune='ood_val'")
-    given: dict[Role, ArraySource | None] = {"id_train": id_train, "id_val": id_val, "id_test": id_test}
+    single: dict[Role, ArraySource | None] = {"id_train": id_train, "id_val": id_val, "id_test": id_test}
     groups: dict[Role, Mapping[str, ArraySource] | None] = {"near": near, "far": far, "csid": csid}
-    sets = list(_read_all({**given, "ood_val": ood_val}, groups))
-    last_layer = _common_head(sets, head)
-    class_names = tuple(classes) or tuple(str(number) for number in range(_class_count(sets, last_layer)))
-    filled = [(role, each.checked(role, last_layer, class_names)) for role, each in sets]
-    benchmark = _benchmark(name, filled, class_names)
-    extraction = FromArrays(model, [each for _, each in filled], last_layer, choose_device(device))
+    extraction, benchmark = open_arrays(
+        {**single, "ood_val": ood_val}, groups, name=name, model=model, head=head, classes=classes, device=device
+    )
     return evaluate_extraction(
         extraction,
         benchmark,
@@ -111,6 +108,30 @@ def evaluate_activations(
         intervals=intervals,
         progress=progress,
     )
+
+
+def open_arrays(
+    single: Mapping[Role, ArraySource | None],
+    groups: Mapping[Role, Mapping[str, ArraySource] | None],
+    *,
+    name: str,
+    model: str,
+    head: Head | tuple[ArrayLike | Tensor, ArrayLike | Tensor | None] | None = None,
+    classes: Sequence[str] = (),
+    device: str = "cpu",
+) -> tuple["FromArrays", Benchmark]:
+    """Arrays as what a run is made of: where activations come from, and the benchmark that they are of.
+
+    Parameters
+    ----------
+    single, groups : sets by role; see ``evaluate_activations``, also for the others.
+    """
+    sets = list(_read_all(single, groups))
+    last_layer = _common_head(sets, head)
+    class_names = tuple(classes) or tuple(str(number) for number in range(_class_count(sets, last_layer)))
+    filled = [(role, each.checked(role, last_layer, class_names)) for role, each in sets]
+    extraction = FromArrays(model, [each for _, each in filled], last_layer, choose_device(device))
+    return extraction, _benchmark(name, filled, class_names)
 
 
 class ArrayRows(ImageSource):

@@ -78,7 +78,7 @@ def score_benchmark(
     roles : what is scored beside the test sets, such as ``id_train`` and ``id_val``.
     context : what else the table says of itself; see :class:`ScoreContext`.
     """
-    fitted = _fit_all(extraction, benchmark, detectors, track, progress)
+    fitted = fit_all(extraction, benchmark, detectors, track, progress)
     probes = [probe for each in fitted for probe in each.detector.probes]
     tested = [
         (role, (role == "id_train" and benchmark.scored_train) or images)
@@ -91,7 +91,7 @@ def score_benchmark(
     import pandas as pd  # late: nobody should wait for it who only imports this
 
     frame = pd.concat(
-        [_describe(benchmark, role, images, activations[images.name]) for role, images in tested], ignore_index=True
+        [describe_rows(benchmark, role, images, activations[images.name]) for role, images in tested], ignore_index=True
     )
     described = {each.id: each.record() | costs[each.id] for each in fitted}
     classes = {images.name: list(images.class_names) for _, images in tested}
@@ -174,11 +174,11 @@ def fit_scorers(
     classifier = classifier.with_default_transform(benchmark.transform)
     extraction = FromNetwork(classifier, store, batch_size, progress)
     usable = refuse_inapplicable(asked, extraction, benchmark)
-    fitted = _fit_all(extraction, benchmark, usable, tune, progress)
+    fitted = fit_all(extraction, benchmark, usable, tune, progress)
     return {each.id: Scorer(classifier, each.detector, class_names=benchmark.class_names) for each in fitted}
 
 
-def _fit_all(
+def fit_all(
     extraction: Extraction, benchmark: Benchmark, detectors: Sequence[Detector], track: Tuning, progress: Progress
 ) -> list[Fitted]:
     search = track != "default"
@@ -255,7 +255,7 @@ def _score_all(
     return columns, costs
 
 
-def _describe(benchmark: Benchmark, role: Role, images: ImageSet, activations: Activations) -> "pd.DataFrame":
+def describe_rows(benchmark: Benchmark, role: Role, images: ImageSet, activations: Activations) -> "pd.DataFrame":
     import pandas as pd
 
     return pd.DataFrame(

@@ -5,9 +5,9 @@ from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ConfigDict
 
 from oodscope.base.errors import DataError
-from oodscope.metrics.scores import FloatArray
 
 Order = Literal["mixed", "bursts", "id_first", "ood_first"]
 
@@ -24,7 +24,10 @@ class Schedule:
     batch : images that arrive together.
     delay : images at the beginning that are ID whatever the order says.
     drift : the ID images come from the second ID pool (csID) with a chance that grows to this share at the end.
+    burst : OOD images in a burst; for the order ``bursts``.
     """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")  # a misspelt key of a job is an error
 
     share: float = 0.5
     order: Order = "mixed"
@@ -43,7 +46,8 @@ class Schedule:
     @property
     def name(self) -> str:
         """For tables."""
-        parts = [f"{100 * self.share:g} % OOD", self.order.replace("_", " "), f"batch {self.batch}"]
+        order = f"bursts of {self.burst}" if self.order == "bursts" else self.order.replace("_", " ")
+        parts = [f"{100 * self.share:g} % OOD", order, f"batch {self.batch}"]
         parts += [f"delay {self.delay}"] if self.delay else []
         return ", ".join(parts + ([f"drift to {100 * self.drift:g} %"] if self.drift else []))
 
@@ -81,15 +85,13 @@ class Schedule:
         return pools, rows
 
 
-def stratified_auroc(scores: FloatArray, is_ood: NDArray[np.bool_], windows: int = 10) -> float:
-    """AUROC of OOD against ID images of the same window, ties counting half; NaN where no window holds both.
-
-    A score that drifts along the stream ranks late images above early ones, whatever they show; within a window it
-    cannot. Windows are weighted by their pairs.
-    """
-    wins = pairs = 0.0
-    for part in np.array_split(np.arange(len(scores)), windows):
-        known, foreign = np.sort(scores[part][~is_ood[part]]), scores[part][is_ood[part]]
-        wins += (known.searchsorted(foreign, "left") + known.searchsorted(foreign, "right")).sum() / 2
-        pairs += len(known) * len(foreign)
-    return wins / pairs if pairs else float("nan")
+def default_schedules(images: int = 1000, batch: int = 64) -> tuple[Schedule, ...]:
+    """One of each kind: equal shares, few OOD images, bursts of them, a drift of the ID images, a late onset."""
+    burst, delay = max(1, images // 20), images // 6
+    return (
+        Schedule(share=0.5, images=images, batch=batch),
+        Schedule(share=0.1, images=images, batch=batch),
+        Schedule(share=0.1, images=images, batch=batch, order="bursts", burst=burst),
+        Schedule(share=0.1, images=images, batch=batch, delay=delay, drift=0.3),
+        Schedule(share=0.5, images=images, batch=batch, order="id_first"),
+    )

@@ -1,0 +1,1 @@
+"""Methods that learn from the test stream, one file per paper."""
