@@ -42,13 +42,21 @@ class StreamDetector(Detector):
 
     def observe(self, activations: Activations) -> Tensor:
         """Scores of the next images of the stream, larger = more OOD."""
-        batch = next(activations.chunks(len(activations), self.device, only=self.columns))
-        images = self._describe(batch)
+        return self.observe_described(self.describe(activations))
+
+    def describe(self, activations: Activations) -> Described:
+        """What does not depend on the stream: whoever streams the same images many times asks for it once."""
+        self._check(activations)
+        parts = [self._describe(chunk) for chunk in activations.chunks(device=self.device, only=self.columns)]
+        return tuple(torch.cat(column) for column in zip(*parts))
+
+    def observe_described(self, images: Described) -> Tensor:
+        """``observe`` of images that were described before."""
         if self.mode == "batch":
             self._remember(*images)
             return precise(self._judge(*images))
         scores = []
-        for number in range(len(activations)):
+        for number in range(len(images[0])):
             one = tuple(part[number : number + 1] for part in images)
             scores.append(self._judge(*one))
             self._remember(*one)

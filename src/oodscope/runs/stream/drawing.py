@@ -7,11 +7,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from oodscope.activations.activations import Activations
 from oodscope.base.errors import DetectorError
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.imageset import ImageSet
-from oodscope.detectors.streaming import StreamDetector
+from oodscope.detectors.streaming import Described, StreamDetector
 from oodscope.detectors.tuning import Fitted
 from oodscope.metrics.scores import FloatArray
 from oodscope.runs.evaluation.extraction import Extraction
@@ -25,7 +24,7 @@ HELD_OUT = "val"
 
 
 class Pool:
-    """Images that a stream draws from: their activations, and the scores of entries that learn nothing from a stream.
+    """Images that a stream draws from, with what no stream changes: scores of constant entries, descriptions of others.
 
     Parameters
     ----------
@@ -40,17 +39,17 @@ class Pool:
         roles = {each.name: role for role, each in benchmark.members()}
         probes = [probe for each in fitted for probe in each.detector.probes]
         parts = [extraction.extract(each, probes) for each in images]
-        self.head = parts[0].head
-        names = [name for name in parts[0] if all(name in part for part in parts)]
-        self.columns = {name: torch.cat([part[name] for part in parts]) for name in names}
         rows = [describe_rows(benchmark, roles[each.name], each, part) for each, part in zip(images, parts)]
         self.rows = pd.concat(rows, ignore_index=True)
-        whole = Activations.of_batch(self.columns, self.head)
-        self.scores: dict[str, FloatArray] = {
-            each.id: each.detector.score(whole).cpu().numpy().astype(np.float64)
-            for each in fitted
-            if not isinstance(each.detector, StreamDetector)
-        }
+        self.scores: dict[str, FloatArray] = {}
+        self.described: dict[str, Described] = {}
+        for each in fitted:
+            if isinstance(each.detector, StreamDetector):
+                columns = zip(*(each.detector.describe(part) for part in parts))
+                self.described[each.id] = tuple(torch.cat(column) for column in columns)
+            else:
+                scores = [each.detector.score(part).cpu().numpy() for part in parts]
+                self.scores[each.id] = np.concatenate(scores).astype(np.float64)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -77,23 +76,26 @@ class Arrivals:
         frame = rows.iloc[self._order].reset_index(drop=True)
         for each in fitted:
             if isinstance(each.detector, StreamDetector):
-                frame[each.id] = self._observed(each.detector, batch)
+                frame[each.id] = self._observed(each, batch)
             else:
                 frame[each.id] = np.concatenate([pool.scores[each.id][own] for pool, own in self._parts])[self._order]
         return frame
 
-    def _observed(self, detector: StreamDetector, batch: int) -> FloatArray:
-        columns = {name: self._column(name) for name in detector.columns}
-        head, scores = self._parts[0][0].head, []
+    def _observed(self, fitted: Fitted, batch: int) -> FloatArray:
+        detector = fitted.detector
+        assert isinstance(detector, StreamDetector)
+        images = self._described(fitted.id)
         detector.start()
-        for start in range(0, len(self._order), batch):
-            piece = {name: values[start : start + batch] for name, values in columns.items()}
-            scores.append(detector.observe(Activations.of_batch(piece, head)))
+        scores = [
+            detector.observe_described(tuple(column[start : start + batch] for column in images))
+            for start in range(0, len(self._order), batch)
+        ]
         found: FloatArray = torch.cat(scores).cpu().numpy().astype(np.float64)
         if not np.isfinite(found).all():
             raise DetectorError(f"{detector.name}: scores of a stream are NaN or infinite")
         return found
 
-    def _column(self, name: str) -> torch.Tensor:
-        values = torch.cat([pool.columns[name][torch.from_numpy(own)] for pool, own in self._parts])
-        return values[torch.from_numpy(self._order)]
+    def _described(self, name: str) -> Described:
+        order = torch.from_numpy(self._order)
+        parts = [tuple(each[torch.from_numpy(own)] for each in pool.described[name]) for pool, own in self._parts]
+        return tuple(torch.cat(column)[order.to(column[0].device)] for column in zip(*parts))
