@@ -6,8 +6,9 @@
 Every detector that applies to a ResNet-18 under the three tuning tracks, on OpenOOD v1.5's own split lists, with one
 network per benchmark trained by its recipe and fitted on all training images. TABLES/BENCHMARK-TRACK.parquet holds the
 scores of all test images (rounded to float32, so that a file stays below 15 MiB), with parameters, passes and seconds
-of every detector; ``newest_against_best.py`` reads the same files. A table that is there is not made again: an
-interrupted call goes on. The published column is OpenOOD's leaderboard (three seeds, after its search on the same
+of every detector; ``newest_against_best.py`` reads the same files. Those of the tuned tracks hold the detectors that a
+search, or validation outliers, can change. A file grows by columns, cheap ones first: an interrupted call goes on, and
+``--minutes`` ends one in time. The published column is OpenOOD's leaderboard (three seeds, after its search on the same
 validation sets), so it is compared with the track ``ood_val``.
 """
 
@@ -15,8 +16,9 @@ import argparse
 import csv
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +30,7 @@ from oodscope.detectors.base import Detector
 from oodscope.detectors.registry import DETECTORS, create_detector
 from oodscope.metrics.ranking.ranking import Ranking
 from oodscope.results.scoretable import ScoreTable
-from oodscope.runs.evaluation.scoring import applicable, score_benchmark
+from oodscope.runs.evaluation.scoring import applicable, join_scores, score_benchmark
 from openood_cifar import open_classifier, open_part
 from published import published
 from training_table import InMemory
@@ -41,6 +43,8 @@ VARIANTS: tuple[tuple[str, dict[str, object]], ...] = (
     ("gram", {"powers": 10}),
 )
 """Other forms that a cause or a comparison on the page names; they stand in the default track only."""
+LEARNERS = ("mds_ensemble", "opengan")
+"""They have nothing to search, and learn from validation outliers where there are any."""
 SEEDS = Path(__file__).parent.parent / "docs" / "results" / "data" / "detectors-cifar-seeds.csv"
 POPULATIONS = {"cifar10": "sampled", "cifar100": "sampled", "tin": "sampled", "svhn": "exhaustive"}
 TIGHT = ("msp", "temp_scaling", "mls", "ebo", "gen", "knn", "rmds", "fdbd", "relation", "vim")
@@ -54,36 +58,115 @@ def path_of(tables: Path, name: str, track: str) -> Path:
 
 
 def asked_for(only: list[str], track: str) -> list[Detector]:
-    """The detectors of a track; each has its own object, as fitting changes it."""
+    """The detectors that a track decides; each has its own object, as fitting changes it."""
     variants = [create_detector(name, **params) for name, params in VARIANTS] if track == "default" and not only else []
-    return [*(create_detector(each) for each in only or DETECTORS), *variants]
+    named = [create_detector(each) for each in only or DETECTORS]
+    return [*(each for each in named if track == "default" or each.grid or each.name in LEARNERS), *variants]
 
 
-def score(folder: Path, tables: Path, name: str, options: argparse.Namespace) -> None:
-    """The missing tables of one benchmark; the activations of all tracks stay in memory."""
-    missing = [track for track in options.tracks if not path_of(tables, name, track).exists()]
-    if not missing:
-        return
-    bench = open_part(folder, name, options.train, options.test)
-    classifier = open_classifier(folder, name, options.device)
-    extraction = InMemory(classifier, {})
-    for track in missing:
-        begun = time.perf_counter()
-        usable, skipped = applicable(asked_for(options.only, track), extraction, bench)
-        context = {
-            "benchmark": name,
-            "model": classifier.name,
-            "fingerprint": classifier.fingerprint,
+def groups(detectors: Sequence[Detector]) -> list[list[Detector]]:
+    """What is scored and written at a time: all that need the plain pass alone, then one by one, few passes first."""
+    plain = [each for each in detectors if not each.probes]
+    others = [each for each in detectors if each.probes]
+
+    def passes(detector: Detector) -> int:
+        return sum(len(probe.forwards) + 2 * len(probe.backwards) for probe in detector.probes)
+
+    return [*([plain] if plain else []), *([each] for each in sorted(others, key=passes))]
+
+
+class Scores:
+    """The tables of one benchmark, which grow by groups of detectors; activations stay in the memory of the device."""
+
+    def __init__(self, folder: Path, tables: Path, name: str, options: argparse.Namespace) -> None:
+        self.tables, self.name, self.only = tables, name, options.only
+        self.bench = open_part(folder, name, options.train, options.test)
+        self.classifier = open_classifier(folder, name, options.device)
+        self.extraction = InMemory(self.classifier, {})
+
+    def missing(self, track: str) -> list[list[Detector]]:
+        """Groups of detectors without a column in the table; reasons why others never get one are kept in it."""
+        path = path_of(self.tables, self.name, track)
+        there = set(ScoreTable.load(path).detectors) if path.exists() else set()
+        usable, self.skipped = applicable(asked_for(self.only, track), self.extraction, self.bench)
+        return groups([each for each in usable if each.id not in there])
+
+    def add(self, track: str, detectors: list[Detector]) -> None:
+        """Score a group and write its columns; one that fails is reported, and the next call tries it again."""
+        begun, before = time.perf_counter(), self.extraction.seconds
+        words = detectors[0].id if len(detectors) == 1 else f"{len(detectors)} detectors"
+        try:
+            scores = score_benchmark(
+                self.extraction,
+                self.bench,
+                detectors,
+                track=track,  # type: ignore[arg-type]
+                context=self.context(),
+            )
+        except Exception as error:  # one method's fault must not cost the others their minutes on the machine
+            print(f"{self.name} {track}: {words} FAILED: {type(error).__name__}: {error}", flush=True)
+            return
+        rounded = {each: scores.frame[each].astype("float32").astype("float64") for each in scores.detectors}
+        found = ScoreTable(scores.frame.assign(**rounded), scores.context)
+        path = path_of(self.tables, self.name, track)
+        parts = [ScoreTable.load(path), found] if path.exists() else [found]
+        names = [each for part in parts for each in part.detectors]
+        join_scores(parts, names, self.context()).save(path)
+        seconds, passing = time.perf_counter() - begun, self.extraction.seconds - before
+        print(f"{self.name} {track}: {words}, {seconds:.1f} s ({passing:.1f} s of passes)", flush=True)
+
+    def context(self) -> dict[str, object]:
+        bench = self.bench
+        return {
+            "benchmark": self.name,
+            "model": self.classifier.name,
+            "fingerprint": self.classifier.fingerprint,
             "populations": {each.name: POPULATIONS[each.name] for each in (*bench.near, *bench.far)},
             "sizes": {images.name: len(images) for _, images in bench.members()},
-            "skipped": skipped,
+            "skipped": self.skipped,
         }
-        scores = score_benchmark(extraction, bench, usable, track=track, context=context)  # type: ignore[arg-type]
-        rounded = {each: scores.frame[each].astype("float32").astype("float64") for each in scores.detectors}
-        ScoreTable(scores.frame.assign(**rounded), scores.context).save(path_of(tables, name, track))
-        size = path_of(tables, name, track).stat().st_size / 2**20
-        words = f"{len(usable)} detectors, {time.perf_counter() - begun:.0f} s ({extraction.seconds:.0f} s of passes)"
-        print(f"{name} {track}: {words}, {size:.1f} MiB", flush=True)
+
+
+def score(folder: Path, options: argparse.Namespace) -> None:
+    """All missing columns: of both benchmarks first what needs no pass of its own, then the others by their passes."""
+    deadline = time.monotonic() + 60 * options.minutes
+    options.tables.mkdir(parents=True, exist_ok=True)
+    work = [Scores(folder, options.tables, name, options) for name in options.benchmarks]
+    for probed, scores, track in product((False, True), work, options.tracks):
+        for group in scores.missing(track):
+            if bool(group[0].probes) != probed:
+                continue
+            if time.monotonic() > deadline:
+                print("the time is over: the same command goes on", flush=True)
+                return
+            scores.add(track, group)
+
+
+def load(tables: Path, name: str, track: str) -> ScoreTable:
+    """The table of a track; detectors that no search can change stand in the default one alone and are joined."""
+    own = ScoreTable.load(path_of(tables, name, track))
+    if track == "default":
+        return own
+    default = ScoreTable.load(path_of(tables, name, "default"))
+    rest = [
+        each
+        for each in default.detectors
+        if "(" not in each and not (create_detector(each).grid or each in LEARNERS) and each not in own.detectors
+    ]
+    return join_scores([own, default], [*own.detectors, *rest], own.context.extra)
+
+
+def load_all(tables: Path, name: str) -> dict[str, ScoreTable] | None:
+    """The tables of all tracks, of the detectors that all of them hold; None where one is not there."""
+    if not all(path_of(tables, name, track).exists() for track in TRACKS):
+        return None
+    found = {track: load(tables, name, track) for track in TRACKS}
+    shared = [each for each in found["default"].detectors if all(each in table.detectors for table in found.values())]
+    forms = [each for each in found["default"].detectors if "(" in each]
+    return {
+        track: join_scores([table], [*shared, *(forms if track == "default" else [])], table.context.extra)
+        for track, table in found.items()
+    }
 
 
 def areas(scores: ScoreTable, detector: str) -> dict[str, float]:
@@ -228,11 +311,7 @@ def seeds() -> str:
 
 def page(tables: Path, machine: str) -> str:
     """The results page; benchmarks whose tables are not whole are named."""
-    found = {
-        name: {track: ScoreTable.load(path_of(tables, name, track)) for track in TRACKS}
-        for name in BENCHMARKS
-        if all(path_of(tables, name, track).exists() for track in TRACKS)
-    }
+    found = {name: each for name in BENCHMARKS if (each := load_all(tables, name)) is not None}
     head = HEAD.format(answer=answer(found), machine=machine, date=f"{datetime.now(UTC):%Y-%m-%d}")
     parts = [head, *(section(name, each) for name, each in found.items())]
     parts += [
@@ -250,16 +329,14 @@ def main() -> None:
     parser.add_argument("--tracks", nargs="*", default=list(TRACKS))
     parser.add_argument("--train", type=int, help="so many training images, for a try")
     parser.add_argument("--test", type=int, help="so many images of each test set, for a try")
+    parser.add_argument("--minutes", type=float, default=1e9, help="begin nothing new after so long")
     parser.add_argument("--write", type=Path, help="the page that is made from the tables")
     parser.add_argument("--machine", default="2 cores, CPU")
     options = parser.parse_args()
     if options.write is not None:
         write_text(options.write, page(options.tables, options.machine))
         return
-    options.tables.mkdir(parents=True, exist_ok=True)
-    folder = Path(os.environ["OODSCOPE_DATA"]).resolve()
-    for name in options.benchmarks:
-        score(folder, options.tables, name, options)
+    score(Path(os.environ["OODSCOPE_DATA"]).resolve(), options)
 
 
 if __name__ == "__main__":

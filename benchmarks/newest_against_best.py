@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from cifar_scores import from_training
-from detectors_cifar import BENCHMARKS, TRACKS, accuracy, areas, path_of
+from detectors_cifar import BENCHMARKS, TRACKS, accuracy, areas, load_all
 from oodscope.base.files import write_text
 from oodscope.detectors.registry import create_detector
 from oodscope.metrics.comparison.influence import Estimates
@@ -206,10 +206,10 @@ def page(folder: Path, networks: dict[str, Path], machine: str) -> str:
     """The results page; every sentence is made from the numbers."""
     parts, verdicts = [], {}
     for name in BENCHMARKS:
-        if not all(path_of(folder, name, track).exists() for track in TRACKS):
+        tables = load_all(folder, name)
+        if tables is None:
             parts.append(f"\n## {name}\n\nNot yet run: `detectors_cifar.py` goes on where it stopped.\n")
             continue
-        tables = {track: ScoreTable.load(path_of(folder, name, track)) for track in TRACKS}
         trained = sorted((networks[name] / "scores").glob("CE-[12].parquet")) if name in networks else []
         others = [from_training(path, name) for path in trained]
         verdicts[name] = {track: judge(table, others if track == "default" else ()) for track, table in tables.items()}

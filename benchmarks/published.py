@@ -18,6 +18,7 @@ PRINTED = {
     "MLS": "mls", "KLM": "klm", "VIM": "vim", "KNN": "knn", "DICE": "dice", "RankFeat": "rankfeat", "ASH": "ash",
     "SHE": "she", "GEN": "gen", "Relation": "relation", "SCALE": "scale", "NAC": "nac", "fDBD": "fdbd",
     "WeiPer+KLD": "weiper", "i-ODIN": "iodin", "AdaSCALE-A": "adascale_a", "AdaSCALE-L": "adascale_l", "NCI": "nci",
+    "CombOOD": "combood",
 }  # fmt: skip
 """Detectors by the names of the boards."""
 

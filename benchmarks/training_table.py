@@ -37,7 +37,7 @@ from sklearn.metrics import roc_auc_score
 import oodscope as oods
 from oodscope.activations.activations import Activations
 from oodscope.activations.extract import batch_columns
-from oodscope.activations.probes.probe import Probe
+from oodscope.activations.probes.probe import Probe, SetProbe
 from oodscope.base.files import write_text
 from oodscope.data.imageset import ImageSet
 from oodscope.detectors.base import Cost
@@ -102,21 +102,24 @@ class InMemory(FromNetwork):
     def extract(self, images: ImageSet, probes: Iterable[Probe]) -> Activations:
         known = self.columns.setdefault(images.name, {})
         missing = [each for each in dict.fromkeys(probes) if each.column not in known]
-        if not known or missing:
+        for probe in [each for each in missing if isinstance(each, SetProbe)]:
+            missing.remove(probe)
+            made = self.extract(probe.made_of(images), [])
+            known[probe.column] = probe.of_made(made.logits, made.features if "features" in made else None)
+        plain = "logits" not in known
+        if plain or missing:
             if images.name not in self.streams:
                 self.streams[images.name] = Stream(images, self.classifier.transform, self.classifier.device)
             stream, begun = self.streams[images.name], _clock()
             with evaluating(self.classifier.model):
-                parts = [
-                    batch_columns(self.classifier, batch.images, not known, missing) for batch in stream.walk(1024)
-                ]
+                parts = [batch_columns(self.classifier, batch.images, plain, missing) for batch in stream.walk(1024)]
             known.update({name: torch.cat([part[name] for part in parts]) for name in parts[0]})
             if self.classifier.device.type == "cuda":
                 torch.cuda.synchronize(self.classifier.device)
             self.seconds += _clock() - begun
         rest = {name: values for name, values in known.items() if name not in ("logits", "features")}
-        plain = {name: known.get(name) for name in ("logits", "features")}
-        return Activations(**plain, labels=images.labels, head=self.classifier.head, columns=rest)
+        named = {name: known.get(name) for name in ("logits", "features")}
+        return Activations(**named, labels=images.labels, head=self.classifier.head, columns=rest)
 
 
 def networks(trained: Trained) -> Iterator[tuple[str, torch.nn.Module]]:

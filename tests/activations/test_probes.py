@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 import torch
 
+from oodscope.activations.probes.copies import CorruptedScores, NoisyScores, PushedScores
 from oodscope.activations.probes.perturbation import PerturbedFeatures, PerturbedLogits, SteppedMaps, pixel_unit
 from oodscope.activations.probes.rank import RankReducedLogits as Rank
 from oodscope.activations.probes.taps import GramSums, MemberLogits, PooledMaps
 from oodscope.activations.store.store import ActivationStore
+from oodscope.data.addressed import Draws, content_keys
+from oodscope.data.corruptions.batch import corrupt_batch
 from oodscope.data.preprocess import Preprocess
 from oodscope.detectors.registry import create_detector
 from oodscope.models.classifier.classifier import Classifier
@@ -167,3 +170,70 @@ def test_the_unit_of_a_pixel_is_read_off_the_preprocessing_once(tmp_path, monkey
         assert torch.allclose(pixel_unit(clf).flatten(), 1 / torch.tensor([0.1, 0.2, 0.4]))
     assert prepared == [2]
     assert torch.allclose(pixel_unit(other), torch.tensor(2.0))
+
+
+def largest_logit(logits):
+    return -logits.amax(dim=1).double()
+
+
+def test_a_walk_raises_the_score_step_by_step(tmp_path):
+    clf = Classifier(network(), TRANSFORM, device="cpu")
+    found, inputs = extract(tmp_path, clf, PushedScores("mls", largest_logit, 0.02, 3))
+    assert found.shape == (6, 4)
+    for row, x in enumerate(inputs):
+        x = x[None]
+        for step in range(4):
+            leaf = x.clone().requires_grad_(True)
+            score = -clf.model(leaf).max()
+            score.backward()
+            assert float(found[row, step]) == pytest.approx(float(score), abs=1e-5)
+            x = leaf.detach() + 0.02 * leaf.grad.sign()
+
+
+def test_clipped_walks_stay_among_the_pixels(tmp_path):
+    clf = Classifier(network(), TRANSFORM, device="cpu")
+    far, near = (
+        extract(tmp_path / str(clip), clf, PushedScores("mls", largest_logit, 50.0, 1, clip))[0]
+        for clip in (False, True)
+    )
+    assert far[:, 0].equal(near[:, 0])
+    assert bool((far[:, 1] != near[:, 1]).all())
+
+
+def test_walks_of_one_score_share_their_passes(tmp_path):
+    clf = Classifier(network(), TRANSFORM, device="cpu")
+    short, long = (PushedScores("mls", largest_logit, 0.02, steps) for steps in (1, 3))
+    assert clf.head is not None  # found by passes of its own
+    counter = ForwardCounter(clf.model)
+    found = ActivationStore(tmp_path).extract(clf, imageset("a", 6, 0), probes=[short, long])
+    # the recorded pass, which is the plain one, and three steps
+    assert counter.images == 6 * len(short.forwards | long.forwards) == 6 * 4
+    assert found[short.column].equal(found[long.column][:, :2])
+    assert counter.backwards == 6 * len(short.backwards | long.backwards) == 6 * 3
+
+
+def test_noise_depends_on_the_image_alone(tmp_path):
+    clf = Classifier(network(), TRANSFORM, device="cpu")
+    probe = NoisyScores("mls", largest_logit, 3, 0.1, seed=5)
+    found, inputs = extract(tmp_path / "six", clf, probe)
+    images = imageset("a", 6, 0).take([4, 1], "b")
+    some = ActivationStore(tmp_path / "two").extract(clf, images, probes=[probe], batch_size=1)[probe.column]
+    assert torch.allclose(some, found[[4, 1]], atol=1e-6)
+    noise = [Draws(5, "noisy scores", content_keys(inputs)).normal(f"copy {n}", 3, 8, 8).float() for n in range(3)]
+    with torch.no_grad():
+        expected = torch.stack([-clf.model(inputs + 0.1 * each).amax(dim=1) for each in noise], dim=1)
+    assert torch.allclose(found, expected, atol=1e-5)
+    assert float(torch.stack(noise).std()) == pytest.approx(1, abs=0.05)
+
+
+def test_corrupted_scores_are_those_of_corrupted_pixels(tmp_path):
+    clf = Classifier(network(), TRANSFORM, device="cpu")
+    names = ("gaussian_noise", "brightness")
+    found, inputs = extract(tmp_path, clf, CorruptedScores("mls", largest_logit, names, 2))
+    mean, std = (torch.tensor(each)[:, None, None] for each in (TRANSFORM.mean, TRANSFORM.std))
+    pixels = (inputs * std + mean).clamp(0, 1)
+    for place, name in enumerate(names):
+        copies = corrupt_batch(pixels, name, 2, keys=content_keys(pixels).numpy())
+        with torch.no_grad():
+            expected = -clf.model((copies - mean) / std).amax(dim=1)
+        assert torch.allclose(found[:, place], expected, atol=1e-4)

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 onnxruntime = pytest.importorskip("onnxruntime")
 
 CHECKED = ["ash", "ebo", "gen", "knn", "mds", "mls", "msp", "openmax", "react", "react+gen", "vim"]
-OWN_PASSES = {"adascale_a", "adascale_l", "iodin", "mds_ensemble", "odin", "rankfeat"}
+OWN_PASSES = {"adascale_a", "adascale_l", "cover", "iodin", "mds_ensemble", "odin", "pro", "rankfeat", "ross"}
 
 
 def scorer(name, clf=None):

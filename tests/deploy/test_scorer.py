@@ -109,7 +109,21 @@ def test_the_scorer_says_what_the_detector_says_of_stored_activations(scorers, n
     assert np.abs(scorer.score(fresh) - expected).max() <= 1e-5 * np.abs(expected).max()
 
 
-NO_GRADIENT = {"adascale_a", "adascale_l", "gram", "iodin", "odin", "mds_ensemble", "rankfeat", "nac", "ras", "cfood"}
+NO_GRADIENT = {
+    "adascale_a",
+    "adascale_l",
+    "gram",
+    "iodin",
+    "odin",
+    "mds_ensemble",
+    "rankfeat",
+    "nac",
+    "ras",
+    "cfood",
+    "pro",
+    "ross",
+    "cover",
+}
 """Those with passes of their own, those that count bins or ranks, and the one whose roots have no slope at zero."""
 JUMPS = {"optfs", "weiper"}
 """Smooth between the borders of their bins only."""
@@ -148,7 +162,17 @@ def test_passes_of_ones_own_have_no_gradient_and_say_so(scorers):
 
 @pytest.mark.parametrize(
     ("name", "forwards", "backwards"),
-    [("msp", 1, 0), ("knn", 1, 0), ("odin", 2, 1), ("gram", 1, 0), ("rankfeat", 2, 0)],
+    [
+        ("msp", 1, 0),
+        ("knn", 1, 0),
+        ("odin", 2, 1),
+        ("gram", 1, 0),
+        ("rankfeat", 2, 0),
+        ("pro", 4, 3),
+        ("ross", 25, 0),
+        ("cover", 5, 0),
+        ("mfs", 1, 0),
+    ],
 )
 def test_score_tensor_makes_exactly_the_passes_it_needs(scorers, name, forwards, backwards):
     counter = ForwardCounter(scorers[name].classifier.model)

@@ -61,6 +61,11 @@ def test_noise_scores_above_data(name):
             "certified": 1 / (1 + np.exp(-logits.max(axis=1, keepdims=True))),
             "variance": np.ones((len(features), 1)),
             "members": logits[:, None] + rng.normal(size=(len(features), 4, 5)),
+            "mixed": np.repeat(0.5 * features[:, None] + 0.5, 3, axis=1),
+            # a wrapped score is larger for noise in every copy
+            "pushed": np.repeat(-logits.max(axis=1, keepdims=True), 4, axis=1),
+            "noisy": np.repeat(-logits.max(axis=1, keepdims=True), 25, axis=1),
+            "corrupted": np.repeat(-logits.max(axis=1, keepdims=True), 4, axis=1),
             "own_score": -logits.max(axis=1, keepdims=True),
             "background_score": np.zeros((len(features), 1)),
             "compressed": np.zeros((len(features), 1)),

@@ -104,6 +104,7 @@ def test_probes_are_declared(name):
             | Needs.OUTPUTS
             | Needs.DROPOUT
             | Needs.BOUNDS
+            | Needs.COPIES
             | Needs.IMAGES
         )
     )

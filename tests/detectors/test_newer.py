@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.stats
 import torch
 from sklearn.covariance import ledoit_wolf
 
@@ -216,6 +217,134 @@ class TestAverage:
         assert "no held-out images" in caplog.text
 
 
+class TestActSub:
+    def test_the_parts_make_the_whole(self):
+        worlds = world()
+        energy, nearness = (-scores("actsub", *worlds, part=part) for part in ("decisive", "insignificant"))
+        floor = create_detector("actsub").fit(activations(worlds[0])).floor_
+        assert np.allclose(scores("actsub", *worlds, power=1.5), -(energy - floor) * nearness**1.5, rtol=1e-9)
+
+    def test_what_no_class_reads_leaves_the_energy_alone(self):
+        """A vector across the decisive axes moves the other part only."""
+        train, val, test = world(width=20)
+        detector = create_detector("actsub", part="decisive").fit(activations(train), activations(val))
+        across = torch.linalg.svd(detector.axes_.T, full_matrices=True)[2][-1].numpy()
+        moved = {**test, "features": test["features"] + 3 * across}
+        assert torch.allclose(detector.score(activations(moved)), detector.score(activations(test)), rtol=1e-5)
+
+    def test_the_grid_from_one_fit_equals_one_by_one(self):
+        train, val, test = (activations(rows) for rows in world())
+        detector = create_detector("actsub")
+        space = detector.search_space(train)
+        for point, found in zip(space, detector.score_grid(space, train, val, [val, test]), strict=True):
+            alone = create_detector("actsub", **point).fit(train, val)
+            assert all(torch.allclose(ours, alone.score(part)) for ours, part in zip(found, (val, test)))
+
+    def test_negative_energies_do_not_turn_the_order_around(self):
+        train, val, test = world()
+        low = [{**part, "bias": part["bias"] - 1e4} for part in (train, val, test)]
+        assert np.corrcoef(scores("actsub", *low), scores("actsub", *low, part="insignificant"))[0, 1] > 0
+
+
+class TestCombOOD:
+    def test_exponents_are_those_of_the_largest_likelihood(self):
+        train, _, _ = world()
+        found = create_detector("combood").fit(activations(train)).exponents_
+        trials = np.linspace(-5, 5, 201)
+        likelihood = [scipy.stats.yeojohnson_llf(power, train["features"][:, 3]) for power in trials]
+        assert float(found[3]) == pytest.approx(trials[int(np.argmax(likelihood))], abs=0.06)
+
+    def test_training_images_have_mean_zero(self):
+        train, val, _ = world()
+        assert abs(scores("combood", train, val, train).mean()) < 1e-4
+
+
+class TestLayers:
+    def maps(self, rows, detector):
+        return activations(rows, detector.probes)
+
+    def test_one_stage_ranks_as_the_detector_itself(self):
+        train, val, test = world()
+        detector = create_detector("layers", stages="1")
+        found = detector.fit(self.maps(train, detector), self.maps(val, detector)).score(self.maps(test, detector))
+        stage = [{**rows, "features": rows["maps"][:, 1]} for rows in (train, val, test)]
+        assert np.array_equal(found.numpy().argsort(), scores("knn", *stage).argsort())
+
+    def test_fisher_is_at_most_what_all_last_ranks_give(self):
+        train, val, test = world()
+        detector = create_detector("layers", detector="mds", aggregate="fisher")
+        detector.fit(self.maps(train, detector), self.maps(val, detector))
+        far = {**test, "maps": 50 * test["maps"]}
+        most = -2 * 3 * np.log(1 / (len(val["labels"]) + 1))
+        assert np.allclose(detector.score(self.maps(far, detector)).numpy(), most)
+
+    @pytest.mark.parametrize(
+        ("params", "message"),
+        [
+            ({"detector": "vim"}, "layers: vim needs more than features"),
+            ({"stages": "0,7"}, "layers: stages must be 'all' or numbers from 0 to 2"),
+            ({"aggregate": "sum"}, "layers: aggregate must be one of mean, fisher, max"),
+        ],
+    )
+    def test_parameters_that_make_no_sense(self, params, message):
+        train, val, _ = world()
+        with pytest.raises(DetectorError, match=message):
+            detector = create_detector("layers", **params)
+            detector.fit(self.maps(train, detector), self.maps(val, detector))
+
+
+class TestROSS:
+    def test_a_shift_of_the_confidence_shifts_the_score(self):
+        train, val, test = world()
+        detector = create_detector("ross")
+        shifted = [{**rows, "noisy": rows["noisy"] + 2.0} for rows in (val, test)]
+        plain, moved = (
+            create_detector("ross")
+            .fit(None, activations(known, detector.probes))
+            .score(activations(new, detector.probes))
+            for known, new in ((val, test), shifted)
+        )
+        assert torch.allclose(moved, plain + 2, rtol=1e-5)
+
+    def test_below_the_threshold_it_is_the_median(self):
+        train, val, test = world()
+        detector = create_detector("ross", quantile=1.0).fit(None, activations(val, create_detector("ross").probes))
+        low = {**test, "noisy": test["noisy"] + 5}
+        found = detector.score(activations(low, detector.probes)).numpy()
+        assert np.allclose(found, np.median(low["noisy"], axis=1), rtol=1e-6)
+
+
+class TestMFS:
+    def test_all_features_are_the_detector_itself(self):
+        train, val, test = world()
+        detector = create_detector("mfs", share=1.0)
+        detector.fit(activations(train, detector.probes), activations(val, detector.probes))
+        assert np.allclose(detector.score(activations(test)).numpy(), scores("mahalanobis_pp", train, val, test))
+
+    def test_the_feature_that_mixtures_move_is_kept(self):
+        train, val, _ = world()
+        mixed = np.repeat(val["features"][:, None], 3, axis=1)
+        mixed[:, :, 7] += 5
+        detector = create_detector("mfs", detector="knn", share=0.01)
+        rows = {**val, "mixed": mixed}
+        detector.fit(activations(train), activations(rows, detector.probes))
+        assert detector.kept_.tolist() == [7]
+        assert detector.probes == ()
+
+    def test_without_mixtures_it_says_so(self):
+        train, val, _ = world()
+        with pytest.raises(DetectorError, match=r"mfs: needs mixed_features\(seed=0\) of held-out images"):
+            create_detector("mfs").fit(activations(train), activations(val))
+
+
+def test_copies_need_a_score_of_logits():
+    with pytest.raises(DetectorError, match="pro: detector must be a score of logits"):
+        create_detector("pro", detector="knn").of_logits(torch.zeros(2, 3))
+    with pytest.raises(DetectorError, match="cover: corruptions must be names"):
+        create_detector("cover", corruptions="gaussian_nose").probes  # noqa: B018
+
+
 def test_unverified_forms_are_marked():
-    names = ("core", "mahalanobis", "maha_free", "logitgap", "grood", "ora")
-    assert [create_detector(name).unverified_form for name in names] == [True, True, True, False, False, False]
+    unverified = {"core", "mahalanobis", "maha_free", "mm_pp", "cover"}
+    others = {"logitgap", "grood", "ora", "actsub", "mfs", "combood", "layers", "pro", "ross"}
+    assert {name for name in unverified | others if create_detector(name).unverified_form} == unverified

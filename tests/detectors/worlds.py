@@ -49,6 +49,12 @@ def world(seed=0, n=300, classes=5, width=12, offset=0.0, scale=1.0, ties=False,
             "variance": stored(np.random.default_rng(count).exponential(size=(count, 1))),
             "turns": stored(np.random.default_rng(count).exponential(size=(count, 4))),
             "members": stored(logits[:, None] + rng.normal(size=(count, 4, classes))),
+            # of mixtures, some features differ more than others
+            "mixed": stored(np.repeat(moved[:, None], 3, axis=1) * np.linspace(0.5, 2, width)),
+            # a score of logits at the steps of a walk, under noise, under corruptions
+            "pushed": stored(np.random.default_rng(count + 4).uniform(size=(count, 4))),
+            "noisy": stored(np.random.default_rng(count + 5).uniform(size=(count, 25))),
+            "corrupted": stored(np.random.default_rng(count + 6).uniform(size=(count, 4))),
             # bits per dimension of a network of a detector's own, of one of backgrounds, of a compressed file
             "own_score": stored(3 + np.random.default_rng(count + 1).normal(size=(count, 1))),
             "background_score": stored(4 + np.random.default_rng(count + 2).normal(size=(count, 1))),
@@ -82,6 +88,10 @@ COLUMNS = {
     "SteppedMaps": "maps",
     "NegativeSums": "negative_sums",
     "CompressedLength": "compressed",
+    "MixedFeatures": "mixed",
+    "PushedScores": "pushed",
+    "NoisyScores": "noisy",
+    "CorruptedScores": "corrupted",
 }
 """Which rows of a world stand for what a probe would have found."""
 

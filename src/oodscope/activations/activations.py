@@ -55,6 +55,35 @@ class HeadLogits:
         return whole if dtype is None else whole.astype(dtype)
 
 
+class Selected:
+    """Some of the entries that a column has for each row, read piece by piece.
+
+    Parameters
+    ----------
+    values : ``[N, ...]``, wherever it lies.
+    entries : an index into the second dimension: a number, or an array of them.
+    """
+
+    def __init__(
+        self, values: "ColumnLike | np.ndarray[Any, np.dtype[Any]]", entries: int | np.ndarray[Any, np.dtype[np.int64]]
+    ) -> None:
+        self.values, self.entries = values, entries
+        rest = () if isinstance(entries, int) else (len(entries),)
+        self.shape: tuple[int, ...] = (len(values), *rest, *values.shape[2:])
+        self.ndim, self.dtype = len(self.shape), values.dtype
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> np.ndarray[Any, np.dtype[Any]]:
+        part: np.ndarray[Any, np.dtype[Any]] = np.asarray(self.values[rows])[:, self.entries]
+        return part
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, np.dtype[Any]]:
+        whole = self[slice(None)]
+        return whole if dtype is None else whole.astype(dtype)
+
+
 Column = Tensor | np.ndarray[Any, np.dtype[Any]] | ColumnLike
 CHUNK_NUMBERS = 2**20
 """Numbers in the widest column of a chunk: 8 MiB in float64, large enough for fast products."""
@@ -205,6 +234,30 @@ class Activations(Mapping[str, Tensor]):
         """The same rows with the network's output as features: of a network that ends in an embedding."""
         columns = {"features" if name == "logits" else name: values for name, values in self._columns.items()}
         return self._with(columns)
+
+    def with_columns(self, columns: Mapping[str, Tensor]) -> "Activations":
+        """The same rows with more columns."""
+        wider = self._with({**self._columns, **columns})
+        wider.made_on = self.made_on
+        return wider
+
+    def as_features(self, column: str, entries: int | Tensor) -> "Activations":
+        """The same rows with some entries of a column as their features, and nothing else but labels.
+
+        Parameters
+        ----------
+        entries : a stage of ``[N, stages, width]``, or the columns that are kept of ``[N, width]``.
+        """
+        values = self._columns[column]
+        if isinstance(values, Tensor):
+            chosen: Column = values[:, entries if isinstance(entries, int) else entries.to(values.device)]
+        else:
+            chosen = Selected(values, entries if isinstance(entries, int) else entries.cpu().numpy())
+        narrow = Activations.of_batch({}, None)
+        narrow._columns = {"features": chosen}
+        if "labels" in self._columns:
+            narrow._columns["labels"] = self._columns["labels"]
+        return narrow
 
     def take(self, rows: ArrayLike) -> "Activations":
         """These rows, in this order, in memory."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from oodscope.activations.activations import Activations
+from oodscope.activations.probes.probe import SetProbe
 from oodscope.activations.store.store import ActivationStore
 from oodscope.base.errors import DataError
 from oodscope.data.imageset import UNLABELLED, ImageSet
@@ -77,7 +78,10 @@ def fit_scorer(
         if images is None or not detector.learns:
             return None
         named = _relabelled(images, class_names)
-        return store.extract(classifier, named, probes=detector.probes, batch_size=batch_size, progress=progress)
+        # what only held-out images are asked for is not worth passes over all training images
+        wide = images is learn or learn is None
+        probes = [probe for probe in detector.probes if wide or not isinstance(probe, SetProbe)]
+        return store.extract(classifier, named, probes=probes, batch_size=batch_size, progress=progress)
 
     wants_train = Needs.TRAIN in detector.needs or learn is None
     detector.to(classifier.device).fit(extract(train if wants_train else None), extract(learn))

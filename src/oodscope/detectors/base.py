@@ -71,9 +71,10 @@ class Needs(Flag):
 
     ``LOGITS``, ``FEATURES`` and the ``HEAD`` concern every image; so do ``GRADIENTS`` with respect to the image,
     feature ``MAPS``, the ``MEMBERS`` of an ensemble, ``NEGATIVES`` (labels that name no class), ``OUTPUTS`` (what the
-    network was trained to return beside its logits), ``DROPOUT`` layers and proven ``BOUNDS``, which come through
-    probes. ``IMAGES`` are the pixels, for a detector with a network of its own. ``TRAIN`` (training images),
-    ``HELD_OUT`` (validation images, or training images where there are no others) and ``LABELS`` concern fitting.
+    network was trained to return beside its logits), ``DROPOUT`` layers, proven ``BOUNDS`` and changed ``COPIES`` of
+    the image, which come through probes. ``IMAGES`` are the pixels, for a detector with a network of its own. ``TRAIN``
+    (training images), ``HELD_OUT`` (validation images, or training images where there are no others) and ``LABELS``
+    concern fitting.
 
     Examples
     --------
@@ -91,6 +92,7 @@ class Needs(Flag):
     OUTPUTS = auto()
     DROPOUT = auto()
     BOUNDS = auto()
+    COPIES = auto()
     IMAGES = auto()
     TRAIN = auto()
     HELD_OUT = auto()
@@ -391,7 +393,7 @@ class Detector(Estimator, ABC):
             raise DetectorError(f"{self.name}: {what} are NaN or infinite in {len(bad)} of {total} rows ({shown})")
 
 
-_INSIDE = Needs.GRADIENTS | Needs.MAPS | Needs.MEMBERS | Needs.NEGATIVES | Needs.DROPOUT | Needs.BOUNDS
+_INSIDE = Needs.GRADIENTS | Needs.MAPS | Needs.MEMBERS | Needs.NEGATIVES | Needs.DROPOUT | Needs.BOUNDS | Needs.COPIES
 _COLUMNS = {Needs.LOGITS: "logits", Needs.FEATURES: "features"}
 
 

@@ -43,7 +43,7 @@ def capabilities_of(
             bounded=has_bounds(classifier.model),
             dropouts=len(dropout_layers(classifier.model)),
         )
-    if any(Needs.IMAGES in each.needs for each in detectors):
+    if any(each.needs & (Needs.IMAGES | Needs.COPIES) for each in detectors):
         capabilities = replace(capabilities, image_shape=_image_shape(classifier))
     return capabilities
 

@@ -4,14 +4,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from torch import Tensor
 
+from oodscope.base.errors import ActivationError
 from oodscope.base.hashing import fingerprint
+from oodscope.data.imageset import ImageSet
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.classifier.network import Outputs
+
+T = TypeVar("T")
 
 RECORDED = "recorded forward"
 """The forward pass whose graph all gradients of a batch share."""
@@ -32,6 +36,14 @@ class Passes:
         self.classifier = classifier
         self.images = images.detach()
         self._gradients: dict[str, Tensor] = {}
+        self._kept: dict[str, Any] = {}
+
+    def kept(self, name: str, make: Callable[[], T]) -> T:
+        """What ``make`` computes of this batch, kept under ``name`` for the next probe that asks."""
+        if name not in self._kept:
+            self._kept[name] = make()
+        value: T = self._kept[name]
+        return value
 
     @cached_property
     def recorded(self) -> tuple[Tensor, Outputs]:
@@ -97,6 +109,25 @@ class Probe(ABC):
 
     def __hash__(self) -> int:
         return hash(self.key)
+
+
+class SetProbe(Probe):
+    """A column that comes from other images, made of a whole set; only fitting reads it, and of held-out images."""
+
+    @property
+    def backwards(self) -> frozenset[str]:
+        return frozenset()
+
+    @abstractmethod
+    def made_of(self, images: ImageSet) -> ImageSet:
+        """The images that must pass the network in the place of these."""
+
+    @abstractmethod
+    def of_made(self, logits: Tensor, features: Tensor | None) -> Tensor:
+        """The column, one row per image of the set, of what the network said of the images made of it."""
+
+    def __call__(self, passes: Passes) -> Tensor:
+        raise ActivationError(f"{self.column} is a column of a whole set, not of a batch")
 
 
 class Tap(Probe):

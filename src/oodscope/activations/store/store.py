@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from oodscope.activations.activations import Activations, HeadLogits
 from oodscope.activations.extract import Ask, run_networks
-from oodscope.activations.probes.probe import Probe
+from oodscope.activations.probes.probe import Probe, SetProbe
 from oodscope.activations.store.shards import DamagedError, ShardedColumn, column_folder
 from oodscope.base.errors import ActivationError
 from oodscope.base.files import cache_root
@@ -116,6 +116,14 @@ class ActivationStore:
         progress: Progress = SILENT,
     ) -> list[Activations]:
         """The activations of a set under several networks: those with one preprocessing share each decoded batch."""
+        wide = [probe for probe in probes if isinstance(probe, SetProbe)]
+        if wide:
+            narrow = [probe for probe in probes if probe not in wide]
+            plain = self.extract_many(classifiers, images, probes=narrow, batch_size=batch_size, progress=progress)
+            for probe in wide:
+                made = self.extract_many(classifiers, probe.made_of(images), batch_size=batch_size, progress=progress)
+                plain = [each.with_columns({probe.column: _of_made(probe, own)}) for each, own in zip(plain, made)]
+            return plain
         for _ in range(2):
             works = [self._open(classifier, images, probes) for classifier in classifiers]
             for group in _alike(works):
@@ -171,6 +179,10 @@ class ActivationStore:
                     following = asks[0][place + 1].rows[0] if place + 1 < len(asks[0]) else None
                     work.publish(publisher, following)
                 advance(len(asks[0][place].rows))
+
+
+def _of_made(probe: SetProbe, made: Activations) -> torch.Tensor:
+    return probe.of_made(made.logits, made.features if "features" in made else None)
 
 
 @dataclass

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from oodscope.detectors.math.numbers import on_host, precise
+from oodscope.detectors.math.numbers import precise, product
 
 QUERIES = 1024
 BANK = 16384
@@ -76,22 +76,12 @@ def _parts(queries: Tensor) -> tuple[Tensor, ...]:
     return (queries,) if torch.compiler.is_exporting() else torch.split(queries, QUERIES)
 
 
-def _products(queries: Tensor, tile: Tensor) -> Tensor:
-    """Inner products of all pairs.
-
-    On the CPU by numpy: torch multiplies with MKL, which is a third slower on processors that Intel did not make.
-    """
-    if not on_host(queries):
-        return queries @ tile.T
-    return torch.from_numpy(queries.numpy() @ tile.numpy().T)
-
-
 def _best(queries: Tensor, bank: Tensor, shift: Tensor | None, k: int) -> tuple[Tensor, Tensor]:
     best = queries.new_empty(queries.shape[0], 0)
     rows = torch.empty(queries.shape[0], 0, dtype=torch.int64, device=queries.device)
     for start in range(0, len(bank), BANK):
         tile = bank[start : start + BANK]
-        similar = _products(queries, tile)
+        similar = product(queries, tile.T)
         if shift is not None:
             similar += shift[start : start + BANK]
         top, where = largest(similar, min(k, len(tile)))

@@ -35,6 +35,16 @@ def winners(logits: Tensor) -> Tensor:
     return torch.from_numpy(logits.numpy().argmax(axis=1))
 
 
+def product(rows: Tensor, columns: Tensor) -> Tensor:
+    """The matrix product.
+
+    On the CPU by NumPy: torch multiplies with MKL, which is slower on processors that Intel did not make.
+    """
+    if not (on_host(rows) and on_host(columns)):
+        return rows @ columns
+    return torch.from_numpy(rows.numpy() @ columns.numpy())
+
+
 def precise(values: Tensor) -> Tensor:
     """float64, or float32 on Apple's GPUs, which have no more.
 

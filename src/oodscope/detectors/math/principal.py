@@ -11,7 +11,7 @@ from torch import Tensor
 from oodscope.activations.activations import Activations
 from oodscope.activations.moments import block_rows
 from oodscope.base.errors import DetectorError
-from oodscope.detectors.math.numbers import on_host, precise
+from oodscope.detectors.math.numbers import on_host, precise, product
 
 
 def eigenbasis(symmetric: Tensor) -> tuple[Tensor, Tensor]:
@@ -87,5 +87,6 @@ def lengths_beyond(features: Tensor, space: tuple[Tensor, Tensor, Tensor], skip:
 
 def _lengths(features: Tensor, space: tuple[Tensor, Tensor, Tensor], skip: Sequence[int]) -> Tensor:
     centre, axes, offset = space
-    along = precise(torch.addmm(offset, features.to(axes.dtype) - centre, axes))
-    return torch.stack([torch.linalg.vector_norm(along[:, some:], dim=1) for some in skip], dim=1)
+    along = product(features.to(axes.dtype) - centre, axes) + offset
+    kind = precise(along[:0]).dtype
+    return torch.stack([torch.linalg.vector_norm(along[:, some:], dim=1, dtype=kind) for some in skip], dim=1)

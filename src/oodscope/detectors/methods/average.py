@@ -1,10 +1,6 @@
 """Average: several detectors as one, each by the rank of its score among held-out images."""
 
 import logging
-from collections.abc import Callable
-from functools import reduce
-from operator import or_
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,7 +9,8 @@ from oodscope.activations.activations import Activations
 from oodscope.activations.probes.probe import Probe
 from oodscope.base.errors import DetectorError
 from oodscope.base.paper import Paper
-from oodscope.detectors.base import Capabilities, Cost, Detector, Needs
+from oodscope.detectors.base import Capabilities, Detector, Needs
+from oodscope.detectors.combination import Combination, OfMembers, needs_of
 from oodscope.detectors.registry import create_detector
 
 _LOG = logging.getLogger(__name__)
@@ -23,17 +20,7 @@ CLOSE = 1e-5
 """Scores closer than this, in standard deviations, count as equal: rounding must not order them."""
 
 
-class _OfMembers:
-    """What a combination has from its members; of the class, from those that it has by default."""
-
-    def __init__(self, join: Callable[[list[Detector]], Any]) -> None:
-        self.join = join
-
-    def __get__(self, combination: "Average | None", owner: "type[Average]") -> Any:
-        return self.join((owner() if combination is None else combination)._new_members())
-
-
-class Average(Detector):
+class Average(Combination):
     r"""Mean over its members of the share of held-out images that score lower.
 
     .. math:: s(x) = \frac1M\sum_m F_m\bigl(s_m(x)\bigr), \qquad
@@ -51,11 +38,7 @@ class Average(Detector):
     """
 
     name = "average"
-    needs = _OfMembers(lambda members: reduce(or_, (each.needs for each in members), Needs.HELD_OUT))
-    optional = _OfMembers(lambda members: reduce(or_, (each.optional for each in members)))
-    cost = _OfMembers(lambda members: max((each.cost for each in members), key=list(Cost).index))
-    signed_features_ok = _OfMembers(lambda members: all(each.signed_features_ok for each in members))
-    outputs = _OfMembers(lambda members: tuple({name: 0 for each in members for name in each.outputs}))
+    needs = OfMembers(lambda members: needs_of(members) | Needs.HELD_OUT)
     paper = Paper("Average of mid-rank probabilities", "a combination of this package", "unpublished")
 
     def __init__(self, members: str = "ebo,knn", combine: str = "rank") -> None:
@@ -63,22 +46,10 @@ class Average(Detector):
         self.combine = combine
 
     def _new_members(self) -> list[Detector]:
-        """The members, not fitted."""
         names = [name.strip() for name in self.members.split(",") if name.strip()]
         if len(names) < 2 or self.name in names:
             raise DetectorError(f"average: members must be two detectors or more, separated by commas, not {names}")
         return [create_detector(name) for name in names]
-
-    def _fitted_members(self) -> list[Detector]:
-        """The members with the state that ``_fit`` took from them."""
-        members, state = self._new_members(), self._state()
-        for number, member in enumerate(members):
-            prefix = _prefix(number)
-            for key in state:
-                if key.startswith(prefix):
-                    setattr(member, key.removeprefix(prefix), state[key])
-            member.to(self.device)
-        return members
 
     @property
     def probes(self) -> tuple[Probe, ...]:
@@ -96,16 +67,9 @@ class Average(Detector):
             raise DetectorError(f"average: combine must be one of {', '.join(COMBINATIONS)}, not {self.combine!r}")
         if val is train:
             _LOG.warning("average: no held-out images (id_val); ranks among training images tie most others at the end")
-        members = self._new_members()
-        state: dict[str, Any] = {}
-        held_out = []
-        for number, member in enumerate(members):
-            member.to(self.device).fit(train, val, ood_val=ood_val)
-            state |= {f"{_prefix(number)}{key}": value for key, value in member._state().items()}
-            held_out.append(member.score(val).sort().values)
-        for key, value in state.items():
-            setattr(self, key, value)
-        self.held_out_ = torch.stack(held_out)
+        members = [each.to(self.device).fit(train, val, ood_val=ood_val) for each in self._new_members()]
+        self._keep(members)
+        self.held_out_ = torch.stack([member.score(val).sort().values for member in members])
         spread, self.centre_ = torch.std_mean(self.held_out_, dim=1, correction=0)
         self.spread_ = torch.where(spread > 0, spread, torch.ones_like(spread))
 
@@ -122,7 +86,3 @@ class Average(Detector):
         # within rounding of an end, the rank stands
         outside = beyond.abs() > CLOSE * spread
         return (ranks + torch.where(outside, beyond / spread, torch.zeros_like(beyond))).mean(dim=0)
-
-
-def _prefix(number: int) -> str:
-    return f"member{number}_"

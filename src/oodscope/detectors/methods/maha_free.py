@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from oodscope.activations.activations import Activations
-from oodscope.activations.moments import Moments, gather_moments
+from oodscope.activations.moments import gather_moments
 from oodscope.base.paper import Paper
 from oodscope.detectors.base import Cost, Detector, Needs
 from oodscope.detectors.math.neighbors import radial
@@ -58,7 +58,7 @@ class MahaFree(Detector):
         if moments.total < ENOUGH * len(covariance):
             mean = precise(moments.mean.to(self.device))
             fourth = sum(float((part - mean).square().sum(dim=1).square().sum()) for part in parts())
-            covariance = shrunk(moments, fourth)
+            covariance = shrunk(covariance, moments.total, fourth)
         self.origin_ = precise(moments.mean.to(self.device))
         self.whiten_ = precise(whitening(covariance).to(self.device))
 
@@ -66,15 +66,15 @@ class MahaFree(Detector):
         return ((radial(precise(batch.features), self.beta) - self.origin_) @ self.whiten_).square().sum(dim=1)
 
 
-def shrunk(moments: Moments, fourth: float) -> Tensor:
+def shrunk(covariance: Tensor, count: int, fourth: float) -> Tensor:
     r"""The covariance, drawn towards a multiple of the identity by Ledoit and Wolf's share.
 
     Parameters
     ----------
+    covariance : of ``count`` rows around their mean, or around those of their classes.
     fourth : :math:`\sum_i\lVert h_i-\mu\rVert^4`, the one statistic that moments lack.
     """
-    covariance = moments.covariance
-    size, count = len(covariance), moments.total
+    size = len(covariance)
     round_one = torch.eye(size, dtype=covariance.dtype) * covariance.trace() / size
     from_round = (covariance - round_one).square().sum()
     noise = (fourth / count - covariance.square().sum()) / count

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oodscope.activations.activations import Activations
-from oodscope.activations.probes.probe import Probe
+from oodscope.activations.probes.probe import Probe, SetProbe
 from oodscope.activations.store.store import ActivationStore
 from oodscope.base.errors import DataError, DetectorError
 from oodscope.data.benchmark import Benchmark, Role, Validation
@@ -141,14 +141,15 @@ def known_extractions(
         if images is not None:
             wanted.setdefault(images.name, []).extend(probes)
 
-    want(benchmark.id_train, _probes_of(_students(learners, benchmark), search))
-    want(benchmark.id_val, _probes_of(detectors if search else learners, search))
+    want(benchmark.id_train, without_sets(_probes_of(_students(learners, benchmark), search)))
+    want(benchmark.id_val, without_sets(_probes_of(detectors if search else learners, search)))
     if track == "ood_val":
-        want(benchmark.ood_val, _probes_of(detectors, search))
+        want(benchmark.ood_val, without_sets(_probes_of(detectors, search)))
     given = [each for each in detectors if not (search and each.grid)]
     for role, images in benchmark.members():
         if role in (*TESTED, *roles):
-            want((role == "id_train" and benchmark.scored_train) or images, _probes_of(given, search=False))
+            plain = without_sets(_probes_of(given, search=False))
+            want((role == "id_train" and benchmark.scored_train) or images, plain)
     return wanted
 
 
@@ -186,7 +187,10 @@ def fit_all(
     students = _students(learners, benchmark)
     train = val = None
     if students and benchmark.id_train is not None:
-        train = extraction.extract(benchmark.id_train, _probes_of(students, search))
+        probes = _probes_of(students, search)
+        # what only held-out images are asked for is not worth passes over all training images
+        wanted = probes if benchmark.id_val is None else without_sets(probes)
+        train = extraction.extract(benchmark.id_train, wanted)
     if (learners or search) and benchmark.id_val is not None:
         val = extraction.extract(benchmark.id_val, _probes_of(detectors if search else learners, search))
     validation = _validation(benchmark, val, detectors, extraction, track) if search else None
@@ -222,7 +226,7 @@ def _validation(
     assert benchmark.id_val is not None and val is not None, "checked"
     outliers = jigsaw(benchmark.id_val) if track == "id_only" else benchmark.ood_val
     assert outliers is not None, "checked"
-    return Validation(val, extraction.extract(outliers, _probes_of(detectors, search=True)))
+    return Validation(val, extraction.extract(outliers, without_sets(_probes_of(detectors, search=True))))
 
 
 def _probes_of(detectors: Iterable[Detector], search: bool) -> Iterator[Probe]:
@@ -232,6 +236,11 @@ def _probes_of(detectors: Iterable[Detector], search: bool) -> Iterator[Probe]:
         if search and detector.probes:
             for point in product(*detector.grid.values()):
                 yield from clone(detector).set_params(**dict(zip(detector.grid, point))).probes
+
+
+def without_sets(probes: Iterable[Probe]) -> list[Probe]:
+    """The probes whose columns come from each image alone."""
+    return [probe for probe in probes if not isinstance(probe, SetProbe)]
 
 
 def _score_all(
