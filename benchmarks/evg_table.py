@@ -1,7 +1,8 @@
 """Table 2 of evaluation via generation, in kind: detectors trained here, attacked on CIFAR-10 against two sets.
 
     OODSCOPE_DATA=path/to/packs python benchmarks/evg_table.py --output FOLDER [--minutes 9.5] [--device cuda]
-        [--rows glow,nae] [--chains 200] [--budget 2000] [--seeds 3] [--small] [--write docs/results/evg-table.md]
+        [--rows glow,nae] [--kinds linf,color] [--plain FILE] [--chains 200] [--budget 2000] [--seeds 3] [--small]
+        [--write docs/results/evg-table.md]
 
 ID is CIFAR-10 (OpenOOD's split: 1,000 images to validate, 9,000 to test), outliers are SVHN digits and SUN scenes. Of
 each set of outliers one half trains the generator (1,000 digits of it also weigh the layers of MD), the other half is
@@ -10,19 +11,23 @@ trained in a compact form, then attacked: l-inf .01 by white-box gradients and, 
 color and a generator by search.
 
 Everything is kept in --output and never repeated: a call stops after --minutes and the next one goes on, trainings in
-the middle of an epoch. A row that fails is reported and left out. --small tries the script out; its numbers mean
-nothing.
+the middle of an epoch. A row that fails is reported and left out. --plain names the weights of a ResNet-18 that was
+trained on CIFAR-10 before, which then need not be trained here; the page names the file. Calls for different rows may
+run at the same time, each with an --output of its own; `cp -r` puts their folders together. --small tries the script
+out; its numbers mean nothing.
 """
 
 import argparse
 import json
 import os
+import platform
 import sys
 import time
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -96,6 +101,7 @@ class Study:
     seeds: int
     small: bool
     clock: Deadline
+    plain: Path | None = None
     failed: dict[str, str] = field(default_factory=dict)
     scorers: dict[str, Scorer] = field(default_factory=dict)
 
@@ -117,7 +123,8 @@ class Study:
 
     def _outliers(self) -> oods.ImageSet:
         """CIFAR-100 without the superclasses that show CIFAR-10's classes: to learn from, never to be judged on."""
-        names = ["cifar100_train_25k"] if self.small else ["cifar100_train_25k", "cifar100_train_rest_25k"]
+        names = ["cifar100_train_25k", "cifar100_train_rest_25k"]
+        names = names[:1] if self.small or not (self.data / f"{names[1]}.npz").exists() else names
         pixels, labels = [], []
         for name in names:
             images = pack(self.data, name)
@@ -128,6 +135,19 @@ class Study:
             labels.append(images.labels[rows])
         classes = [str(number) for number in range(100)]
         return oods.ImageSet.from_arrays("cifar100_far", np.concatenate(pixels), np.concatenate(labels), classes)
+
+    def describe(self) -> None:
+        """Keep where it ran and what it started from, for the page."""
+        device = choose_device(self.device)
+        facts = {
+            "machine": torch.cuda.get_device_name(device)
+            if device.type == "cuda"
+            else f"{platform.machine()} processor",
+            "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+            "plain": self.plain.stem if self.plain else "",
+            "learnt_outliers": len(self.benchmark.ood_train or ()),
+        }
+        write_text(self.home / "study.json", json.dumps(facts, indent=1) + "\n")
 
     @cached_property
     def outliers(self) -> dict[str, tuple[oods.ImageSet, oods.ImageSet]]:
@@ -197,6 +217,8 @@ class Study:
         return oods.Classifier(model, TRANSFORM["cifar10"], device=self.device, name=row.name)
 
     def _train(self, row: Row) -> torch.nn.Module:
+        if row.name == PLAIN and self.plain is not None:
+            return oods.create_model(row.model, num_classes=10, weights=self.plain)[0]
         cuda = choose_device(self.device).type == "cuda"
         fast = {"epochs": 1, "batch_size": 32, "warmup_epochs": 0, **row.tiny} if self.small else {}
         common = {**fast, "precision": row.precision if cuda else "32-true"}
@@ -211,12 +233,18 @@ class Study:
             [*(home / row.name / f"stage{number}" for number in range(1, len(stages))), home / row.name],
             self.device,
             self.clock,
-            weights=str(home / row.start / "model.safetensors") if row.start else None,
+            weights=self._start(row),
         )[-1]
         if time.time() - began > 1:
             minutes = sum(epoch.seconds for epoch in trained.history) / 60
             print(f"  {row.name} trained in {minutes:.2f} minutes, loss {trained.history[-1].loss:.4f}", flush=True)
         return trained.model
+
+    def _start(self, row: Row) -> str | None:
+        """The weights that its first stage starts from."""
+        if row.start == PLAIN and self.plain is not None:
+            return str(self.plain)
+        return str(self.home / "networks" / row.start / "model.safetensors") if row.start else None
 
     def variation(self, kind: str, name: str) -> str | Variation:
         """What is varied; a generator is trained on the half of the set that is not attacked."""
@@ -299,7 +327,7 @@ def samplers_of(kind: str) -> tuple[Sampler, ...]:
     return (ZerothOrder(), Square()) if kind == "linf black-box" else ()
 
 
-def units(rows: Sequence[Row], seeds: int) -> Iterator[tuple[Row, str, str, int]]:
+def units(rows: Sequence[Row], seeds: int, kinds: Sequence[str] = KINDS) -> Iterator[tuple[Row, str, str, int]]:
     """What is to be done, in the order in which it pays: every row once, then further seeds of what has some."""
     for row in rows:
         for name in SETS:
@@ -308,13 +336,14 @@ def units(rows: Sequence[Row], seeds: int) -> Iterator[tuple[Row, str, str, int]
         for row in rows:
             for kind in KINDS if seed == 0 else VARIED:
                 for name in SETS:
-                    yield row, name, kind, seed
+                    if kind in kinds:
+                        yield row, name, kind, seed
 
 
-def run(study: Study, rows: Sequence[Row]) -> bool:
+def run(study: Study, rows: Sequence[Row], kinds: Sequence[str] = KINDS) -> bool:
     """Work until the time is over; whether everything is done."""
     try:
-        for row, name, kind, seed in units(rows, study.seeds):
+        for row, name, kind, seed in units(rows, study.seeds, kinds):
             part = f"{row.name} {kind}"
             if {part, f"{row.name} clean"} & study.failed.keys() or study.unit(row, name, kind, seed).exists():
                 continue
@@ -334,6 +363,8 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--rows", default="")
+    parser.add_argument("--kinds", default=",".join(KINDS), help="of variation, in the order of the table")
+    parser.add_argument("--plain", type=Path, metavar="FILE", help="weights of the plain network")
     parser.add_argument("--chains", type=int, default=200)
     parser.add_argument("--budget", type=int, default=2000)
     parser.add_argument("--seeds", type=int, default=3)
@@ -360,8 +391,15 @@ def main() -> int:
         options.seeds,
         options.small,
         Deadline(time.time() + 60 * options.minutes),
+        options.plain.resolve() if options.plain else None,
     )
-    done = run(study, known)
+    kinds = options.kinds.split(",")
+    if unknown := [kind for kind in kinds if kind not in KINDS]:
+        raise SystemExit(f"unknown kind {unknown[0]!r}; kinds: {', '.join(KINDS)}")
+    if options.plain and not options.plain.is_file():
+        raise SystemExit(f"--plain: there is no {options.plain}")
+    done = run(study, known, kinds)
+    study.describe()
     absent = {f"{row.name} clean": f"recipe {row.recipe} is not installed" for row in rows if row not in known}
     reasons = absent | study.failed
     write_text(options.output / "failed.json", json.dumps(reasons, indent=1) + "\n")

@@ -1,14 +1,11 @@
 """The page of ``evg_table.py``: tables, six points, orders, what differs, what was not run."""
 
 import json
-import platform
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from evg_claims import (
     HOLDS,
@@ -68,13 +65,14 @@ def facts_of(folder: Path) -> dict[str, Any]:
     for file in (folder / "networks").glob("*/training.json"):
         history = json.loads(file.read_text())["history"]
         minutes[file.parent.name] = sum(epoch["seconds"] for epoch in history) / 60
+    described = folder / "study.json"
+    said = json.loads(described.read_text()) if described.exists() else {}
     return {
         "chains": max((int(unit["chains"]) for unit in units), default=0),
         "budget": max((int(unit["budget"]) for unit in units), default=0),
         "search_minutes": sum(float(unit["seconds"]) for unit in units) / 60,
         "training_minutes": minutes,
-        "machine": torch.cuda.get_device_name() if torch.cuda.is_available() else f"{platform.machine()} processor",
-        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        **{name: said.get(name, "") for name in ("machine", "date", "plain", "learnt_outliers")},
     }
 
 
@@ -116,7 +114,7 @@ def page(cells: Cells, failed: Mapping[str, str], facts: Mapping[str, Any]) -> s
         ORDERS,
         "\n".join(_order_lines(cells)),
         "## What differs from the paper",
-        DIFFERENCES,
+        "\n".join([DIFFERENCES, *_start_lines(facts)]),
         "## Not run",
         "\n".join(_missing_lines(cells, failed)) or "Nothing is missing.",
         "## GPU minutes of training",
@@ -132,6 +130,16 @@ def _effort(facts: Mapping[str, Any]) -> str:
         f"**Machine.** {facts['machine']}. **Date.** {facts['date']}. {facts['chains']} source images, "
         f"{facts['budget']} evaluations each (a tenth with gradients), {facts['search_minutes']:.0f} minutes in all."
     )
+
+
+def _start_lines(facts: Mapping[str, Any]) -> Iterator[str]:
+    if facts["learnt_outliers"]:
+        yield f"- Rows that learn from outliers saw {facts['learnt_outliers']:,} of these images."
+    if facts["plain"]:
+        yield (
+            f"- The plain network is `{facts['plain']}`, a ResNet-18 of 100 epochs that was trained before, in place "
+            "of one of 40 epochs: rows that fine-tune start from it, and md reads it."
+        )
 
 
 def _table(cells: Cells, rows: Sequence[Row], name: str) -> str:

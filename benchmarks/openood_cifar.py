@@ -1,7 +1,8 @@
 """OpenOOD v1.5's CIFAR benchmarks (near-OOD part) from the real image packs.
 
 ``cifar10_train.npz`` (50,000 images, in the packs' own format) is looked for beside the packs and in
-``artifacts/``; CIFAR-100's training images lie in two packs of 25,000, which are joined.
+``artifacts/``, whole or as its halves ``cifar10_train_1.npz`` and ``_2``; CIFAR-100's training images lie in two packs
+of 25,000. Halves are joined.
 """
 
 import dataclasses
@@ -16,14 +17,22 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.realdata.packs import CIFAR10, CIFAR100, load_pack, pack, resnet18
 
 ARTIFACTS = Path(__file__).parent.parent / "artifacts"
-TRAIN = {"cifar10": ("cifar10_train",), "cifar100": ("cifar100_train_25k", "cifar100_train_rest_25k")}
+TRAIN = {
+    "cifar10": [("cifar10_train",), ("cifar10_train_1", "cifar10_train_2")],
+    "cifar100": [("cifar100_train_25k", "cifar100_train_rest_25k")],
+}
+"""Packs that together are the training images; of several ways the first that is there."""
 TRANSFORM = {"cifar10": CIFAR10, "cifar100": CIFAR100}
 
 
 def open_training(folder: Path, name: str) -> oods.ImageSet:
     """The 50,000 training images, all packs of them joined."""
-    homes = [folder if (folder / f"{part}.npz").exists() else ARTIFACTS for part in TRAIN[name]]
-    parts = [load_pack(folder, part, home) for part, home in zip(TRAIN[name], homes)]
+    ways = [(names, home) for names in TRAIN[name] for home in (folder, ARTIFACTS)]
+    found = [each for each in ways if all((each[1] / f"{part}.npz").exists() for part in each[0])]
+    if not found:
+        raise SystemExit(f"no training images of {name}: put {TRAIN[name][0][0]}.npz into {folder} or {ARTIFACTS}")
+    names_of_packs, home = found[0]
+    parts = [load_pack(folder, part, home) for part in names_of_packs]
     labels = np.concatenate([extras["labels"] for _, extras in parts]).astype(np.int64)
     names = [str(number) for number in range(int(labels.max()) + 1)]
     return oods.ImageSet.from_arrays("id_train", np.concatenate([images for images, _ in parts]), labels, names)

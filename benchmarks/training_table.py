@@ -8,8 +8,10 @@ validation accuracy; the last epoch stands beside it. The seeds of a method are 
 same call. Called again, it goes on where it stopped, also in the middle of a training: a network whose scores are there
 is not made again. ``--minutes`` ends the work in time; a method that would not end in time, by the speed of those
 before it, is begun by the next call. A method that fails is reported and left out, the others are made. ``--earlier``
-names a table of networks that count as done. The rows that are not run yet are named at the end. Several calls may work
-on one folder at a time if their methods differ: while one waits for its host, the GPU has the others' steps.
+names a table of networks that count as done; ``--start CE=FILE`` gives methods that fine-tune a network of cross-
+entropy the one in FILE, whatever their seed, and their rows name it. The rows that are not run yet are named at the
+end. Several calls may work on one folder at a time if their methods differ: while one waits for its host, the GPU has
+the others' steps.
 
 FOLDER holds, for each ID set, ``scores/METHOD-SEED.parquet`` (a row for each test image, ``kept`` says of which epoch;
 a column for each detector, or for MSP, the method's own scores and those that ``--stored`` names), ``rows/`` (accuracy
@@ -194,7 +196,7 @@ class Work:
         with self.watch.measuring(units):
             trained = self.train(line, recipe, seeds, bench)
             for seed, each in zip(seeds, trained):
-                self.score(line.method, seed, each, bench)
+                self.score(line, seed, each, bench)
         return True
 
     def train(self, line: Line, recipe: Recipe, seeds: Sequence[int], bench: oods.Benchmark) -> list[Trained]:
@@ -204,7 +206,11 @@ class Work:
             return oods.create_model(self.options.network, num_classes=classes)[0]
 
         starts: list[object] = [build] * len(seeds)
-        if line.after is not None:
+        given = start_of(self.options, line)
+        if given is not None:
+            model = oods.create_model(self.options.network, num_classes=classes, weights=given)[0]
+            starts = [model] * len(seeds)
+        elif line.after is not None:
             before = lines_of(self.known)[line.after]
             starts = [each.model for each in self.train(before, self.recipe(before), seeds, bench)]
         begun = _clock()
@@ -223,10 +229,11 @@ class Work:
         print(f"{self.known} {line.method} {list(seeds)}: {_clock() - begun:.0f} s to train", flush=True)
         return trained
 
-    def score(self, method: str, seed: int, trained: Trained, bench: oods.Benchmark) -> None:
-        begun = _clock()
+    def score(self, line: Line, seed: int, trained: Trained, bench: oods.Benchmark) -> None:
+        begun, method, given = _clock(), line.method, start_of(self.options, line)
         frame, seconds = self.scored(trained, bench)
-        for name, rows in (("rows", summary(frame, method, seed)), ("seconds", seconds)):
+        found = summary(frame, method, seed).assign(start=given.stem if given else "")
+        for name, rows in (("rows", found), ("seconds", seconds)):
             (self.folder / name).mkdir(exist_ok=True)
             write_text(self.folder / name / f"{method}-{seed}.csv", rows.to_csv(index=False))
         if self.options.stored is not None:
@@ -264,6 +271,12 @@ class Work:
         return pd.concat(frames, ignore_index=True), pd.DataFrame(seconds, columns=["kept", "detector", "seconds"])
 
 
+def start_of(options: argparse.Namespace, line: Line) -> Path | None:
+    """The file of weights that a line goes on from, where one was given."""
+    files = dict(each.split("=", 1) for each in options.start)
+    return Path(files[line.after]) if line.after in files else None
+
+
 def earlier(path: Path | None) -> set[tuple[str, int]]:
     """Methods and seeds of a table that was made before."""
     if path is None:
@@ -292,6 +305,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--methods", help=f"separated by commas; CE,{TF32} is the comparison of precisions")
     parser.add_argument("--seeds", help="by default those of the line")
     parser.add_argument("--earlier", type=Path, help="table of CIFAR-10 networks that count as done")
+    parser.add_argument("--start", action="append", default=[], metavar="METHOD=FILE", help="weights to go on from")
     parser.add_argument("--epochs", type=int, default=100)
     parser.add_argument("--precision", default="bf16-mixed")
     parser.add_argument("--network", default="resnet18_32")
@@ -307,6 +321,10 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     options.trainings = options.trainings or options.output / "trainings"
     options.detectors = options.detectors.split(",")
+    for each in options.start:
+        method, _, file = each.partition("=")
+        if method not in {line.after for line in LINES} or not Path(file).is_file():
+            raise SystemExit(f"--start {each}: give METHOD=FILE, a method that others go on from and its weights")
     return options
 
 

@@ -31,6 +31,7 @@ from evg_table_page import page, record_minutes, write_page
 
 FACTS = {
     "chains": 60, "budget": 50, "search_minutes": 1, "training_minutes": {}, "machine": "none", "date": "2026-01-01",
+    "plain": "", "learnt_outliers": 0,
 }  # fmt: skip
 
 

@@ -46,7 +46,7 @@ OWN = {
 }  # fmt: skip
 """Settings without which a method would not show itself in three epochs of 96 images."""
 
-PLAIN = {"vos", "cider", "npos", "mcd"}
+PLAIN = {"cider", "npos"}
 """Methods whose step depends on more than its tensors, so that no GPU records it."""
 
 LEARNS = {name: {"epochs": 10} for name in ("csi", "csi_heads", "csi_unlabelled")}

@@ -127,7 +127,8 @@ class Recipe(StrictModel, ABC):
     detectors : registry names of the scores that belong to the training, the paper's first.
     recordable : whether the class's own ``loss`` and ``view`` ask the host for nothing: everything that changes from
         step to step is in the batch's tensors and ``draws``, or in tensors of the network that are changed in place. A
-        GPU then records the step once and replays it. ``batch.epoch`` and Python's own state are not seen by a replay.
+        GPU then records the step once and replays it. Python's own state is not seen by a replay, and of
+        ``batch.epoch`` only what ``phase`` makes of it.
     per_row : whether the class's own ``loss`` is a mean over training images that stand for themselves (weights of a
         balanced recipe aside), without random numbers and without state of its own: ranks may then share a batch.
     views : how often each training image is shown in a step, every time varied anew; ``batch.images`` then holds one
@@ -272,6 +273,13 @@ class Recipe(StrictModel, ABC):
 
         The network is in evaluation mode; ``streams.train.walk`` shows every image once, unchanged.
         """
+
+    def phase(self, epoch: int) -> int:
+        """A number for what the loss does in an epoch: a GPU records the step of each phase anew.
+
+        A loss that looks at ``batch.epoch``, such as one that begins to draw outliers at some epoch, says so here.
+        """
+        return 0
 
     def outliers(self, model: nn.Module) -> Tensor | None:
         """The rows of the outliers that the epoch is dealt, or ``None`` for all of them.

@@ -63,7 +63,8 @@ class Lockstep:
         """One step of each training on its batch."""
         seeds = [seed for loop in self.loops for seed in loop.begin_step()]
         inputs = [each for parts in raws for raw in parts for each in raw]
-        numbers = self.replay(*seeds, inputs=inputs).view(len(self.loops), -1)
+        phase = self.loops[0].recipe.phase(self.loops[0].epoch)
+        numbers = self.replay(*seeds, inputs=inputs, phase=phase).view(len(self.loops), -1)
         for loop, parts, own in zip(self.loops, raws, numbers):
             loop.end_step(own, len(parts[0].labels))
 

@@ -11,6 +11,9 @@ from torch.optim import SGD, Adam, AdamW, Optimizer
 
 from oodscope.models.classifier.network import first_line
 
+Kind = tuple[int, tuple[torch.Size, ...]]
+"""What has a recording of its own: a phase of the training, and the shapes of a step's inputs."""
+
 Step = Callable[..., Sequence[Tensor]]
 """One step of training, called with its generators and then its inputs: all its chance comes from the former, all its
 data from the latter or from tensors that stay where they are; all that it returns is numbers to report, such as its
@@ -32,8 +35,9 @@ class Replay:
     """A step of training, recorded as a CUDA graph once it is known to work, and replayed from then on.
 
     A step of a small network is hundreds or thousands of short operations, and a GPU does them faster than Python names
-    them. The digits are those of the plain step. Inputs of other shapes are another recording. Whatever cannot be
-    recorded (a term that asks the host) is taken plainly, as is everything without CUDA.
+    them. The digits are those of the plain step. Inputs of other shapes are another recording, as is another phase of
+    the training. Whatever cannot be recorded (a term that asks the host) is taken plainly, as is everything without
+    CUDA.
 
     Parameters
     ----------
@@ -47,8 +51,8 @@ class Replay:
         self._record_steps = record and device.type == "cuda"
         # a step that is not to be recorded draws its numbers on the host, so that a GPU sees the same as a CPU
         self._draws = [torch.Generator(device if record else "cpu") for _ in range(generators)]
-        self._taken: Counter[tuple[torch.Size, ...]] = Counter()
-        self._recordings: dict[tuple[torch.Size, ...], _Recording] = {}
+        self._taken: Counter[Kind] = Counter()
+        self._recordings: dict[Kind, _Recording] = {}
         # a recording needs a stream of its own, and gradients belong to the stream that they were first taken on
         self._stream: torch.cuda.Stream | None = (
             torch.cuda.Stream(device) if self._record_steps else None  # type: ignore[no-untyped-call]
@@ -59,8 +63,11 @@ class Replay:
         """Whether steps are replayed by now."""
         return bool(self._recordings)
 
-    def __call__(self, *seeds: int, inputs: Sequence[Tensor] = ()) -> Tensor:
-        """The numbers of one step whose chance begins at ``seeds``, one for each generator."""
+    def __call__(self, *seeds: int, inputs: Sequence[Tensor] = (), phase: int = 0) -> Tensor:
+        """The numbers of one step whose chance begins at ``seeds``, one for each generator.
+
+        ``phase`` stands for all that the step does by the host's decision.
+        """
         for draws, seed in zip(self._draws, seeds, strict=True):
             draws.manual_seed(seed)
         if self._stream is None:
@@ -68,16 +75,16 @@ class Replay:
         here = torch.cuda.current_stream(self._device)
         self._stream.wait_stream(here)
         with torch.cuda.stream(self._stream):
-            numbers = self._on_stream(inputs)
+            numbers = self._on_stream(inputs, phase)
         here.wait_stream(self._stream)
         return numbers
 
-    def _on_stream(self, inputs: Sequence[Tensor]) -> Tensor:
-        shapes = tuple(each.shape for each in inputs)
-        if self._taken[shapes] == REHEARSALS and self._record_steps:
-            self._record(shapes, inputs)
-        self._taken[shapes] += 1
-        recording = self._recordings.get(shapes)
+    def _on_stream(self, inputs: Sequence[Tensor], phase: int) -> Tensor:
+        kind = phase, tuple(each.shape for each in inputs)
+        if self._taken[kind] == REHEARSALS and self._record_steps:
+            self._record(kind, inputs)
+        self._taken[kind] += 1
+        recording = self._recordings.get(kind)
         if recording is None:
             return self._plain(inputs)
         for place, given in zip(recording.inputs, inputs):
@@ -88,7 +95,7 @@ class Replay:
     def _plain(self, inputs: Sequence[Tensor]) -> Tensor:
         return torch.stack([number.detach().float() for number in self._step(*self._draws, *inputs)])
 
-    def _record(self, shapes: tuple[torch.Size, ...], inputs: Sequence[Tensor]) -> None:
+    def _record(self, kind: Kind, inputs: Sequence[Tensor]) -> None:
         graph = torch.cuda.CUDAGraph()
         for draws in self._draws:
             graph.register_generator_state(draws)
@@ -105,7 +112,7 @@ class Replay:
             self._recordings, self._record_steps = {}, False
             _LOG.info("the step of a training cannot be recorded and is taken plainly: %s", first_line(error))
         else:
-            self._recordings[shapes] = _Recording(graph, places, outputs)
+            self._recordings[kind] = _Recording(graph, places, outputs)
 
 
 def rates_on_device(optimizer: Optimizer, device: torch.device) -> list[Tensor] | None:

@@ -32,6 +32,7 @@ class MCD(CrossEntropy):
     """
 
     name: ClassVar[str] = "mcd"
+    recordable: ClassVar[bool] = True
     paper: ClassVar[Paper | None] = Paper(
         "Unsupervised Out-of-Distribution Detection by Maximum Classifier Discrepancy", "Yu & Aizawa", "ICCV 2019"
     )
@@ -47,11 +48,14 @@ class MCD(CrossEntropy):
     def prepare(self, model: nn.Module, facts: TrainingFacts) -> nn.Module:
         return with_branches(model, {SECOND: facts.num_classes})
 
+    def phase(self, epoch: int) -> int:
+        """Whether outliers are shown."""
+        return int(epoch >= self.epochs - self.outlier_epochs)
+
     def loss(self, model: nn.Module, batch: Batch) -> Step:
-        # the batch's epoch decides what is shown, so the step is not recorded
         assert batch.ood is not None  # there is always one where ood_batch_size is above zero
         count = len(batch.labels)
-        exposed = batch.epoch >= self.epochs - self.outlier_epochs
+        exposed = bool(self.phase(batch.epoch))
         output = model(torch.cat([batch.images, batch.ood.images]) if exposed else batch.images)
         first, second = output["logits"], output[SECOND]
         loss = label_loss(first[:count], batch) + label_loss(second[:count], batch)

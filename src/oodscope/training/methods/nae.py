@@ -72,11 +72,15 @@ class NAERecipe(DensityRecipe):
             return self.sampling_rate / self.learning_rate
         return LAST_RATE + (1 - LAST_RATE) * 0.5 * (1 + math.cos(math.pi * step / plain))
 
+    def phase(self, epoch: int) -> int:
+        """Whether the model is sampled."""
+        return int(epoch >= self.plain_epochs)
+
     def loss(self, model: nn.Module, batch: Batch) -> Step:
         network, pixels = cast(NAE, model), self.pixels(batch)
         spread = (pixels * (LEVELS - 1) + uniform(pixels, batch)) / LEVELS
         error = network.score(spread).mean()
-        if not model.training or batch.epoch < self.plain_epochs:
+        if not model.training or not self.phase(batch.epoch):
             return Step(error)
         samples = self.samples(network, len(pixels), batch)
         return Step(error + contrast(network.score(samples), self.gamma))

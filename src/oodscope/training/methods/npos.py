@@ -102,18 +102,22 @@ class NPOS(CIDER):
         if self.parity:
             _layer(model).queues.features.zero_()  # what was pushed still counts, so they count as full
 
+    def phase(self, epoch: int) -> int:
+        """Whether outliers are made."""
+        return int(epoch >= self.outlier_epoch)
+
     def loss(self, model: nn.Module, batch: Batch) -> Step:
         assert batch.draws is not None, "the loop gives each batch its random numbers"
         output, layer = model(batch.images), _layer(model)
         step = self.embedded_loss(model, output[EMBEDDING], batch)
         features = output["features"]
         layer.queues.push(features.detach(), batch.labels.repeat(self.views))
-        if batch.epoch < self.outlier_epoch or not layer.queues.full:
+        if not self.phase(batch.epoch):
             return step
         with torch.autocast(features.device.type, enabled=False):
             made = self.outliers_of(layer.queues.features, batch.draws)
             apart = real_or_made(layer.is_real(features.float()), layer.is_real(made))
-        return step._replace(loss=step.loss + self.weight * apart)
+        return step._replace(loss=step.loss + self.weight * torch.where(layer.queues.full, apart, 0.0))
 
     @torch.no_grad()
     def outliers_of(self, queues: Tensor, draws: torch.Generator) -> Tensor:
@@ -151,7 +155,8 @@ def similarity(points: Tensor, bank: Tensor, neighbours: int) -> Tensor:
 def real_or_made(real: Tensor, made: Tensor) -> Tensor:
     """The mean binary cross-entropy of the logits of real features, towards 1, and of made ones, towards 0."""
     logits = torch.cat([real, made]).flatten()
-    return binary_cross_entropy_with_logits(logits, (torch.arange(len(logits)) < len(real)).to(logits))
+    is_real = torch.arange(len(logits), device=logits.device) < len(real)
+    return binary_cross_entropy_with_logits(logits, is_real.to(logits))
 
 
 def _layer(model: nn.Module) -> BoundaryLayer:

@@ -45,15 +45,17 @@ class ClassQueues(nn.Module):
     def push(self, features: Tensor, labels: Tensor) -> None:
         """Put features ``[B, D]`` in the place of the oldest of their classes, in their order."""
         classes, length = self.features.shape[:2]
-        members = nn.functional.one_hot(labels, classes)
+        members = (labels[:, None] == torch.arange(classes, device=labels.device)).long()
         place = (members.cumsum(dim=0) - 1).gather(1, labels[:, None]).flatten()
         count = members.sum(dim=0)
         last = place >= (count - length)[labels]  # of more than fit, the latest
         place = (self.pushed[labels] + place) % length
-        self.features[labels[last], place[last]] = features[last].to(self.features.dtype)
+        if len(labels) > length:  # else all fit, which needs no look at the labels: a GPU does not wait for the host
+            labels, place, features = labels[last], place[last], features[last]
+        self.features[labels, place] = features.to(self.features.dtype)
         self.pushed += count
 
     @property
-    def full(self) -> bool:
-        """Whether every class has as many features as its queue holds."""
-        return bool((self.pushed >= self.features.shape[1]).all())
+    def full(self) -> Tensor:
+        """Whether every class has as many features as its queue holds, on the device."""
+        return (self.pushed >= self.features.shape[1]).all()

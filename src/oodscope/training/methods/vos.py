@@ -1,10 +1,10 @@
 """VOS: virtual outliers from the tails of class Gaussians in feature space, separated by their energy."""
 
+import math
 from typing import Any, ClassVar
 
 import torch
 from pydantic import Field
-from scipy.special import chdtri
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
@@ -17,6 +17,8 @@ from oodscope.training.recipe import Batch, Step, TrainingFacts
 
 RIDGE = 1e-4
 """Added to the diagonal of the covariance."""
+
+_LEAST, _NEWTON = 1e-8, 8
 
 
 class EnergyHead(nn.Module):
@@ -44,7 +46,7 @@ class EnergyHead(nn.Module):
     def real_or_virtual(self, known: Tensor, virtual: Tensor) -> Tensor:
         """The cross-entropy of real against virtual, given the logits ``[B, C]`` of both."""
         energy = weighted_energy(torch.cat([known, virtual]), self.weight_of_class)
-        real = torch.cat([torch.ones(len(known)), torch.zeros(len(virtual))]).long().to(energy.device)
+        real = (torch.arange(len(energy), device=energy.device) < len(known)).long()
         return cross_entropy(self.is_real(energy[:, None]), real)
 
 
@@ -53,6 +55,21 @@ def weighted_energy(logits: Tensor, weight: Tensor) -> Tensor:
     highest = logits.detach().amax(dim=1, keepdim=True)
     total = ((logits - highest).exp() * weight.relu()).sum(dim=1)
     return highest.flatten() + total.clamp(min=torch.finfo(logits.dtype).tiny).log()
+
+
+def chi_square_beyond(width: int, chance: Tensor) -> Tensor:
+    r"""What a :math:`\chi^2` of ``width`` degrees of freedom exceeds with this chance, in float64 on its device.
+
+    Newton's steps in the logarithm of the tail, from the cube of Wilson and Hilferty.
+    """
+    half, spread = torch.full_like(chance, width / 2), 2 / (9 * width)
+    # far below, where the cube would turn negative, Newton's steps rise to the root from any positive start
+    point: Tensor = width / 2 * (1 - spread - torch.special.ndtri(chance) * math.sqrt(spread)).clamp(min=_LEAST) ** 3
+    for _ in range(_NEWTON):
+        tail = torch.special.gammaincc(half, point)
+        density = (-point + (half - 1) * point.log() - torch.lgamma(half)).exp()
+        point = (point + (tail.log() - chance.log()) * tail / density).clamp(min=_LEAST)
+    return 2 * point
 
 
 def virtual_outliers(queues: Tensor, candidates: int, draws: torch.Generator) -> Tensor:
@@ -74,10 +91,10 @@ def virtual_outliers(queues: Tensor, candidates: int, draws: torch.Generator) ->
     centred = (features - means[:, None]).flatten(0, 1)
     covariance = centred.T @ centred / len(centred)
     covariance.diagonal().add_(RIDGE)
-    factor = torch.linalg.cholesky(covariance)
-    chance = torch.rand(classes, generator=draws, device=draws.device).cpu().double()
-    beyond = -torch.expm1(chance.log() / candidates)  # 1 - U^(1/n) without cancellation
-    radius = torch.as_tensor(chdtri(width, beyond.numpy())).sqrt().to(features.device)
+    factor = torch.linalg.cholesky_ex(covariance).L  # asks the host for nothing; the ridge makes it definite
+    chance = torch.rand(classes, generator=draws, device=draws.device).to(features.device).double()
+    beyond = -torch.expm1(chance.clamp(min=_LEAST).log() / candidates)  # 1 - U^(1/n) without cancellation
+    radius = chi_square_beyond(width, beyond).sqrt()
     direction = torch.randn(classes, width, generator=draws, device=draws.device).to(features.device).double()
     direction = direction / torch.linalg.vector_norm(direction, dim=1, keepdim=True)
     made: Tensor = means + radius[:, None] * direction @ factor.T
@@ -103,6 +120,7 @@ class VOS(CrossEntropy):
     """
 
     name: ClassVar[str] = "vos"
+    recordable: ClassVar[bool] = True
     paper: ClassVar[Paper | None] = Paper(
         "VOS: Learning What You Don't Know by Virtual Outlier Synthesis", "Du et al.", "ICLR 2022"
     )
@@ -119,18 +137,22 @@ class VOS(CrossEntropy):
 
         return replace_layer(model, beside)
 
+    def phase(self, epoch: int) -> int:
+        """Whether there are virtual outliers."""
+        return int(epoch >= self.outlier_epoch)
+
     def loss(self, model: nn.Module, batch: Batch) -> Step:
         assert batch.draws is not None, "the loop gives each batch its random numbers"
         output = model(batch.images)
         logits, head = output["logits"], energy_head(model)
         loss = label_loss(logits, batch)
         head.queues.push(output["features"].detach(), batch.labels)
-        if batch.epoch < self.outlier_epoch or not head.queues.full:
+        if not self.phase(batch.epoch):
             return Step(loss, logits)
         with torch.autocast(logits.device.type, enabled=False):
             virtual = head.main(virtual_outliers(head.queues.features, self.candidates, batch.draws))
             apart = head.real_or_virtual(logits.float(), virtual)
-        return Step(loss + self.weight * apart, logits)
+        return Step(loss + self.weight * torch.where(head.queues.full, apart, 0.0), logits)
 
 
 def energy_head(model: nn.Module) -> EnergyHead:
