@@ -182,7 +182,7 @@ def page(found: dict[str, Any], day: str) -> str:
         "",
         "**Question.** How long does each recipe train with its default settings on 50,000 images of 32 px?",
         "",
-        f"**Answer.** {len(rows)} of {len(RECIPES)} recipes are measured; "
+        f"**Answer.** {len(rows)} of {len(list(RECIPES))} recipes are measured; "
         f"{sum(row['minutes'] <= 2 for row in rows.values())} take at most two minutes{longest}.",
         "",
         "**Command.** `python benchmarks/recipe_minutes.py --output FOLDER`, then with `--write` and this page.",

@@ -11,7 +11,7 @@ import oodscope.training.train as calls
 from oodscope.training.loop.checkpoint import Checkpoints
 from oodscope.training.loop.lockstep import Lockstep, run_loops
 from oodscope.training.loop.loop import Loop
-from oodscope.training.loop.sets import Sets
+from oodscope.training.loop.sets import Sets, facts_of
 from oodscope.training.loop.streams import Streams
 from oodscope.training.methods.cross_entropy import CrossEntropy
 from oodscope.training.registry import create_recipe
@@ -41,6 +41,24 @@ def loops_of(recipe, seeds, sets, folder=None, model=Bare):
         kept = Checkpoints(folder / str(seed), "f" * 24) if folder else None
         made.append(Loop(model(), own, streams.of(own), kept))
     return made
+
+
+def test_a_phase_of_the_training_has_a_recording_of_its_own():
+    """A replay is told what the host decided, and tells steps of equal shapes apart by it."""
+    recipe = create_recipe("mcd", epochs=3, outlier_epochs=1, batch_size=45, ood_batch_size=8)
+    outliers = Sets(colours(90), None, negatives(20))
+    torch.manual_seed(0)
+    net = recipe.prepare(TinyNet(), facts_of(outliers, PREPROCESS))
+    driver = Lockstep([Loop(net, recipe, Streams(recipe, outliers, PREPROCESS, CPU))])
+    real, phases = driver.replay, []
+
+    def listening(*seeds, phase=0, **given):
+        phases.append(phase)
+        return real(*seeds, phase=phase, **given)
+
+    driver.replay = listening
+    driver.run(6, lambda count: None)
+    assert phases == [0, 0, 0, 0, 1, 1]
 
 
 @pytest.mark.parametrize("name", ["cross_entropy", "regmixup", "outlier_exposure"])

@@ -28,7 +28,7 @@ from oodscope.training.methods.prototypes import Prototypes
 from oodscope.training.methods.queues import ClassQueues
 from oodscope.training.methods.reweightood import reweighted
 from oodscope.training.methods.udg import UDG, cluster_weights
-from oodscope.training.methods.vos import EnergyHead, virtual_outliers, weighted_energy
+from oodscope.training.methods.vos import EnergyHead, chi_square_beyond, virtual_outliers, weighted_energy
 from tests.training.every_method import prepared
 from tests.training.test_methods import D, F, U, W, Y, Z, batch, giving, near
 
@@ -99,8 +99,15 @@ class TestVOS:
         assert u.grad.flatten().tolist() == near([0.101905, 0.074978, 0.005517, 0.045387, 0.110871, 0.027084])
 
     def test_the_radius_of_the_least_likely_draw(self):
-        beyond = -math.expm1(math.log(0.5) / 10_000)
-        assert (chdtri(512, beyond), chdtri(2, beyond)) == (near(643.046157), near(19.153776))
+        beyond = torch.tensor([-math.expm1(math.log(0.5) / 10_000)], dtype=D)
+        assert chi_square_beyond(512, beyond).item() == near(643.046157)
+        assert chi_square_beyond(2, beyond).item() == near(19.153776)
+
+    @pytest.mark.parametrize("width", [2, 3, 64, 512, 2048])
+    def test_what_a_chi_square_exceeds_agrees_with_scipy(self, width):
+        chance = torch.cat([torch.logspace(-14, -1, 40, dtype=D), torch.linspace(0.1, 0.999, 40, dtype=D)])
+        expected = torch.from_numpy(chdtri(width, chance.numpy()))
+        torch.testing.assert_close(chi_square_beyond(width, chance), expected, rtol=1e-8, atol=0)
 
     def test_one_draw_has_the_law_of_the_least_likely_of_many(self):
         torch.manual_seed(0)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from safetensors.torch import save_file
 
 import oodscope as oods
 import oodscope.training.loop.lockstep as lockstep
@@ -165,6 +166,22 @@ def test_a_method_that_fails_does_not_stop_the_others(tmp_path, monkeypatch, cap
     stored = pd.read_parquet(tmp_path / "cifar10" / "scores" / "CE-0.parquet")
     table = pd.read_csv(tmp_path / "cifar10" / "table.csv")
     assert "knn" not in stored and "knn" in set(table["detector"]) and set(table["method"]) == {"CE", "ConfBranch"}
+
+
+@pytest.mark.slow
+def test_fine_tuning_starts_from_given_weights_and_its_rows_say_so(tmp_path):
+    torch.manual_seed(3)
+    weights = oods.create_model("small_cnn", num_classes=3)[0].state_dict()
+    save_file({name: value.contiguous() for name, value in weights.items()}, tmp_path / "before.safetensors")
+    given = ["--start", f"CE={tmp_path / 'before.safetensors'}"]
+    assert run(tmp_path / "out", "--methods", "ISH,ConfBranch", "--seeds", "0", *given) == []
+    assert not (tmp_path / "out" / "trainings" / "cifar10" / "CE-0").exists(), "cross-entropy is not trained"
+    table = pd.read_csv(tmp_path / "out" / "cifar10" / "table.csv", keep_default_na=False)
+    assert set(table[table["method"] == "ISH"]["start"]) == {"before"}
+    assert set(table[table["method"] == "ConfBranch"]["start"]) == {""}
+    for wrong in ("CE=nowhere.safetensors", "Cutout=" + given[1][3:]):
+        with pytest.raises(SystemExit, match="give METHOD=FILE"):
+            run(tmp_path / "out", "--start", wrong)
 
 
 @pytest.mark.slow
