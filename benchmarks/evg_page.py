@@ -47,6 +47,32 @@ def main_table(found: Sequence[Found], variations: Sequence[str]) -> list[str]:
     return lines if rows else [f"Not run yet: {COMMAND}"]
 
 
+def min_rank_table(found: Sequence[Found], variations: Sequence[str]) -> list[str]:
+    """MinRank of clean and attacked images: mean and standard error over the runs of the first search seed."""
+    own = of(found, stage="main", seed=0)
+    if not own:
+        return [f"Not run yet: {COMMAND}"]
+    runs, chains = len(own[0]["min_rank"]), own[0]["chains"] // len(own[0]["min_rank"])
+    lines = [
+        f"How many of {own[0]['n_id']:,} ID test images look more in-distribution than the worst outlier: mean over "
+        f"{runs} runs of {chains} chains ± standard error, the same images in every column but the generator's.",
+        "",
+        f"| detector | clean | {' | '.join(variations)} |",
+        "| --- |" + " ---: |" * (len(variations) + 1),
+    ]
+
+    def shown(ranks: Sequence[int]) -> str:
+        return f"{np.mean(ranks):,.0f} ± {np.std(ranks, ddof=1) / np.sqrt(len(ranks)):,.0f}"
+
+    for detector in DETECTORS:
+        cells = {name: of(own, detector=detector, variation=name) for name in variations}
+        known = [each for found_cells in cells.values() for each in found_cells]
+        if known:
+            values = [shown(each[0]["min_rank"]) if each else "not run" for each in cells.values()]
+            lines.append(f"| {detector} | {shown(known[0]['clean_min_rank'])} | {' | '.join(values)} |")
+    return lines
+
+
 def orders(found: Sequence[Found], variations: Sequence[str]) -> list[str]:
     """Which orders change: Spearman's correlation, and pairs whose clean order is reversed beyond noise."""
     lines = []
@@ -136,6 +162,10 @@ def table_page(found: Sequence[Found]) -> str:
         "and both for each image.",
         "",
         *main_table(found, wanted),
+        "",
+        "## MinRank",
+        "",
+        *min_rank_table(found, wanted),
         "",
         "## Which orders change",
         "",

@@ -1,12 +1,15 @@
-"""Outlier exposure on generated outliers, beside plain-GAN samples, real outliers and none: CIFAR-10, three seeds.
+"""Outlier exposure on generated outliers, beside plain-GAN samples, real outliers and none: four arms, three seeds.
 
-    OODSCOPE_DATA=path/to/packs python benchmarks/generated_exposure.py --sets WORK/cifar10 --output CELLS --minutes 20
+    OODSCOPE_DATA=path/to/packs python benchmarks/generated_exposure.py cifar10 --sets WORK/cifar10 --output CELLS
+    OODSCOPE_DATA=path/to/packs python benchmarks/generated_exposure.py mnist --sets WORK/mnist --output CELLS \\
+        --train mnist_train.npz --fashion fashion_test.npz --train-images 20000 --epochs 5
     python benchmarks/generated_exposure.py --page CELLS [--write docs/results/generated-exposure.md]
 
-``--sets`` holds the folders ``near`` and ``plain`` that ``generated_study.py`` wrote. Real outliers are the Tiny
-ImageNet images of OpenOOD's validation list, of which none is tested. Every arm trains the same ResNet-18 by the same
-recipe with as many outliers; a cell (arm, seed) is one JSON file, and a finished one is not trained again. Tested: MSP
-and energy on CIFAR-100, Tiny ImageNet and SVHN.
+``--sets`` holds the folders ``near`` and ``plain`` that ``generated_study.py`` wrote. Every arm trains the same network
+by the same recipe with as many outliers; a cell (data set, arm, seed) is one JSON file, and a finished one is not
+trained again. CIFAR-10: ResNet-18, real outliers are the Tiny ImageNet images of OpenOOD's validation list; tested on
+CIFAR-100, Tiny ImageNet and SVHN. MNIST: the small network, real outliers are five classes of Fashion-MNIST; tested on
+the other five, on SVHN and on textures, both grey. No image is shown and tested.
 """
 
 import argparse
@@ -14,6 +17,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -23,15 +27,21 @@ import torch
 from scipy.stats import t
 
 import oodscope as oods
+from generated_sets import load_pack, open_sets
 from oodscope.base.files import write_text
 from oodscope.data.generated.files import open_generated
 from oodscope.execution.console import ConsoleProgress
-from oodscope.models.zoo.zoo import create_model
+from oodscope.generation.sets.ensemble import build_member
+from oodscope.generation.sets.pool import frame_of
 from openood_cifar import TRANSFORM, drawn, open_benchmark, pack
 
+DATASETS = ("cifar10", "mnist")
+COMMAND = "python benchmarks/generated_exposure.py DATASET --sets WORK/DATASET --output CELLS --minutes 20"
 ARMS = ("none", "plain GAN", "generated near", "real")
 SEEDS = (0, 1, 2)
 DETECTORS = ("msp", "ebo")
+
+Cell = dict[str, Any]
 
 
 def outliers(arm: str, bench: oods.Benchmark, folder: Path, count: int) -> oods.ImageSet | None:
@@ -52,20 +62,22 @@ def trained(arm: str, seed: int, bench: oods.Benchmark, options: argparse.Namesp
     """The network of one arm and seed."""
     shown = outliers(arm, bench, options.sets, options.outliers)
     name = "cross_entropy" if shown is None else "outlier_exposure"
-    shared = {"epochs": options.epochs, "seed": seed, "augment": {"pad": 4, "flip": True}}
+    digits = options.dataset == "mnist"
+    shared = {"epochs": options.epochs, "seed": seed, "augment": {"pad": 2 if digits else 4, "flip": not digits}}
+    shared["warmup_epochs"] = min(1, options.epochs - 1)
     if torch.cuda.is_available() and options.device != "cpu":
         shared["precision"] = "bf16-mixed"
     recipe = oods.create_recipe(name, **shared)
 
-    def resnet18_32() -> torch.nn.Module:
-        return create_model("resnet18_32", num_classes=10)[0]
+    def network() -> torch.nn.Module:
+        return build_member("small_cnn" if digits else "resnet18_32", 10, len(bench.transform.mean))
 
-    folder = options.output / "trainings" / f"{arm.replace(' ', '-')}-{seed}"
+    folder = options.output / "trainings" / f"{options.dataset}-{arm.replace(' ', '-')}-{seed}"
     done = oods.train(
-        resnet18_32, recipe, bench.id_train, TRANSFORM["cifar10"], ood_train=shown, folder=folder,
+        network, recipe, bench.id_train, bench.transform, ood_train=shown, folder=folder,
         device=options.device, progress=ConsoleProgress(),
     )  # fmt: skip
-    return oods.Classifier(done.model, TRANSFORM["cifar10"], device=options.device, name=f"{arm} {seed}")
+    return oods.Classifier(done.model, bench.transform, device=options.device, name=f"{arm} {seed}")
 
 
 def measured(arm: str, seed: int, bench: oods.Benchmark, options: argparse.Namespace) -> dict[str, Any]:
@@ -75,11 +87,14 @@ def measured(arm: str, seed: int, bench: oods.Benchmark, options: argparse.Names
     rows = result.measurements.filter(protocol="standard", metric="auroc")
     (accuracy,) = {row.value for row in result.measurements.filter(metric="accuracy")} or {float("nan")}
     return {
+        "dataset": options.dataset,
         "arm": arm,
         "seed": seed,
         "accuracy": accuracy,
         "auroc": {f"{row.detector} {row.set}": row.value for row in rows},
         "outliers": options.outliers,
+        "training images": len(bench.id_train or ()),
+        "date": str(date.today()),
         "epochs": options.epochs,
         "seconds": round(time.perf_counter() - began, 1),
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "processor",
@@ -106,92 +121,167 @@ def sentence(found: dict[str, list[float]], one: str, two: str, where: str) -> s
     return f"- {one} against {two}, {where}: {100 * apart:+.1f} points {ends}: {answer}."
 
 
-def page(folder: Path) -> str:
-    """The page, from the cells alone."""
-    cells = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+def answer(cells: Sequence[Cell], dataset: str) -> tuple[str, list[str]]:
+    """What the generated near arm does against the others by energy, in one sentence, and pair by pair."""
     columns = sorted({key for cell in cells for key in cell["auroc"]})
-    question = "Do generated near outliers help as outlier exposure, beside plain-GAN samples, real outliers and none?"
-    lines = ["# Outlier exposure on generated outliers", "", f"**Question.** {question}", ""]
-    by_column = {
-        key: {arm: [cell["auroc"][key] for cell in cells if cell["arm"] == arm] for arm in ARMS} for key in columns
-    }
     said = [
-        sentence(by_column[key], "generated near", other, key)
+        sentence(by_arm(cells, key), "generated near", other, key)
         for key in columns
         for other in ("none", "plain GAN", "real")
         if key.startswith("ebo")
     ]
     counts = {word: sum(each.endswith(f": {word}.") for each in said) for word in ("better", "worse", "cannot say")}
-    answer = ", ".join(f"{word} in {count}" for word, count in counts.items()) if cells else "not run yet"
-    lines += [
-        f"**Answer.** Generated near against the other arms, energy on three sets: {answer} of {len(said)} pairs.",
+    words = ", ".join(f"{word} in {count}" for word, count in counts.items())
+    return (
+        f"{dataset}, generated near against each other arm, energy: {words} of {len(said)} pairs of arm and set.",
+        said,
+    )
+
+
+def by_arm(cells: Sequence[Cell], column: str) -> dict[str, list[float]]:
+    """AUROCs of every seed of every arm."""
+    return {arm: [cell["auroc"][column] for cell in cells if cell["arm"] == arm] for arm in ARMS}
+
+
+def section(cells: Sequence[Cell], dataset: str) -> list[str]:
+    """One data set: the table, pair by pair, and what was not run."""
+    columns = sorted({key for cell in cells for key in cell["auroc"]})
+    sizes = " or ".join(f"{count:,}" for count in sorted({cell["training images"] for cell in cells}))
+    shown, epochs = ({cell[key] for cell in cells} for key in ("outliers", "epochs"))
+    lines = [
+        f"## {dataset}",
         "",
-    ]
-    machines = ", ".join(sorted({cell["device"] for cell in cells})) or "none yet"
-    lines += [
-        "**Command.** `python benchmarks/generated_exposure.py --sets WORK/cifar10 --output CELLS --minutes 20`",
+        f"{sizes} training images, {', '.join(map(str, sorted(epochs)))} epochs, {', '.join(map(str, sorted(shown)))} "
+        "outliers in every arm. AUROC in percent, mean over seeds ± standard deviation pooled over arms.",
         "",
+        "| arm | seeds | accuracy | " + " | ".join(columns) + " |",
+        "| --- |" + " ---: |" * (len(columns) + 2),
     ]
-    lines += [f"**Machine.** {machines}. **Date.** {date.today()}.", ""]
-    lines += ["AUROC in percent, mean over seeds ± standard deviation pooled over arms.", ""]
-    lines += ["| arm | seeds | accuracy | " + " | ".join(columns) + " |", "| --- |" + " ---: |" * (len(columns) + 2)]
     for arm in ARMS:
         own = [cell for cell in cells if cell["arm"] == arm]
         if not own:
             lines.append(f"| {arm} | 0 | not run |" + " |" * len(columns))
             continue
-        values = [
-            f"{100 * np.mean(by_column[key][arm]):.1f} ± {100 * pooled(by_column[key])[0]:.1f}" for key in columns
-        ]
+        found = [by_arm(cells, key) for key in columns]
+        values = [f"{100 * np.mean(each[arm]):.1f} ± {100 * pooled(each)[0]:.1f}" for each in found]
         accuracy = f"{100 * np.mean([cell['accuracy'] for cell in own]):.1f}"
         lines.append(f"| {arm} | {len(own)} | {accuracy} | " + " | ".join(values) + " |")
-    lines += ["", *said, ""]
-    missing = [
-        f"{arm} {seed}" for arm in ARMS for seed in SEEDS if (arm, seed) not in {(c["arm"], c["seed"]) for c in cells}
-    ]
-    lines += [f"**Not run yet**: {', '.join(missing)}." if missing else "All arms were run.", ""]
+    return [*lines, "", *answer(cells, dataset)[1], ""]
+
+
+def page(folder: Path) -> str:
+    """The page, from the cells alone."""
+    cells = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+    named = {name: [cell for cell in cells if cell["dataset"] == name] for name in DATASETS}
+    question = "Do generated near outliers help as outlier exposure, beside plain-GAN samples, real outliers and none?"
+    answers = [answer(own, name)[0] for name, own in named.items() if own]
+    machines, days = (", ".join(sorted({cell[key] for cell in cells})) or "none yet" for key in ("device", "date"))
+    lines = ["# Outlier exposure on generated outliers", "", f"**Question.** {question}", ""]
+    lines += [f"**Answer.** {' '.join(answers) or 'Cannot say yet: no arm was trained.'}", ""]
+    lines += [f"**Command.** `{COMMAND}`", "", f"**Machine.** {machines}. **Date.** {days}.", ""]
     lines += [
-        "## What differs from the paper",
+        "Statements are about other trainings of the same recipe on these sets: t with the variance over seeds pooled "
+        "over the arms, each pair by itself at 95 %.",
         "",
-        "- ResNet-18 on CIFAR-10 at 32 px; the paper's appendix uses other networks and its own generators.",
-        "- Real outliers are 1,000 Tiny ImageNet images (the validation list), so every arm has that many.",
     ]
-    return "\n".join(lines) + "\n"
+    for name, own in named.items():
+        if own:
+            lines += section(own, name)
+    done = {(cell["dataset"], cell["arm"], cell["seed"]) for cell in cells}
+    missing = [
+        f"{name}: {arm} {seed}" for name in DATASETS for arm in ARMS for seed in SEEDS if (name, arm, seed) not in done
+    ]
+    if missing:
+        lines += [f"**Not run yet** ({len(missing)}): {', '.join(missing)}. Go on with `{COMMAND}`.", ""]
+    return "\n".join([*lines, *DIFFERS]) + "\n"
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sets", type=Path, help="folder with the sets near and plain")
-    parser.add_argument("--output", type=Path, help="folder of the cells")
-    parser.add_argument("--page", type=Path, help="make the page of these cells instead")
-    parser.add_argument("--write", type=Path, help="where the page goes; printed unless given")
-    parser.add_argument("--minutes", type=float, default=float("inf"))
-    parser.add_argument("--epochs", type=int, default=50)
-    parser.add_argument("--outliers", type=int, default=1000)
-    parser.add_argument("--limit", type=int, help="so many images of every set, to try it out")
-    parser.add_argument("--device", default="auto")
-    options = parser.parse_args()
-    if options.page is not None:
-        text = page(options.page)
-        print(text) if options.write is None else options.write.write_text(text, encoding="utf-8")
-        return 0
-    began, folder = time.time(), Path(os.environ["OODSCOPE_DATA"]).resolve()
-    whole = open_benchmark(folder, "cifar10")
-    limit = options.limit
-    bench = oods.Benchmark(
+DIFFERS = (
+    "## What differs from the paper",
+    "",
+    "- ResNet-18 on CIFAR-10 at 32 px and a small network on MNIST; the paper's appendix uses other networks and its "
+    "own generators.",
+    "- Real outliers are 1,000 images (Tiny ImageNet's validation list, or five classes of Fashion-MNIST), so every "
+    "arm has that many.",
+)
+
+
+def open_cifar10(options: argparse.Namespace) -> oods.Benchmark:
+    """CIFAR-10 with its near sets, and SVHN as the far one."""
+    folder = Path(os.environ["OODSCOPE_DATA"]).resolve()
+    whole, limit = open_benchmark(folder, "cifar10"), options.limit
+    return oods.Benchmark(
         name="cifar10",
         version="openood-1.5",
         transform=TRANSFORM["cifar10"],
-        id_train=drawn(whole.id_train, limit),
+        id_train=drawn(whole.id_train, limit or options.train_images),
         id_val=drawn(whole.id_val, limit),
         id_test=drawn(whole.id_test, limit),
         near=tuple(drawn(each, limit) for each in whole.near),
         far=(drawn(pack(folder, "svhn_test_10k").take(np.arange(10_000), "svhn"), limit),),
         ood_val=whole.ood_val,
     )
+
+
+def open_mnist(options: argparse.Namespace) -> oods.Benchmark:
+    """MNIST; half of Fashion-MNIST's classes to be shown, the other half, grey digits of SVHN and textures to test."""
+    sets = open_sets(options)
+    (clothes,) = sets.far
+    folder, pixels = Path(os.environ["OODSCOPE_DATA"]).resolve(), np.stack(clothes.images(range(len(clothes))))
+
+    def grey(name: str, place: str) -> oods.ImageSet:
+        images, _ = load_pack(folder, place)
+        return oods.ImageSet.from_arrays(name, images[:, 2:30, 2:30].mean(axis=-1).astype(np.uint8))
+
+    shown = clothes.labels < 5
+    return oods.Benchmark(
+        name="mnist",
+        version="1",
+        transform=frame_of(sets.train),
+        id_train=drawn(sets.train, options.limit),
+        id_val=drawn(sets.val, options.limit),
+        id_test=drawn(sets.test, options.limit),
+        near=(),
+        far=tuple(
+            drawn(each, options.limit)
+            for each in (
+                oods.ImageSet.from_arrays("clothes", pixels[~shown]),
+                grey("svhn", "svhn_test_10k"),
+                grey("textures", "dtd10_32"),
+            )
+        ),
+        ood_val=oods.ImageSet.from_arrays("ood_val", pixels[shown]),
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("dataset", nargs="?", choices=DATASETS)
+    parser.add_argument("--sets", type=Path, help="folder with the sets near and plain")
+    parser.add_argument("--output", type=Path, help="folder of the cells")
+    parser.add_argument("--page", type=Path, help="make the page of these cells instead")
+    parser.add_argument("--write", type=Path, help="where the page goes; printed unless given")
+    parser.add_argument("--train", type=Path, help="pack of MNIST's training images")
+    parser.add_argument("--fashion", type=Path, help="pack of Fashion-MNIST's test images")
+    parser.add_argument("--train-images", type=int, help="so many training images; all unless given")
+    parser.add_argument("--minutes", type=float, default=float("inf"))
+    parser.add_argument("--epochs", type=int, default=50)
+    parser.add_argument("--outliers", type=int, default=1000)
+    parser.add_argument("--limit", type=int, help="so many images of every set, to try it out")
+    parser.add_argument("--device", default="auto")
+    options = parser.parse_args()
+    options.small = False
+    if options.page is not None:
+        text = page(options.page)
+        print(text) if options.write is None else write_text(options.write, text)
+        return 0
+    if options.dataset is None or options.sets is None or options.output is None:
+        parser.error("name a data set, --sets and --output; or --page CELLS")
+    began = time.time()
+    bench = (open_mnist if options.dataset == "mnist" else open_cifar10)(options)
     for seed in SEEDS:
         for arm in ARMS:
-            path = options.output / f"{arm.replace(' ', '-')}-{seed}.json"
+            path = options.output / f"{options.dataset}-{arm.replace(' ', '-')}-{seed}.json"
             if path.exists():
                 continue
             if time.time() - began > 60 * options.minutes:

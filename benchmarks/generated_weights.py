@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 import oodscope as oods
-from generated_study import JUDGES, UNDER_TEST, Study, read_options
+from generated_making import JUDGES, UNDER_TEST
+from generated_study import Study, read_options
 from oodscope.generation.distances.semantic import EnsembleInformation
 from oodscope.generation.sets.pool import draw_near, read_pool
 from oodscope.metrics.generated.information import Window

@@ -95,6 +95,12 @@ def test_a_family_of_tests_is_stricter_than_each():
     assert sum(word != "cannot say" for word in holm(found)) <= sum(each.verdict != "cannot say" for each in found)
 
 
+def test_min_rank_is_a_mean_over_equal_runs():
+    text = table_page(main(np.linspace(0.8, 0.2, len(DETECTORS)).tolist()))
+    assert "mean over 5 runs of 40 chains" in text
+    assert "| msp | 9 ± 0 | 1 ± 0 | 1 ± 0 | 1 ± 0 |" in text
+
+
 def test_what_was_not_run_is_named_with_the_command():
     for text in (table_page([]), samplers_page([])):
         assert "Cannot say yet" in text
