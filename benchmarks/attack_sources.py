@@ -14,6 +14,7 @@ from datetime import date
 from pathlib import Path
 
 import numpy as np
+import torch
 
 import oodscope as oods
 from oodscope.metrics.interval import wilson_interval
@@ -62,6 +63,7 @@ def page(outliers: oods.ImageSet, found: dict[str, tuple[np.ndarray, np.ndarray]
             f"[{100 * ends.low:.1f}–{100 * ends.high:.1f}] | {inside} |"
         )
         verdicts.append(hits / DRAWS >= BAR)
+    machine = torch.cuda.get_device_name() if torch.cuda.is_available() else f"{platform.machine()} processor"
     holds = "holds" if all(verdicts) else "does not hold"
     return (
         "\n".join(
@@ -75,7 +77,7 @@ def page(outliers: oods.ImageSet, found: dict[str, tuple[np.ndarray, np.ndarray]
                 "",
                 "**Command.** `python benchmarks/attack_sources.py --write docs/results/attack-sources.md`",
                 "",
-                f"**Machine.** {platform.machine()} processor. **Date.** {date.today()}. {len(outliers):,} outliers in "
+                f"**Machine.** {machine}. **Date.** {date.today()}. {len(outliers):,} outliers in "
                 f"{CLASSES} classes, {len(next(iter(found.values()))[0]):,} ID test images, {CHAINS} chains.",
                 "",
                 "| detector | AUROC of the whole set | draws whose interval covers it | first 200 images | covers |",
