@@ -123,7 +123,7 @@ class Study(Makers):
         write_text(self.work / SETTINGS, json.dumps(self.settings(), indent=1) + "\n")
         output = self.options.output / self.options.dataset / name
         page = write_generated_study(study, output)
-        shutil.copy(self.work / name / "generated.json", output)
+        shutil.copy(self.work / name / "run.json", output)
         for sheet in self.work.rglob("samples.png"):
             shutil.copy(sheet, output / f"{'-'.join(sheet.parent.relative_to(self.work).parts)}-samples.png")
         self.say(f"page: {page}")
