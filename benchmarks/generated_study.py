@@ -127,7 +127,8 @@ class Study(Makers):
         for sheet in self.work.rglob("samples.png"):
             shutil.copy(sheet, output / f"{'-'.join(sheet.parent.relative_to(self.work).parts)}-samples.png")
         self.say(f"page: {page}")
-        print("\n" + separation_table(study).markdown() + "\n" + calibration_table(study).markdown())
+        for table in (separation_table(study), calibration_table(study)):
+            print(f"\n{table.render('markdown')}")
         for each in rank_agreements(study):
             ends = "" if each.interval is None else f" ({each.interval.low:.2f} to {each.interval.high:.2f})"
             print(f"tau {each.generated} ~ {each.real}, {each.scope}: {each.tau:.3f}{ends}, {each.rows} rows")
