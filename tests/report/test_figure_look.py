@@ -9,6 +9,7 @@ from oodscope.report.paper.figure import FIGURES
 from oodscope.report.paper.look import FigureLook, check_font, read_labels, read_width
 from oodscope.report.paper.style import renderer_of, write_figure
 from tests.report.paper_runs import evaluation
+from tests.report.test_paper_figures import runs as made_up
 
 
 def tick_names(panel):
@@ -33,6 +34,12 @@ def test_names_beside_points_are_measured_as_they_are_written():
     # of the words alone, without the lines to their points
     boxes = [Text.get_window_extent(text, renderer_of(figure)) for text in panel.texts]
     assert not any(one.overlaps(other) for place, one in enumerate(boxes) for other in boxes[:place])
+
+
+def test_names_beside_ranks_are_those_of_papers_too():
+    (panel,) = FIGURES["dcv-ranks"].drawn(made_up("dcv-ranks"), look=FigureLook({"knn": "Ours"})).axes
+    words = " ".join(text.get_text() for text in panel.texts)
+    assert "Energy" in words and "Ours" in words and "ebo" not in words and "knn" not in words
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,8 @@ from oodscope.training.methods.cross_entropy import CrossEntropy
 
 NAME = "recombined"
 LEARNT = 2000
-"""Images that makers and judges learn from: two cores train all of them in seconds."""
+"""Images that makers learn from: two cores train both in seconds. Judges learn from all, for they must recognise most
+ID test images, or they decide nothing."""
 
 JUDGES = 100
 """Seed of the first judge, far from those of the makers."""
@@ -72,7 +73,7 @@ def judge_recombined(job: Job, progress: Progress) -> tuple[GeneratedStudy, Path
     )
     checks = GeneratedChecks(
         generated=(NAME,),
-        judges=_ensemble(learnt, JUDGES, job.device, progress),
+        judges=_ensemble(benchmark.id_train, JUDGES, job.device, progress),
         makers=_ensemble(learnt, PLAN.ensemble.seed, job.device, progress),
         window=Window(*read_generated(made).recipe["window"]),
     )

@@ -5,6 +5,7 @@ mean of repeated hold-outs.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,10 +13,11 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure as Sheet
 
 from oodscope.base.errors import DataError
-from oodscope.document.figure import Figure
+from oodscope.document.figure import Figure, Mark, Text
 from oodscope.document.wording import label
 from oodscope.metrics.comparison.many_sets import FEWEST_SETS
 from oodscope.report.paper.figure import PaperFigure
+from oodscope.report.paper.look import named
 from oodscope.report.paper.style import COLUMN, PAGE, legend_above
 from oodscope.report.render.mpl import draw, draw_heatmap
 from oodscope.results.opening import of_kind
@@ -68,12 +70,24 @@ def ranks(runs: Sequence[Run]) -> Sheet:
     if len(study.detectors) < 3:
         raise DataError(f"average ranks want at least 3 detectors; the study has {len(study.detectors)}")
     drawn = figures.average_ranks(study, ALPHA)
+    drawn = replace(drawn, marks=tuple(_with_name(mark, study.detectors) for mark in drawn.marks))
     low, _ = drawn.y.range or (0.0, 0.0)
     sheet = Sheet(figsize=(COLUMN, 0.84 - 0.17 * low), layout="constrained")
     panel = sheet.add_subplot()
     draw(panel, drawn)
     panel.set_title(drawn.title, fontsize=8)
     return sheet
+
+
+def _with_name(mark: Mark, detectors: Sequence[str]) -> Mark:
+    """The words beside a detector's rank, with the name of its paper in place of its id."""
+    if not isinstance(mark, Text):
+        return mark
+    first, _, rank_after = mark.text.strip().rpartition(" ")
+    rank_before, _, last = mark.text.strip().partition(" ")
+    if first in detectors:
+        return replace(mark, text=f" {named(first)} {rank_after} ")
+    return replace(mark, text=f" {rank_before} {named(last)} ") if last in detectors else mark
 
 
 def convergence(runs: Sequence[Run]) -> Sheet:
