@@ -4,15 +4,17 @@
     python benchmarks/board_networks.py OUT --write
 
 Cross-entropy networks of the seeds 0, 1, 2 (those that ``training_table.py`` left in FOLDER; a missing one is trained
-by its recipe) are judged on OpenOOD's near sets. Every detector of every network is handed in as an entry, the
-network's activations are published, and the detector is fitted and run again on them in three orders by another
-process: ``leaderboard submit``, ``publish`` and ``rerun``. OUT/BENCHMARK.jsonl holds an entry, its receipt and its
-numbers in each line, as far as the board then believes them. Called again it goes on where it stopped. ``--write``
-takes the lines into the package, where they stand beside the published tables; scores and activations stay in OUT.
+by its recipe) are judged on OpenOOD's near sets; ``--given`` takes the one trained network beside the packs instead, a
+single run. Every detector of every network is handed in as an entry, the network's activations are published, and the
+detector is fitted and run again on them in three orders by another process: ``leaderboard submit``, ``publish`` and
+``rerun``. OUT/BENCHMARK.jsonl holds an entry, its receipt and its numbers in each line, as far as the board then
+believes them. Called again it goes on where it stopped. ``--write`` takes the lines into the package, where they stand
+beside the published tables; scores and activations stay in OUT.
 """
 
 import argparse
 import json
+import os
 import re
 import time
 from collections.abc import Iterator, Sequence
@@ -38,6 +40,7 @@ from oodscope.leaderboard.verify.rerunning import rerun
 from oodscope.leaderboard.verify.submitting import submit
 from oodscope.leaderboard.verify.verifying import verify_all
 from oodscope.metrics.metric import MEAN
+from openood_cifar import open_classifier
 from training_rows import lines_of
 from training_sets import open_sets
 from training_table import TimeUpError, Watch, Work
@@ -72,9 +75,13 @@ def work_of(known: str, options: argparse.Namespace, watch: Watch) -> Work:
 
 def networks(work: Work, options: argparse.Namespace) -> Iterator[tuple[int, oods.Classifier]]:
     """The networks of a benchmark and their seeds, trained where they are not yet."""
+    name = f"oodscope {BENCHMARKS[work.known]} ResNet-18 cross-entropy"
+    if options.given:
+        given = open_classifier(Path(os.environ["OODSCOPE_DATA"]), work.known, options.device)
+        yield 0, oods.Classifier(given.model, work.bench.transform, device=options.device, name=name)
+        return
     line = lines_of(work.known)["CE"]
     for seed, trained in zip(SEEDS, work.train(line, work.recipe(line), SEEDS, work.bench)):
-        name = f"oodscope {BENCHMARKS[work.known]} ResNet-18 cross-entropy"
         yield seed, oods.Classifier(trained.model, work.bench.transform, device=options.device, name=name)
 
 
@@ -186,6 +193,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--trainings", type=Path, help="as of training_table.py; by default in OUT")
     parser.add_argument("--benchmarks", nargs="*", choices=list(BENCHMARKS), default=list(BENCHMARKS))
     parser.add_argument("--detectors", nargs="*", default=list(DETECTORS))
+    parser.add_argument("--given", action="store_true", help="only the trained network beside the packs, as seed 0")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="no network is begun after them")
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--epochs", type=int, default=100)
