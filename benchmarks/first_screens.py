@@ -1,6 +1,6 @@
 """What does a reader see first? Pictures of the first screens, for docs/images and for readers who get nothing else.
 
-    python benchmarks/first_screens.py runs/demo docs/images/pages
+    python benchmarks/first_screens.py runs/demo docs/images/pages [--only leaderboard crossval]
 
 The report is that of the runs, the leaderboard that of the published tables, the cross-validation one of made-up
 numbers (a form, and no result). Each at 390, 1,200 and 1,400 pixels, dark, and as a printer gets it. Needs
@@ -9,7 +9,7 @@ numbers (a form, and no result). Each at 390, 1,200 and 1,400 pixels, dark, and 
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -43,17 +43,25 @@ PAPER = (794, 1123)
 ORDER = ("evaluation", "attack", "generated")
 
 
-def pages(runs: Path, folder: Path) -> Iterator[tuple[str, Path]]:
-    """Every page by name."""
-    opened = sorted(open_runs([runs]), key=lambda run: (ORDER.index(run.kind), run.record.created))
-    yield "report", write_report(opened, folder / "report.html")
-    yield "attack", write_attack(of_kind(opened, Attack)[0], folder / "attack")
-    yield "generated", write_generated_study(of_kind(opened, GeneratedStudy)[0], folder / "generated")
-    detectors = ("msp", "ebo", "knn", "vim", "react", "mds")
-    yield "crossval", write_crossval(make_table(detectors, ("auroc",), pairs=4, hold_outs=20), folder / "crossval")[0]
-    site = write_site(Board(tuple(published_standings())), folder / "site")
-    yield "leaderboard", site / "index.html"
-    yield "leaderboard-table", site / "benchmarks" / "cifar10@openood-1.5" / "standard.html"
+SOURCES = ("runs", "crossval", "leaderboard")
+"""What pages are made from: the runs, made-up numbers, the published tables."""
+
+
+def pages(runs: Path, folder: Path, only: Collection[str]) -> Iterator[tuple[str, Path]]:
+    """Every page by name, of the sources that are asked for."""
+    if "runs" in only:
+        opened = sorted(open_runs([runs]), key=lambda run: (ORDER.index(run.kind), run.record.created))
+        yield "report", write_report(opened, folder / "report.html")
+        yield "attack", write_attack(of_kind(opened, Attack)[0], folder / "attack")
+        yield "generated", write_generated_study(of_kind(opened, GeneratedStudy)[0], folder / "generated")
+    if "crossval" in only:
+        detectors = ("msp", "ebo", "knn", "vim", "react", "mds")
+        table = make_table(detectors, ("auroc",), pairs=4, hold_outs=20)
+        yield "crossval", write_crossval(table, folder / "crossval")[0]
+    if "leaderboard" in only:
+        site = write_site(Board(tuple(published_standings())), folder / "site")
+        yield "leaderboard", site / "index.html"
+        yield "leaderboard-table", site / "benchmarks" / "cifar10@openood-1.5" / "standard.html"
 
 
 def shoot(browser: Browser, name: str, page_file: Path, folder: Path, views: list[str]) -> None:
@@ -81,11 +89,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", type=Path)
     parser.add_argument("output", type=Path)
+    parser.add_argument("--only", nargs="*", choices=SOURCES, default=list(SOURCES))
     given = parser.parse_args()
     given.output.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory() as folder, sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=debian.find(), args=list(debian.ARGUMENTS))
-        for name, path in pages(given.runs, Path(folder)):
+        for name, path in pages(given.runs, Path(folder), given.only):
             whole = name in ("report", "leaderboard", "crossval")
             shoot(browser, name, path, given.output, [*VIEWS, "print"] if whole else ["1400"])
         browser.close()
