@@ -14,6 +14,7 @@ import torch
 from PIL import Image
 
 from oodscope.activations import feeding, lanes
+from oodscope.activations import gauge as gauges
 from oodscope.activations.feeding import cut, feed
 from oodscope.activations.store.store import ActivationStore
 from oodscope.data.benchmark import Benchmark
@@ -266,38 +267,54 @@ def test_an_excerpt_shows_the_same_images(tmp_path, rows):
 
 
 class SlowStart:
-    """A lane whose first batches wait for decoders to load; half of the processes are half as fast.
+    """What processes have made: the first calls load decoders, later ones take as long as ``seconds`` says.
 
-    Its seconds are its own: a machine with other work would lengthen real ones.
+    Seconds are its own: a machine with other work would lengthen real ones.
     """
 
-    slots = 4
+    def __init__(self, workers, seconds):
+        self.workers, self.seconds, self.made = workers, seconds, lanes.Made()
 
-    def __init__(self, workers):
-        self.workers, self.started, self.rate, self.clock = workers, 0, 0.0, 0.0
-
-    def wait(self, seconds):
-        self.clock += seconds
-
-    def start(self, rows, slot):
-        self.started += 1
-        seconds = 0.05 if self.started <= self.slots else 0.004 * self.workers.count / self.workers.limit
-        return Mock(wait=lambda: self.wait(seconds))
-
-    def take(self, slot, count):
-        return torch.zeros(count, 8, 8, 3, dtype=torch.uint8)
+    def answer(self):
+        """Every process that works answers one call of ten images."""
+        for _ in range(self.workers.limit):
+            self.made.calls += 1
+            self.made.images += 10
+            self.made.seconds += 5.0 if self.made.calls <= self.workers.count else self.seconds(self.workers.limit)
 
 
-def test_processes_are_not_judged_by_their_first_images(monkeypatch):
+@pytest.mark.parametrize(
+    ("seconds", "threads", "limit", "gain"),
+    [
+        (lambda limit: 0.01, 800.0, 8, 10.0),  # twice as many make twice as much
+        (lambda limit: 0.01 * limit, 500.0, 8, 2.0),  # one disk serves them in turn: no number is better
+        (lambda limit: 0.01 if limit <= 4 else 0.04, 500.0, 4, 8.0),  # eight get into each other's way
+        (lambda limit: 0.01, 16_000.0, 8, 0.5),  # threads are faster
+    ],
+)
+def test_processes_are_measured_while_they_work(seconds, threads, limit, gain):
+    workers = Mock(count=8, limit=3, gain=None)
+    lane = SlowStart(workers, seconds)
+    gauge, asked = gauges.Gauge(workers, lane, threads), 0
+    while workers.gain is None:
+        gauge()
+        lane.answer()
+        asked += 1
+    assert workers.limit == limit
+    assert workers.gain == pytest.approx(gain)
+    assert gauge() == (gain <= 1)
+    assert asked < 30
+
+
+def test_a_measurement_that_was_cut_off_leaves_no_process_idle():
     workers = Mock(count=8, limit=8, gain=None)
-    images = imageset("a", 80, 0)
-    stream = feeding._Feed(Preprocess(size=8), images, cut(np.arange(80), 2), torch.device("cpu"))
-    lane = SlowStart(workers)
-    monkeypatch.setattr(feeding, "perf_counter", lambda: lane.clock)
-    batches = list(stream._measured(workers, lane, Mock(rate=1.0)))
-    assert workers.limit == workers.count
-    assert lane.rate > 2 * lane.slots / (0.05 * lane.slots)
-    assert len(batches) == 3 * lane.slots
+    lane = SlowStart(workers, lambda limit: 0.01)
+    gauge = gauges.Gauge(workers, lane, 1.0)
+    while workers.limit == 8:
+        gauge()
+        lane.answer()
+    gauges.Gauge(workers, lane, 1.0)()
+    assert workers.limit == 8
 
 
 def test_files_are_opened_once_to_hash_and_once_to_decode(tmp_path, monkeypatch):

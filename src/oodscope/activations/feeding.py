@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from oodscope.activations.gauge import Gauge
 from oodscope.activations.lanes import Job, Lane, ProcessLane, ThreadLane
 from oodscope.activations.store.packs import find_pack
 from oodscope.data.imageset import ImageSet
@@ -24,11 +25,11 @@ Rows = NDArray[np.int64]
 PROBED = 6
 """Batches from which on threads are compared, on the first of them."""
 
+SAMPLE = 64
+"""Images of it that one thread decodes, and as many that several do."""
+
 START_SECONDS = 1.5
 """What starting processes may cost; only who saves more than that starts them."""
-
-FEWER = 1.1
-"""How much faster half of the processes must be before the others are left idle; less is noise."""
 
 _log = logging.getLogger(__name__)
 
@@ -62,6 +63,10 @@ def crops(preprocess: Preprocess, images: ImageSet, batches: Sequence[Rows]) -> 
         yield from stream
 
 
+def _never() -> bool:
+    return False
+
+
 class _Feed:
     """One stream of batches; see ``feed``.
 
@@ -89,19 +94,19 @@ class _Feed:
 
     def __iter__(self) -> Iterator[Tensor]:
         workers = session_workers(start=False)
-        lane: Lane = self._threads(threads())
+        lane, processes = self._threads(threads()), self._processes(workers)
         if (workers is None or workers.gain is None) and len(self.left) >= PROBED:
-            lane = yield from self._faster([self._threads(1), lane])
+            lane = yield from self._faster(self._threads(1), lane, processes)
             workers = workers or self._worth_starting(lane)
         if workers is not None and workers.starting:
             # nobody waits: threads begin, and processes take over when they are there
             yield from self._run(lane, until=lambda: not workers.starting)
-        if workers is not None and workers.ready and self.left and (processes := self._processes(workers)) is not None:
-            if workers.gain is None and len(self.left) >= 2 * processes.slots:
-                lane = yield from self._measured(workers, processes, lane)
-            elif workers.gain is None or workers.gain > 1:
-                lane = processes
-        _log.debug("%s: %d batches by %s", self.images.name, len(self.left), lane)
+        processes = processes or self._processes(workers)
+        if processes is not None:
+            # they are measured while they work, so that nobody waits for that either
+            compared = lane.rate and processes.workers.gain is None
+            slower = Gauge(processes.workers, processes, lane.rate) if compared else _never
+            yield from self._run(processes, until=slower)
         yield from self._run(lane)
 
     def _threads(self, count: int) -> ThreadLane:
@@ -109,7 +114,10 @@ class _Feed:
         self.lanes.append(lane)
         return lane
 
-    def _processes(self, workers: Workers) -> ProcessLane | None:
+    def _processes(self, workers: Workers | None) -> ProcessLane | None:
+        """Those of the session, if they are there, not known to be slower, and can read these images."""
+        if workers is None or not workers.ready or not self.left or (workers.gain or np.inf) <= 1:
+            return None
         lane = self._portable() and ProcessLane.on(workers, self.preprocess, self.images, self.largest, self.device)
         if not lane:
             return None
@@ -124,43 +132,29 @@ class _Feed:
         seconds = sum(map(len, self.left)) / lane.rate
         return session_workers(start=seconds > 2 * START_SECONDS and self._portable())
 
-    def _measured(self, workers: Workers, processes: ProcessLane, others: Lane) -> Generator[Tensor, None, Lane]:
-        """The fastest of all processes, half of them, and what came before, each timed on a ring full of batches."""
-        # the first images wake memory, files and decoders: who is timed on them seems slow
-        yield from self._timed(processes, min(processes.slots, len(self.left) // 4))
-        yield from self._timed(processes, processes.slots)
-        full, workers.limit = processes.rate, max(1, workers.count // 2)
-        if workers.count > 1 and len(self.left) >= 2 * processes.slots:
-            yield from self._timed(processes, processes.slots)
-            half = processes.rate
-        else:
-            half = 0.0
-        if full * FEWER >= half:
-            workers.limit, processes.rate = workers.count, full
-        workers.gain = processes.rate / others.rate if others.rate else np.inf
-        return processes if workers.gain > 1 else others
+    def _faster(
+        self, one: ThreadLane, several: ThreadLane, processes: ProcessLane | None
+    ) -> Generator[Tensor, None, ThreadLane]:
+        """The faster of two lanes, each timed on a few images of a batch; processes decode its others, if there are."""
+        rows, done = self.left.popleft(), 0
+        holder = processes or several
+        crops = holder.crops(0, len(rows))
+        for lane in (one, several):
+            share = slice(done, done + min(SAMPLE, len(rows) // 4 or 1))
+            began = perf_counter()
+            lane.fill(crops[share], rows[share]).wait()
+            lane.rate = len(rows[share]) / max(perf_counter() - began, 1e-9)
+            done += len(rows[share])
+        best = max(one, several, key=lambda lane: lane.rate)
+        others = processes.start(rows, 0, done) if processes else best.fill(crops[done:], rows[done:])
+        others.wait()
+        yield self._finished(holder, 0, len(rows))
+        return best
 
-    def _faster(self, lanes: Sequence[Lane]) -> Generator[Tensor, None, Lane]:
-        """The lane that decodes fastest, each timed on a batch, which is handed on."""
-        for lane in lanes:
-            yield from self._timed(lane, 1)
-        return max(lanes, key=lambda lane: lane.rate)
-
-    def _timed(self, lane: Lane, batches: int) -> Iterator[Tensor]:
-        started, count = perf_counter(), 0
-        work = []
-        for slot in range(min(batches, lane.slots, len(self.left))):
-            rows = self.left.popleft()
-            work.append((slot, rows, lane.start(rows, slot)))
-            count += len(rows)
-        for _, _, job in work:
-            job.wait()
-        lane.rate = count / max(perf_counter() - started, 1e-9)
-        for slot, rows, _ in work:
-            yield self._finished(lane, slot, len(rows))
-
-    def _run(self, lane: Lane, until: Callable[[], bool] = lambda: False) -> Iterator[Tensor]:
+    def _run(self, lane: Lane, until: Callable[[], bool] = _never) -> Iterator[Tensor]:
         """Batches by one lane: all that are left, or those begun before ``until``."""
+        if self.left:
+            _log.debug("%s: %d batches by %s", self.images.name, len(self.left), lane)
         free, begun = deque(range(lane.slots)), deque[tuple[int, int, Job]]()
         while begun or (self.left and not until()):
             while free and self.left and not until():

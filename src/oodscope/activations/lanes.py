@@ -4,6 +4,9 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from functools import partial
+from threading import Lock
 from typing import Any, Self
 
 import numpy as np
@@ -70,17 +73,21 @@ class Lane(ABC):
         """The bytes of a slot."""
 
     @abstractmethod
-    def _fill(self, rows: Rows, slot: int) -> Job: ...
+    def _fill(self, rows: Rows, slot: int, first: int) -> Job: ...
 
     @abstractmethod
     def close(self) -> None:
         """Give back what the lane holds; work that nobody took is dropped."""
 
-    def start(self, rows: Rows, slot: int) -> Job:
-        """Begin to decode rows into a slot, once the batch before has left it."""
+    def crops(self, slot: int, count: int) -> NDArray[np.uint8]:
+        """The first ``count`` crops of a slot, to be written."""
+        return self.memory(slot)[: count * math.prod(self.crop)].view(-1, *self.crop).numpy()
+
+    def start(self, rows: Rows, slot: int, first: int = 0) -> Job:
+        """Begin to decode rows into a slot, from the ``first`` on, once the batch before has left it."""
         if slot in self._copied:
             self._copied.pop(slot).synchronize()
-        return self._fill(rows, slot)
+        return self._fill(rows, slot, first)
 
     def take(self, slot: int, count: int) -> Tensor:
         """The crops ``[count, size, size, C]`` of a slot, on the device; on the CPU they are the slot itself."""
@@ -114,10 +121,13 @@ class ThreadLane(Lane):
             self._ring = torch.empty(self.slots, self.bytes, dtype=torch.uint8, pin_memory=self.device.type == "cuda")
         return self._ring[slot]
 
-    def _fill(self, rows: Rows, slot: int) -> Job:
+    def _fill(self, rows: Rows, slot: int, first: int) -> Job:
+        return self.fill(self.crops(slot, len(rows))[first:], rows[first:])
+
+    def fill(self, crops: NDArray[np.uint8], rows: Rows) -> Job:
+        """Begin to decode rows into ``crops``, wherever these lie."""
         self._pool = self._pool or ThreadPoolExecutor(self.count)
-        crops = self.memory(slot)[: len(rows) * math.prod(self.crop)].view(-1, *self.crop).numpy()
-        share = -(-len(rows) // self.count)
+        share = max(1, -(-len(rows) // self.count))
         return Job(
             [
                 self._pool.submit(self._decode, crops[start : start + share], rows[start : start + share])
@@ -132,6 +142,30 @@ class ThreadLane(Lane):
         if self._pool is not None:
             # a caller that stops early must not wait for what nobody wants any more
             self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+@dataclass
+class Made:
+    """What processes have decoded so far: calls, images, and the seconds that they worked, summed over processes."""
+
+    calls: int = 0
+    images: int = 0
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._lock = Lock()
+
+    def note(self, images: int, future: "Future[Any]") -> None:
+        """Count a call, once it has been answered."""
+        if not future.cancelled() and future.exception() is None:
+            with self._lock:
+                self.calls += 1
+                self.images += images
+                self.seconds += future.result()
+
+    def since(self, before: "Made") -> float:
+        """Images per second of one process since ``before``, while it worked."""
+        return (self.images - before.images) / max(self.seconds - before.seconds, 1e-9)
 
 
 class ProcessLane(Lane):
@@ -150,6 +184,7 @@ class ProcessLane(Lane):
         super().__init__(preprocess, images, largest, device)
         self.workers, self.start_byte, self.slots = workers, start, slots
         self._pending: set[Future[Any]] = set()
+        self.made = Made()
         self._ring = torch.frombuffer(workers.memory, dtype=torch.uint8, count=slots * self.bytes, offset=start)
         self._pinned = device.type == "cuda" and _register(self._ring)
 
@@ -169,15 +204,17 @@ class ProcessLane(Lane):
     def memory(self, slot: int) -> Tensor:
         return self._ring[slot * self.bytes : (slot + 1) * self.bytes]
 
-    def _fill(self, rows: Rows, slot: int) -> Job:
+    def _fill(self, rows: Rows, slot: int, first: int) -> Job:
         size = math.prod(self.crop)
         share = max(FEWEST_IMAGES, min(-(-len(rows) // self.workers.limit), PIECE_BYTES // size))
         futures, again = [], []
-        for begin in range(0, len(rows), share):
+        for begin in range(first, len(rows), share):
             piece = rows[begin : begin + share]
             where = self.start_byte + slot * self.bytes + begin * size
             source = self.images.source.excerpt(self.images.rows[piece])
-            futures.append(self.workers.submit(fill_shared, where, self.preprocess, source))
+            future = self.workers.submit(fill_shared, where, self.preprocess, source)
+            future.add_done_callback(partial(self.made.note, len(piece)))
+            futures.append(future)
             again.append(lambda piece=piece, begin=begin: self._decode_here(piece, slot, begin))
         self._pending = {future for future in self._pending if not future.done()} | set(futures)
         return Job(futures, again)

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 from mmap import mmap
+from time import perf_counter
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -124,8 +125,10 @@ def _tensor(crops: NDArray[np.uint8]) -> "Tensor":
     return torch.from_numpy(crops)
 
 
-def fill_shared(memory: mmap, start: int, preprocess: Preprocess, source: ImageSource) -> None:
-    """Write what a network sees of all images of ``source`` into shared memory, from byte ``start`` on."""
+def fill_shared(memory: mmap, start: int, preprocess: Preprocess, source: ImageSource) -> float:
+    """Write what a network sees of all images of ``source`` into shared memory, from byte ``start`` on; the seconds."""
+    began = perf_counter()
     shape = (len(source), preprocess.size, preprocess.size, len(preprocess.mean))
     crops = np.frombuffer(memory, dtype=np.uint8, count=math.prod(shape), offset=start).reshape(shape)
     preprocess.fill(crops, source.pictures(np.arange(len(source))))
+    return perf_counter() - began
