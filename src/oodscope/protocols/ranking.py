@@ -19,7 +19,7 @@ from oodscope.metrics.ranking.walk import Walk
 from oodscope.metrics.resampling.bootstrap import Bootstrap
 from oodscope.metrics.resampling.resampling import bootstrap_each, bootstrap_values
 from oodscope.protocols.base import Protocol
-from oodscope.protocols.separation import GROUPS, Groups, Separation, separate
+from oodscope.protocols.separation import GROUPS, Groups, Separation, place_all, separate
 from oodscope.protocols.statements import Statements, rank_fields
 from oodscope.results.measurement import Measurement, Measurements
 from oodscope.results.scoretable import ScoreTable
@@ -132,6 +132,8 @@ def measure_separation(
         raise DataError(f"{protocol} needs at least one {wanted} set to separate from the in-distribution images")
     separations = separate(scores, negatives, groups)
     intervals = scores.context.intervals
+    if intervals != "none":
+        place_all(separations)
     # the interval of an AUROC needs no replicates
     resampled = [metric for metric in metrics if metric.name != "auroc"]
     draws = resample(separations, resampled, seed=scores.context.seed or 0, replicates=REPLICATES[intervals])
@@ -223,6 +225,7 @@ def _detector_rows(
     intervals: Intervals,
 ) -> Iterator[Measurement]:
     rankings = {name: Ranking(separation.negative, values) for name, values in separation.ood.items()}
+    spans = _resampled_intervals(separation.groups, draws, metrics, intervals)
     for group, names in separation.groups.items():
         shown = {**shared, "group": group, "n_id": separation.negative.size}
         for metric in (each.name for each in metrics):
@@ -231,8 +234,7 @@ def _detector_rows(
                 row = {**shown, "set": shown_as, "metric": metric, "n_ood": sum(each.n_ood for each in selected)}
                 if metric != "auroc":
                     value = draws.point(metric, members)
-                    interval = NO_INTERVAL if intervals == "none" else draws.mean_interval(metric, members, LEVEL)
-                    yield Measurement(**row, **_ends(value, interval))
+                    yield Measurement(**row, **_ends(value, spans.get((metric, tuple(members)), NO_INTERVAL)))
                     continue
                 value = float(np.mean([each.auroc for each in selected]))
                 extra: dict[str, Any] = {} if shown_as != MEAN else dict(ranks.get(group, {}))
@@ -241,6 +243,22 @@ def _detector_rows(
                     extra |= wider[tuple(members)]
                     interval = mean_auroc_interval(selected, LEVEL)
                 yield Measurement(**row, **_ends(value, interval), **extra)
+
+
+def _resampled_intervals(
+    groups: Mapping[str, Sequence[str]], draws: Bootstrap, metrics: Sequence[Metric], intervals: Intervals
+) -> dict[tuple[str, tuple[str, ...]], Interval]:
+    """The intervals of one detector that come from replicates, by metric and the sets that are taken together."""
+    means = [
+        (metric.name, tuple(members))
+        for metric in metrics
+        if metric.name != "auroc"
+        for names in groups.values()
+        for members in (*([name] for name in names), names)
+    ]
+    if intervals == "none" or not means:
+        return {}
+    return dict(zip(means, draws.mean_intervals(means, LEVEL)))
 
 
 def _ends(value: float, interval: Interval) -> dict[str, Any]:

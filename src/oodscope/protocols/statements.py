@@ -22,7 +22,7 @@ from oodscope.metrics.comparison.influence import (
     refusal,
 )
 from oodscope.metrics.comparison.rates import is_rate, rate_sets
-from oodscope.metrics.comparison.simultaneous import may_be_best, rank_intervals
+from oodscope.metrics.comparison.simultaneous import Signs, compare_pairs, may_be_best, rank_intervals
 from oodscope.metrics.metric import Metric, Population
 from oodscope.protocols.separation import Separation
 
@@ -96,6 +96,10 @@ def units_of(
             first.ood_classes,
             populations,
             first.class_names,
+            {
+                name: np.stack([each.placements([name]).of_ood[name] for each in separations.values()])
+                for name in first.ood
+            },
         )
     columns = {name: [each.columns()[name] for each in separations.values()] for name in first.ood}
     if is_rate(metric):
@@ -105,8 +109,9 @@ def units_of(
 
 def rank_fields(estimates: Estimates, higher: bool, prefix: str = "") -> list[dict[str, int]]:
     """The fields of a measurement that say which ranks a detector may have and whether it may be best."""
-    ranks = rank_intervals(estimates, higher=higher)
-    first = may_be_best(estimates, higher=higher)
+    signs = Signs(estimates)
+    ranks = rank_intervals(estimates, higher=higher, table=compare_pairs(estimates, signs=signs))
+    first = may_be_best(estimates, higher=higher, signs=signs)
     # who is significantly worse than another cannot be best; the two procedures may differ at their margins
     best = [int(may and low == 1) for may, (low, _) in zip(first, ranks)]
     return [

@@ -32,11 +32,24 @@ def hardest(scores: ScoreTable, detector: str, role: str, name: str, count: int 
 
     Of equal scores the earlier row counts as worse, so that the answer is the same every time.
     """
+    rows = rows_of(scores, role, name)
+    return np.asarray(rows[worst(scores.scores(detector)[rows], role, count)], dtype=np.int64)
+
+
+def rows_of(scores: ScoreTable, role: str, name: str) -> NDArray[np.int64]:
+    """Rows of the table that a set fills in a role."""
     frame = scores.frame
-    rows = np.flatnonzero(((frame["set"] == name) & (frame["role"] == role)).to_numpy())
-    values = scores.scores(detector)[rows]
-    order = np.argsort(values if role in OOD_ROLES else -values, kind="stable")
-    return np.asarray(rows[order[:count]], dtype=np.int64)
+    return np.flatnonzero(((frame["set"] == name) & (frame["role"] == role)).to_numpy())
+
+
+def worst(scores: NDArray[np.float64], role: str, count: int = COUNT) -> NDArray[np.int64]:
+    """Places of the worst among the scores of a set, as ``hardest`` orders them."""
+    values = scores if role in OOD_ROLES else -scores
+    few = np.arange(len(values))
+    if 0 < count < len(values):
+        # those that may be among them: a large set need not be sorted for a few
+        few = np.flatnonzero(~(values > np.partition(values, count - 1)[count - 1]))
+    return np.asarray(few[np.argsort(values[few], kind="stable")[:count]], dtype=np.int64)
 
 
 EXAMPLES = 6
@@ -45,8 +58,7 @@ EXAMPLES = 6
 
 def examples(scores: ScoreTable, role: str, name: str, count: int = EXAMPLES) -> NDArray[np.int64]:
     """Rows of the table, evenly spread over a set: what it looks like, whatever detectors make of it."""
-    frame = scores.frame
-    rows = np.flatnonzero(((frame["set"] == name) & (frame["role"] == role)).to_numpy())
+    rows = rows_of(scores, role, name)
     places = np.linspace(0, len(rows) - 1, min(count, len(rows))).round().astype(np.int64)
     return np.asarray(rows[places], dtype=np.int64)
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from oodscope.base.errors import DataError, StorageError
 from oodscope.base.files import atomic_path, cache_root
 from oodscope.base.hashing import fingerprint
-from oodscope.data.images.filehashes import FileHashes
+from oodscope.data.images.filehashes import FileHashes, encoded_names
 from oodscope.execution.lookahead import threads
 from oodscope.execution.workers import session_workers
 
@@ -166,7 +166,7 @@ def _keep(kept: Path, paths: Sequence[str], statuses: Statuses, digests: NDArray
     import pyarrow.parquet as pq
 
     columns: dict[str, Any] = {
-        "path": pa.array([os.fsencode(path) for path in paths], pa.binary()),
+        "path": pa.array(encoded_names(paths), pa.binary()),
         "size": statuses.sizes,
         "time": statuses.times,
         "digest": pa.FixedSizeBinaryArray.from_buffers(
@@ -185,13 +185,13 @@ def _fill(
     root: Path, paths: Sequence[str], statuses: Statuses, digests: NDArray[np.uint8], unknown: NDArray[np.int64]
 ) -> None:
     """Look the unknown files up folder by folder, and hash those that the table does not know either."""
-    folders: dict[str, list[int]] = defaultdict(list)
-    for row in unknown.tolist():
-        folders[paths[row].rpartition("/")[0]].append(row)
     fresh: list[int] = []
     with FileHashes() as hashes:
-        for folder, rows in folders.items():
+        for folder, rows in _by_folder(paths, unknown.tolist()).items():
             known = hashes.known(str(root / folder))
+            if not known:
+                fresh.extend(rows)
+                continue
             for row in rows:
                 size, time, digest = known.get(paths[row].rpartition("/")[2], (MISSING, MISSING, b""))
                 if (size, time) == (statuses.sizes[row], statuses.times[row]):
@@ -199,6 +199,13 @@ def _fill(
                 else:
                     fresh.append(row)
         _hash(root, paths, statuses, digests, fresh, hashes)
+
+
+def _by_folder(paths: Sequence[str], rows: Sequence[int]) -> dict[str, list[int]]:
+    folders: dict[str, list[int]] = defaultdict(list)
+    for row in rows:
+        folders[paths[row].rpartition("/")[0]].append(row)
+    return folders
 
 
 def _hash(
@@ -249,10 +256,11 @@ def _noted(
     """Note in the table what was hashed since, if that is long ago; when it was last noted."""
     if monotonic() - since < PATIENCE or not hashed:
         return since
-    folders: dict[str, list[tuple[str, int, int, bytes]]] = defaultdict(list)
-    for row in hashed:
-        folder, _, name = paths[row].rpartition("/")
-        folders[folder].append((name, int(statuses.sizes[row]), int(statuses.times[row]), digests[row].tobytes()))
-    hashes.note({str(root / folder): files for folder, files in folders.items()})
+    for folder, rows in _by_folder(paths, hashed).items():
+        names = [paths[row].rpartition("/")[2] for row in rows]
+        found = digests[rows].tobytes()
+        each = [found[start : start + DIGEST] for start in range(0, len(found), DIGEST)]
+        # as lists: one number of an array at a time costs more than the table
+        hashes.note(str(root / folder), zip(names, statuses.sizes[rows].tolist(), statuses.times[rows].tolist(), each))
     hashed.clear()
     return monotonic()

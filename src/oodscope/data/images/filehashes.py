@@ -2,8 +2,9 @@
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import repeat
 from pathlib import Path
 from types import TracebackType
 
@@ -53,18 +54,14 @@ class FileHashes:
             ).fetchall()
         return {os.fsdecode(name): (size, mtime, digest) for name, size, mtime, digest in rows}
 
-    def note(self, folders: Mapping[str, Iterable[Hashed]]) -> None:
-        """Remember the digests of some files, by folder."""
-        places = {folder: _place(folder) for folder in folders}
+    def note(self, folder: str, files: Iterable[Hashed]) -> None:
+        """Remember the digests of some files of a folder."""
+        names, sizes, times, digests = zip(*files)
         # one short transaction: a process that hashes for an hour must not lock out the others
         with self._cache_errors(), self._table:
             self._table.executemany(
                 "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?)",
-                (
-                    (places[folder], os.fsencode(name), size, mtime, digest)
-                    for folder, files in folders.items()
-                    for name, size, mtime, digest in files
-                ),
+                zip(repeat(_place(folder)), encoded_names(names), sizes, times, digests),
             )
 
     def decoded(self, digests: Sequence[bytes]) -> set[bytes]:
@@ -89,6 +86,11 @@ class FileHashes:
             yield
         except sqlite3.Error as error:
             raise StorageError(f"{self.path}: {error}; it is only a cache, delete it") from error
+
+
+def encoded_names(names: Sequence[str]) -> list[bytes]:
+    """File names as the system has them; all at once, since no name holds a zero."""
+    return os.fsencode("\0".join(names)).split(b"\0") if names else []
 
 
 def _place(folder: str) -> bytes:

@@ -5,6 +5,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,20 +138,31 @@ def open_list(name: str, path: Path | str, root: Path | str | None = None) -> Im
     without a class, as the lists of OpenOOD do for outliers.
     """
     listing = Path(path)
-    paths, labels, places = [], [], []
     # not splitlines(): a file name may hold what Unicode takes for a line end
-    for number, line in enumerate(read_list_text(name, listing).split("\n"), start=1):
-        if not line.strip():
+    lines = [line.strip() for line in read_list_text(name, listing).split("\n")]
+    parts = [line.rpartition(" ") for line in lines if line]
+    paths = [file.rstrip() for file, _, _ in parts]
+    numbers = [label for _, _, label in parts]
+    if not all(paths) or not all(map(is_number, numbers)) or len(set(paths)) < len(paths):
+        _refuse_line(listing, lines)
+    labels = list(map(int, numbers))
+    return ImageSet(name, FileSource(Path(root) if root is not None else listing.parent, paths), labels)
+
+
+def _refuse_line(listing: Path, lines: Sequence[str]) -> NoReturn:
+    """Say which line of a list is wrong; only then are their numbers worth counting."""
+    paths, places = [], []
+    for number, line in enumerate(lines, start=1):
+        if not line:
             continue
-        file, _, label = line.strip().rpartition(" ")
+        file, _, label = line.rpartition(" ")
         place = f"{listing}, line {number}"
         if not file or not is_number(label):
-            raise DataError(f"{place}: expected 'path label' with a number as label, got {line.strip()!r}")
-        paths.append(file.strip())
-        labels.append(int(label))
+            raise DataError(f"{place}: expected 'path label' with a number as label, got {line!r}")
+        paths.append(file.rstrip())
         places.append(place)
     check_unique(paths, places)
-    return ImageSet(name, FileSource(Path(root) if root is not None else listing.parent, paths), labels)
+    raise AssertionError("some line is wrong")
 
 
 def open_npz(name: str, path: Path | str, images: str = "images", labels: str = "labels") -> ImageSet:

@@ -1,11 +1,15 @@
 """Images that occur twice: fatal between validation and test, counted everywhere else."""
 
 from collections import Counter, defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
 
 from oodscope.base.errors import DataError
 from oodscope.data.benchmark import Benchmark
+
+AT_ONCE = 4
+"""Sets whose files are hashed at the same time."""
 
 _TUNED_ON = {"id_val": ("id_test", "csid"), "ood_val": ("near", "far")}
 
@@ -33,7 +37,10 @@ def find_duplicates(benchmark: Benchmark) -> Duplicates:
     are facts of life (CIFAR has some) and are reported.
     """
     roles = {images.name: role for role, images in benchmark.members()}
-    digests = {images.name: images.digests() for _, images in benchmark.members()}
+    members = [images for _, images in benchmark.members()]
+    # while one set waits for a disk or for processes that hash, another goes on
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        digests = dict(zip([images.name for images in members], pool.map(lambda images: images.digests(), members)))
     # counted by C; few are left to be looked at one by one
     occurring = Counter(chain.from_iterable(digests.values()))
     repeated = {digest for digest, count in occurring.items() if count > 1}

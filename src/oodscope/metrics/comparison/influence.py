@@ -323,6 +323,7 @@ def place_sets(
     classes: Mapping[str, NDArray[np.int64]],
     populations: Mapping[str, Population],
     class_names: Mapping[str, Sequence[str]] | None = None,
+    placed: Mapping[str, FloatArray] | None = None,
 ) -> dict[str, SetUnits]:
     """The units of the AUROC of every detector on every set, larger score = more OOD.
 
@@ -335,21 +336,25 @@ def place_sets(
     classes : the class of each image, for sets that have classes.
     populations : what the classes of each set are; ``"none"`` unless said.
     class_names : by set, for classes that two sets share.
+    placed : by set the share of ID scores below each of its own ``[detector, image]``, where that is known.
     """
     ascending = np.sort(id_scores, axis=1)
+    shares = placed or {
+        name: np.stack([_below(known, own) for known, own in zip(ascending, scores)])
+        for name, scores in ood_scores.items()
+    }
     found = {}
     for name, scores in ood_scores.items():
         sampled = populations.get(name, "none") == "sampled" and name in classes
         labels = np.unique(classes[name], return_inverse=True)[1] if sampled else np.arange(scores.shape[1])
-        placed = np.stack([_below(known, own) for known, own in zip(ascending, scores)])
         sizes = np.bincount(labels).astype(np.float64)
         weights = (1.0 / (sizes.size * sizes))[labels]
-        of_ood = placed.T
+        of_ood = shares[name].T
         if sampled:
-            of_ood = np.stack([np.bincount(labels, row) / sizes for row in placed], axis=1)
+            of_ood = np.stack([np.bincount(labels, row) / sizes for row in shares[name]], axis=1)
         of_id = np.stack([_above(own, weights, known) for own, known in zip(scores, id_scores)], axis=1)
         keys = class_keys(name, classes[name], (class_names or {}).get(name)) if sampled else None
-        found[name] = SetUnits(name, of_ood.mean(axis=0), placed.mean(axis=1), of_id, of_ood, keys)
+        found[name] = SetUnits(name, of_ood.mean(axis=0), shares[name].mean(axis=1), of_id, of_ood, keys)
     return found
 
 

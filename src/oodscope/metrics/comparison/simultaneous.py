@@ -15,8 +15,9 @@ detector by itself (:func:`~oodscope.metrics.comparison.influence.noise_freedom`
 patterns of signs (:math:`2^9 = 512` for 10) and Holm's or Bonferroni's correction of Student's t stands in.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import sqrt
 from typing import Any, Literal
 
@@ -66,6 +67,33 @@ class PairTable:
     family: Family
 
 
+class Signs:
+    """The sums of every part of some estimates under random signs, drawn when first needed.
+
+    Both procedures take the same signs of the same seed, so whoever runs both draws them once.
+    """
+
+    def __init__(self, estimates: Estimates, *, seed: int = 0, replicates: int = REPLICATES) -> None:
+        self._estimates, self._seed, self._replicates = estimates, seed, replicates
+
+    @cached_property
+    def _drawn(self) -> tuple[list[FloatArray], Mapping[str, Any]]:
+        rng = _draws(self._seed)
+        sums = [_signed_sums(part, rng, self._replicates) for part in self._estimates.parts]
+        return sums, rng.bit_generator.state
+
+    @property
+    def sums(self) -> list[FloatArray]:
+        """For each part the sums of its rows after random signs, ``[replicate, detector]``."""
+        return self._drawn[0]
+
+    def generator(self) -> np.random.Generator:
+        """What goes on drawing after the signs; the same numbers for everyone who asks."""
+        rng = _draws(self._seed)
+        rng.bit_generator.state = self._drawn[1]
+        return rng
+
+
 def compare_pairs(
     estimates: Estimates,
     *,
@@ -73,10 +101,11 @@ def compare_pairs(
     level: float = 0.95,
     seed: int = 0,
     replicates: int = REPLICATES,
+    signs: Signs | None = None,
 ) -> PairTable:
     """Student's test of some pairs (every one by default), p adjusted for all of them by step-down max-T.
 
-    With fewer than 10 units p is adjusted by Holm.
+    With fewer than 10 units p is adjusted by Holm. ``signs`` are those of these estimates, where somebody drew them.
     """
     check_level(level)
     first, second, weights = pairs_of(len(estimates), pairs)
@@ -88,7 +117,9 @@ def compare_pairs(
     if first.size < 2:
         adjusted = p
     elif family == "max-T":
-        adjusted = np.maximum(p, _step_down(statistic, np.abs(_signed(estimates, weights, seed, replicates))))
+        signs = signs or Signs(estimates, seed=seed, replicates=replicates)
+        drawn = _studentised(estimates, signs.sums, weights, signs.generator())
+        adjusted = np.maximum(p, _step_down(statistic, np.abs(drawn)))
     else:
         adjusted = np.maximum(p, holm(2.0 * stdtr(_cautious(estimates, freedom), -statistic)))
     low, high = difference - reach, difference + reach
@@ -128,28 +159,35 @@ def rank_ranges(detectors: Sequence[Placements], *, alpha: float = 0.05) -> list
 
 
 def may_be_best(
-    estimates: Estimates, *, higher: bool = True, alpha: float = 0.05, seed: int = 0, replicates: int = REPLICATES
+    estimates: Estimates,
+    *,
+    higher: bool = True,
+    alpha: float = 0.05,
+    seed: int = 0,
+    replicates: int = REPLICATES,
+    signs: Signs | None = None,
 ) -> NDArray[np.bool_]:
     """Which detectors may be the best one; the truly best is among them with probability 1 - alpha (Hsu 1984).
 
     A detector drops out if some other one is better by more than the one-sided noise of its D - 1 comparisons.
+    ``signs`` are those of these estimates, where somebody drew them.
     """
     count = len(estimates)
     if count == 1:
         return np.ones(1, dtype=np.bool_)
     sign = 1.0 if higher else -1.0
-    rng = _draws(seed)
-    sums = None if estimates.fewest < FEWEST_SIGNS else _sums(estimates, rng, replicates)
+    signs = signs or Signs(estimates, seed=seed, replicates=replicates)
+    rng = None if estimates.fewest < FEWEST_SIGNS else signs.generator()
     found = np.ones(count, dtype=np.bool_)
     for own in range(count):
         weights = np.delete(sign * np.eye(count), own, axis=1)
         weights[own] = -sign
         lead, error, freedom = estimates.contrasts(weights)
         statistic = _ratio(lead, error)
-        if sums is None:
+        if rng is None:
             limit = -stdtrit(_cautious(estimates, freedom), alpha / (count - 1))
         else:
-            largest = _studentised(estimates, sums, weights, rng).max(axis=1)
+            largest = _studentised(estimates, signs.sums, weights, rng).max(axis=1)
             # never sharper than Student's t of a single comparison, which signs approach without a guarantee
             limit = np.maximum(np.quantile(largest, 1.0 - alpha, method="higher"), -stdtrit(freedom, alpha))
         found[own] = bool(np.all(statistic <= limit))
@@ -179,18 +217,8 @@ def _step_down(statistic: FloatArray, drawn: FloatArray) -> FloatArray:
     return np.asarray(adjusted)
 
 
-def _signed(estimates: Estimates, weights: FloatArray, seed: int, replicates: int) -> FloatArray:
-    rng = _draws(seed)
-    return _studentised(estimates, _sums(estimates, rng, replicates), weights, rng)
-
-
 def _draws(seed: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(7,)))
-
-
-def _sums(estimates: Estimates, rng: np.random.Generator, replicates: int) -> list[FloatArray]:
-    """For each part the sums of its rows after random signs, ``[replicate, detector]``."""
-    return [_signed_sums(part, rng, replicates) for part in estimates.parts]
 
 
 def _signed_sums(part: Part, rng: np.random.Generator, replicates: int) -> FloatArray:

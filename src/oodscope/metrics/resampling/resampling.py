@@ -4,6 +4,7 @@ ID and OOD images are resampled separately, each with replacement to its own siz
 """
 
 import os
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,7 @@ Sample = tuple[ArrayLike, Mapping[str, ArrayLike]]
 
 _RANKED = tuple(metric.name for metric in RANKING)
 _LONG = 2**29  # images times replicates times detectors: some seconds of a core
+_SHORT = 2**24  # a tenth of a second of a core
 _ROUNDING = 1e-13  # of an area: ten times the largest difference seen between two orders of summation
 
 
@@ -125,8 +127,9 @@ def _replicate(
 
 
 def _device(work: int) -> str:
-    """An accelerator where there is one and it pays to wait for torch."""
-    if work < _LONG:
+    """An accelerator where there is one and it pays to wait for torch; one that is at work already pays much sooner."""
+    loaded = sys.modules.get("torch")
+    if work < (_SHORT if loaded is not None and loaded.cuda.is_initialized() else _LONG):
         return "cpu"
     import torch  # late: slow to import
 

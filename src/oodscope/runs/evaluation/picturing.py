@@ -1,6 +1,7 @@
 """From scores back to images: small pictures of examples and of those that detectors get most wrong."""
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,8 @@ from oodscope.base.errors import OodscopeError
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.images.decoding import as_rgb
 from oodscope.data.imageset import ImageSet
-from oodscope.results.gallery import COUNT, SIDE, Gallery, examples, hardest, shown_sets
+from oodscope.execution.lookahead import ahead
+from oodscope.results.gallery import COUNT, SIDE, Gallery, examples, rows_of, shown_sets, worst
 from oodscope.results.scoretable import ScoreTable
 
 MOST_BYTES = 4 * 2**20
@@ -29,14 +31,16 @@ def picture_hardest(benchmark: Benchmark, scores: ScoreTable, *, most_bytes: int
     """
     sets = {images.name: images for _, images in benchmark.members()}
     found: dict[tuple[str, str], NDArray[np.uint8]] = {}
-    for name, place in _in_turn(scores):
-        picture = _picture(sets[name], place)
-        if picture is None:
-            continue
-        most_bytes -= picture.nbytes
-        if most_bytes < 0:
-            break
-        found[name, sets[name].source.name(int(sets[name].rows[place]))] = picture
+    wanted = list(_in_turn(scores))
+    # decoders let go of the interpreter; a few wait ahead, so that few are read in vain
+    with closing(ahead(wanted, lambda each: _picture(sets[each[0]], each[1]))) as pictures:
+        for (name, place), picture in zip(wanted, pictures):
+            if picture is None:
+                continue
+            most_bytes -= picture.nbytes
+            if most_bytes < 0:
+                break
+            found[name, sets[name].source.name(int(sets[name].rows[place]))] = picture
     return Gallery(tuple(found), tuple(found.values()), benchmark.class_names)
 
 
@@ -47,9 +51,8 @@ def _in_turn(scores: ScoreTable) -> Iterator[tuple[str, int]]:
     """
     orders, shown = [], []
     for role, name in shown_sets(scores):
-        own = np.flatnonzero(((scores.frame["set"] == name) & (scores.frame["role"] == role)).to_numpy())
-        worst = [hardest(scores, detector, role, name) for detector in scores.detectors]
-        orders += [(name, np.searchsorted(own, rows).tolist()) for rows in worst]
+        own = rows_of(scores, role, name)
+        orders += [(name, worst(scores.scores(detector)[own], role).tolist()) for detector in scores.detectors]
         shown += [(name, place) for place in np.searchsorted(own, examples(scores, role, name)).tolist()]
     ranked = [[(name, places[depth]) for name, places in orders if depth < len(places)] for depth in range(COUNT)]
     return iter(dict.fromkeys([*ranked[0], *shown, *(each for rank in ranked[1:] for each in rank)]))

@@ -73,7 +73,9 @@ def evaluate_extraction(
         prepared = protocol.prepare(prepared, seed)
     chosen, skipped = choose_detectors(detectors, extraction, benchmark)
     exposure = extraction.exposure(benchmark)
-    notes = [*benchmark.notes, *extraction.notes(benchmark), *_held_out_notes(benchmark, chosen)]
+    with progress.stage("compare images", 1) as advance:
+        notes = [*benchmark.notes, *extraction.notes(benchmark), *_held_out_notes(benchmark, chosen)]
+        advance(1)
     clashes = name_clashes(benchmark)
     scores = score(
         extraction,
@@ -92,7 +94,9 @@ def evaluate_extraction(
     notes += [*extraction.notes_afterwards(), *(note for protocol in protocols for note in protocol.notes(scores))]
     notes = [*extraction.alarms(benchmark, scores), *clashes, *notes]
     measurements = measure_all(protocols, scores, progress)
-    gallery = extraction.gallery(benchmark, scores)
+    with progress.stage("picture", 1) as advance:
+        gallery = extraction.gallery(benchmark, scores)
+        advance(1)
     record = record_of(
         scores,
         sets={
