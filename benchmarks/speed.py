@@ -106,7 +106,8 @@ def evaluate(race: Race, detectors: list[str], tune: str, cache: str, precision:
     watch = Stages()
     with GpuBusy(race.device) as busy:
         started = time.perf_counter()
-        bench = oods.load_benchmark(race.files / "bench.yaml")
+        with watch.stage("open", 1):
+            bench = oods.load_benchmark(race.files / "bench.yaml")
         clf = oods.Classifier(race.notes["model"], device=race.device, name="resnet18", precision=precision)
         result = oods.evaluate(
             clf, bench, detectors, tune=tune, batch_size=race.batch, progress=watch, intervals="full"

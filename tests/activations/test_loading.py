@@ -232,6 +232,48 @@ class TestProcesses:
                 stream.close()
             assert pool._free == [(0, pool.size)]
 
+    @pytest.mark.parametrize("damaged", [False, True])
+    def test_sets_are_extracted_without_a_pause(self, tmp_path, monkeypatch, damaged):
+        """The second set is begun while the first is worked on; numbers are those of one set at a time."""
+        opened = [open_folder(name, write(tmp_path / name, 120 + seed, seed)) for seed, name in enumerate("abc")]
+        clf, begun = classifier(), []
+        alone = [ActivationStore(tmp_path / "alone").extract(clf, images, batch_size=16) for images in opened]
+        if damaged:
+            broken = sorted((tmp_path / "b").rglob("*.png"))[100]
+            broken.write_bytes(broken.read_bytes()[:60])
+            opened[1] = open_folder("b", tmp_path / "b")
+        start, take = lanes.ProcessLane.start, lanes.ProcessLane.take
+        monkeypatch.setattr(
+            lanes.ProcessLane, "start", lambda self, *a: begun.append(("start", self.images.name)) or start(self, *a)
+        )
+        monkeypatch.setattr(
+            lanes.ProcessLane, "take", lambda self, *a: begun.append(("take", self.images.name)) or take(self, *a)
+        )
+        store = ActivationStore(tmp_path / "together")
+        with worker_session():
+            pool = session_workers(start=True)
+            pool.submit(len).result(timeout=60)
+            pool.gain = 2.0
+            if damaged:
+                with pytest.raises(UnreadableImageError, match=broken.name):
+                    store.extract_sets(clf, [(images, ()) for images in opened], batch_size=16)
+            else:
+                found = store.extract_sets(clf, [(images, ()) for images in opened], batch_size=16)
+            assert pool._free == [(0, pool.size)]
+        if damaged:
+            # what came before the damage is kept
+            forwarded = store.forwarded
+            store.extract(clf, opened[0], batch_size=16)
+            assert store.forwarded == forwarded
+            return
+        assert store.forwarded == 120 + 121 + 122
+        for one, other in zip(alone, found):
+            assert one.logits.equal(other.logits)
+            assert one.features.equal(other.features)
+        for before, after in ("ab", "bc"):
+            last = max(at for at, each in enumerate(begun) if each == ("take", before))
+            assert begun.index(("start", after)) < last
+
     def test_a_source_of_ones_own_stays_in_this_process(self, tmp_path):
         class Own(FileSource):
             def picture(self, index):

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from oodscope.activations.feeding import cut, feed
+from oodscope.activations.feeding import Feed, cut, open_feed
 from oodscope.activations.probes.own import PixelProbe
 from oodscope.activations.probes.probe import RECORDED, Passes, Probe, Tap
 from oodscope.data.imageset import ImageSet
@@ -53,7 +53,11 @@ def run_network(
 
 
 def run_networks(
-    classifiers: Sequence[Classifier], images: ImageSet, asks: Sequence[Sequence[Ask]], batch_size: int
+    classifiers: Sequence[Classifier],
+    images: ImageSet,
+    asks: Sequence[Sequence[Ask]],
+    batch_size: int,
+    stream: Feed | None = None,
 ) -> Generator[list[dict[str, NDArray[np.float32]]], None, None]:
     """The columns of each block in turn, of each network, from one stream of batches.
 
@@ -63,10 +67,12 @@ def run_networks(
     ----------
     classifiers : on one device, with one preprocessing.
     asks : what each wants; blocks and rows are the same for all.
+    stream : what ``feed_of`` made for these networks, images and asks, where somebody begins it early.
     """
     cuts = [cut(ask.rows, batch_size) for ask in asks[0]]
-    stream = feed(classifiers[0], images, [batch for batches in cuts for batch in batches])
+    stream = stream or feed_of(classifiers[0], images, asks[0], batch_size)
     with closing(stream), ExitStack() as stack:
+        fed = iter(stream)
         for classifier in classifiers:
             stack.enter_context(evaluating(classifier.model))
             if classifier.device.type == "cuda":
@@ -76,7 +82,7 @@ def run_networks(
         behind = classifiers[0].device.type == "cuda"
         for place, batches in enumerate(cuts):
             found: list[list[_Host]] = [[] for _ in classifiers]
-            for batch in islice(stream, len(batches)):
+            for batch in islice(fed, len(batches)):
                 for hosts, classifier, wanted in zip(found, classifiers, asks):
                     placed = _placed(batch, classifier)
                     columns = batch_columns(classifier, placed, wanted[place].plain, wanted[place].probes)
@@ -86,6 +92,13 @@ def run_networks(
                 yield [_joined(hosts) for hosts in waiting.popleft()]
         while waiting:
             yield [_joined(hosts) for hosts in waiting.popleft()]
+
+
+def feed_of(
+    classifier: Classifier, images: ImageSet, asks: Sequence[Ask], batch_size: int, following: Feed | None = None
+) -> Feed:
+    """The batches of these blocks; see ``open_feed``."""
+    return open_feed(classifier, images, [batch for ask in asks for batch in cut(ask.rows, batch_size)], following)
 
 
 def _placed(batch: Tensor, classifier: Classifier) -> Tensor:

@@ -1,6 +1,7 @@
 """Feeding: images become batches on the network's device, made ahead of the network and in order."""
 
 import logging
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
@@ -43,36 +44,81 @@ def feed(classifier: Classifier, images: ImageSet, batches: Sequence[Rows]) -> G
     (``oodscope data pack``), nothing is decoded. A transform that is not ours (``Preprocess``) runs in threads of this
     process, one where it cannot be compared.
     """
-    preprocess = classifier.transform
-    if not isinstance(preprocess, Preprocess):
-        yield from _transformed(classifier, images, batches)
-        return
-    places = [images.rows[rows] for rows in batches]
-    pack = find_pack(images, preprocess, np.concatenate(places)) if places else None
-    if pack is not None:
-        yield from pack.batches(places, classifier.device)
-        return
-    feeding = _Feed(preprocess, images, batches, classifier.device, preprocess.normalise)
-    with worker_session(), closing(feeding) as stream:
+    with closing(open_feed(classifier, images, batches)) as stream:
         yield from stream
 
 
 def crops(preprocess: Preprocess, images: ImageSet, batches: Sequence[Rows]) -> Generator[Tensor, None, None]:
     """Batches of bytes ``[N, size, size, C]`` as ``feed`` makes them before it normalises, on the CPU."""
-    with worker_session(), closing(_Feed(preprocess, images, batches, torch.device("cpu"), torch.clone)) as stream:
+    with closing(_Decoded(preprocess, images, batches, torch.device("cpu"), torch.clone)) as stream:
         yield from stream
+
+
+class Feed(ABC):
+    """One stream of batches; see ``feed``. Close it, whether or not it was read."""
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[Tensor]: ...
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give back what the stream holds."""
+
+    def begin(self) -> None:  # noqa: B027  # most have nothing to begin
+        """Start on the first batches before anybody asks for them, if that is possible without a wait."""
+
+
+def open_feed(classifier: Classifier, images: ImageSet, batches: Sequence[Rows], following: Feed | None = None) -> Feed:
+    """The stream of these batches.
+
+    Parameters
+    ----------
+    following : the stream that is read next. Its first batches are begun when none of this one is left to begin, so
+        that neither decoders nor network wait where one set ends and the next begins.
+    """
+    preprocess = classifier.transform
+    if not isinstance(preprocess, Preprocess):
+        return _Made(_transformed(classifier, images, batches))
+    places = [images.rows[rows] for rows in batches]
+    pack = find_pack(images, preprocess, np.concatenate(places)) if places else None
+    if pack is not None:
+        return _Made(pack.batches(places, classifier.device))
+    return _Decoded(preprocess, images, batches, classifier.device, preprocess.normalise, following)
+
+
+class _Made(Feed):
+    """Batches that somebody else makes, one by one as they are asked for."""
+
+    def __init__(self, batches: Generator[Tensor, None, None]) -> None:
+        self._batches = batches
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return self._batches
+
+    def close(self) -> None:
+        self._batches.close()
 
 
 def _never() -> bool:
     return False
 
 
-class _Feed:
-    """One stream of batches; see ``feed``.
+class _Ring:
+    """The slots of a lane that are free, and the batches that were begun in the others, in order."""
+
+    def __init__(self, lane: Lane) -> None:
+        self.lane = lane
+        self.free = deque(range(lane.slots))
+        self.begun = deque[tuple[int, int, Job]]()
+
+
+class _Decoded(Feed):
+    """Batches of decoded images.
 
     Parameters
     ----------
     finish : what is made of the bytes of a batch; it copies them, because their place is filled anew.
+    following : the stream that is read next; see ``open_feed``.
     """
 
     def __init__(
@@ -82,17 +128,37 @@ class _Feed:
         batches: Sequence[Rows],
         device: torch.device,
         finish: Callable[[Tensor], Tensor],
+        following: Feed | None = None,
     ) -> None:
         self.preprocess, self.images, self.device, self.finish = preprocess, images, device, finish
+        self.following = following
         self.left = deque(batches)
         self.largest = max(map(len, batches), default=0)
         self.lanes: list[Lane] = []
+        self._early: _Ring | None = None
 
     def close(self) -> None:
         for lane in self.lanes:
             lane.close()
+        self.lanes = []
+
+    def begin(self) -> None:
+        """Hand the first batches to the processes of the run, behind what they have to do; if they are at hand."""
+        workers = session_workers(start=False)
+        if self._early is not None or workers is None or workers.gain is None:
+            return
+        if (lane := self._processes(workers)) is not None:
+            self._early = _Ring(lane)
+            self._start(self._early)
 
     def __iter__(self) -> Iterator[Tensor]:
+        with worker_session():
+            yield from self._decoded()
+
+    def _decoded(self) -> Iterator[Tensor]:
+        if self._early is not None:
+            yield from self._run(self._early)
+            return
         workers = session_workers(start=False)
         lane, processes = self._threads(threads()), self._processes(workers)
         if (workers is None or workers.gain is None) and len(self.left) >= PROBED:
@@ -100,14 +166,14 @@ class _Feed:
             workers = workers or self._worth_starting(lane)
         if workers is not None and workers.starting:
             # nobody waits: threads begin, and processes take over when they are there
-            yield from self._run(lane, until=lambda: not workers.starting)
+            yield from self._run(_Ring(lane), until=lambda: not workers.starting)
         processes = processes or self._processes(workers)
         if processes is not None:
             # they are measured while they work, so that nobody waits for that either
             compared = lane.rate and processes.workers.gain is None
             slower = Gauge(processes.workers, processes, lane.rate) if compared else _never
-            yield from self._run(processes, until=slower)
-        yield from self._run(lane)
+            yield from self._run(_Ring(processes), until=slower)
+        yield from self._run(_Ring(lane))
 
     def _threads(self, count: int) -> ThreadLane:
         lane = ThreadLane(self.preprocess, self.images, self.largest, self.device, count)
@@ -151,26 +217,31 @@ class _Feed:
         yield self._finished(holder, 0, len(rows))
         return best
 
-    def _run(self, lane: Lane, until: Callable[[], bool] = _never) -> Iterator[Tensor]:
+    def _run(self, ring: _Ring, until: Callable[[], bool] = _never) -> Iterator[Tensor]:
         """Batches by one lane: all that are left, or those begun before ``until``."""
         if self.left:
-            _log.debug("%s: %d batches by %s", self.images.name, len(self.left), lane)
-        free, begun = deque(range(lane.slots)), deque[tuple[int, int, Job]]()
-        while begun or (self.left and not until()):
-            while free and self.left and not until():
-                rows, slot = self.left.popleft(), free.popleft()
-                begun.append((slot, len(rows), lane.start(rows, slot)))
-            slot, count, job = begun.popleft()
+            _log.debug("%s: %d batches by %s", self.images.name, len(self.left), ring.lane)
+        while ring.begun or (self.left and not until()):
+            self._start(ring, until)
+            if not self.left and self.following is not None:
+                self.following.begin()
+            slot, count, job = ring.begun.popleft()
             job.wait()
-            batch = self._finished(lane, slot, count)
-            free.append(slot)
+            batch = self._finished(ring.lane, slot, count)
+            ring.free.append(slot)
             yield batch
+
+    def _start(self, ring: _Ring, until: Callable[[], bool] = _never) -> None:
+        """Begin as many batches as there are free slots."""
+        while ring.free and self.left and not until():
+            rows, slot = self.left.popleft(), ring.free.popleft()
+            ring.begun.append((slot, len(rows), ring.lane.start(rows, slot)))
 
     def _finished(self, lane: Lane, slot: int, count: int) -> Tensor:
         return self.finish(lane.take(slot, count))
 
 
-def _transformed(classifier: Classifier, images: ImageSet, batches: Sequence[Rows]) -> Iterator[Tensor]:
+def _transformed(classifier: Classifier, images: ImageSet, batches: Sequence[Rows]) -> Generator[Tensor, None, None]:
     # a transform that cannot be compared may also not bear two threads at once
     workers = 1 if classifier.uncached_reason else threads()
 

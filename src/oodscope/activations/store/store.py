@@ -16,7 +16,8 @@ import torch
 from numpy.typing import NDArray
 
 from oodscope.activations.activations import Activations, HeadLogits
-from oodscope.activations.extract import Ask, run_networks
+from oodscope.activations.extract import Ask, feed_of, run_networks
+from oodscope.activations.feeding import Feed
 from oodscope.activations.probes.probe import Probe, SetProbe
 from oodscope.activations.store.shards import DamagedError, ShardedColumn, column_folder
 from oodscope.base.errors import ActivationError
@@ -127,12 +128,52 @@ class ActivationStore:
         for _ in range(2):
             works = [self._open(classifier, images, probes) for classifier in classifiers]
             for group in _alike(works):
-                self._fill(group, images, batch_size, progress)
+                with _Publisher() as publisher:
+                    self._fill(group, images, batch_size, progress, publisher)
             works = [self._open(work.classifier, images, probes) for work in works]
             if all(work.sound() for work in works):
                 return [work.gathered(images) for work in works]
         reasons = [reason for work in works for column in work.columns.values() for reason in column.refused]
         raise ActivationError(f"{'; '.join(reasons) or self.root}: damaged, and cannot be replaced; delete it")
+
+    def extract_sets(
+        self,
+        classifier: Classifier,
+        asked: Sequence[tuple[ImageSet, Sequence[Probe]]],
+        *,
+        batch_size: int = 256,
+        progress: Progress = SILENT,
+    ) -> list[Activations]:
+        """The activations of several sets, each with probes of its own, without a pause between two of them.
+
+        Images of the next set are decoded, and shards of the last one published, while the network works on this one.
+        """
+        sources = [images.source.key for images, _ in asked]
+        plain = [(images, [each for each in probes if not isinstance(each, SetProbe)]) for images, probes in asked]
+        lacking = [(images, self._open(classifier, images, probes)) for images, probes in plain]
+        lacking = [(images, work) for images, work in lacking if work.asks]
+        # parts of one set may share rows, which the first part then leaves nothing to do
+        if len(set(sources)) == len(sources) and len(lacking) > 1:
+            self._fill_sets(lacking, batch_size, progress)
+        return [
+            self.extract(classifier, images, probes=probes, batch_size=batch_size, progress=progress)
+            for images, probes in asked
+        ]
+
+    def _fill_sets(self, lacking: Sequence[tuple[ImageSet, "_Work"]], batch_size: int, progress: Progress) -> None:
+        """Compute what one network lacks of several sets, each stream begun while the one before ends."""
+        feeds: list[Feed] = []
+        for images, work in reversed(lacking):
+            parent = ImageSet(images.name, images.source)
+            following = feeds[-1] if feeds else None
+            feeds.append(feed_of(work.classifier, parent, work.asks, batch_size, following))
+        try:
+            with _Publisher() as publisher:
+                for (images, work), stream in zip(lacking, reversed(feeds)):
+                    self._fill([work], images, batch_size, progress, publisher, stream)
+        finally:
+            for stream in feeds:
+                stream.close()
 
     def _place(self, classifier: Classifier) -> Place:
         """The store, or a folder that dies with this object where nothing could ever be found again."""
@@ -159,19 +200,25 @@ class ActivationStore:
             columns[name] = ShardedColumn(place, column_folder(home, file), f"{home}/{file}", len(images.source))
         return _Work(classifier, columns, np.unique(images.rows), probes, self.storage)
 
-    def _fill(self, works: Sequence["_Work"], images: ImageSet, batch_size: int, progress: Progress) -> None:
+    def _fill(
+        self,
+        works: Sequence["_Work"],
+        images: ImageSet,
+        batch_size: int,
+        progress: Progress,
+        publisher: "_Publisher",
+        stream: Feed | None = None,
+    ) -> None:
         """Compute what some networks lack, all of them the same rows, and publish it shard by shard."""
         asks = [work.asks for work in works]
         if not asks[0]:
             return
+        for work in works:
+            work.begin()
         parent = ImageSet(images.name, images.source)
         total = sum(len(ask.rows) for ask in asks[0])
-        streams = run_networks([work.classifier for work in works], parent, asks, batch_size)
-        with (
-            progress.stage(f"extract {images.name}", total) as advance,
-            closing(streams) as blocks,
-            _Publisher() as publisher,
-        ):
+        streams = run_networks([work.classifier for work in works], parent, asks, batch_size, stream)
+        with progress.stage(f"extract {images.name}", total) as advance, closing(streams) as blocks:
             for place, computed in enumerate(blocks):
                 for work, ask, columns in zip(works, (each[place] for each in asks), computed):
                     work.gather(ask, columns)
@@ -206,6 +253,10 @@ class _Work:
     def _ask(self, block: Rows) -> Ask:
         short = {name for name, rows in self.lacking.items() if np.isin(block, rows).any()}
         return Ask(block, bool(short & {"logits", "features"}), [each for each in self.probes if each.column in short])
+
+    def begin(self) -> None:
+        """Count the seconds of the first shard from here."""
+        self._since = perf_counter()
 
     def gather(self, ask: Ask, columns: dict[str, NDArray[np.float32]]) -> None:
         """Take what was computed of one block, as far as it is lacking."""

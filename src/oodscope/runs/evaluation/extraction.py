@@ -45,6 +45,10 @@ class Extraction(ABC):
     def extract(self, images: ImageSet, probes: Iterable[Probe]) -> Activations:
         """Logits, features and labels of a set, and the columns of these probes."""
 
+    def extract_sets(self, asked: Sequence[tuple[ImageSet, Iterable[Probe]]]) -> list[Activations]:
+        """The activations of several sets, each with probes of its own, in order."""
+        return [self.extract(images, probes) for images, probes in asked]
+
     @abstractmethod
     def capabilities(self, detectors: Sequence[Detector], benchmark: Benchmark) -> Capabilities:
         """What these detectors may ask for."""
@@ -113,12 +117,14 @@ class FromNetwork(Extraction):
         return self.classifier.fingerprint
 
     def extract(self, images: ImageSet, probes: Iterable[Probe]) -> Activations:
-        unique = tuple(dict.fromkeys(probes))
-        found = self.store.extract(
-            self.classifier, images, probes=unique, batch_size=self._batch_size, progress=self._progress
-        )
-        self.devices |= found.made_on
-        return found.embedded() if self.classifier.embedding else found
+        (found,) = self.extract_sets([(images, probes)])
+        return found
+
+    def extract_sets(self, asked: Sequence[tuple[ImageSet, Iterable[Probe]]]) -> list[Activations]:
+        unique = [(images, tuple(dict.fromkeys(probes))) for images, probes in asked]
+        found = self.store.extract_sets(self.classifier, unique, batch_size=self._batch_size, progress=self._progress)
+        self.devices = self.devices.union(*(each.made_on for each in found))
+        return [each.embedded() for each in found] if self.classifier.embedding else found
 
     def capabilities(self, detectors: Sequence[Detector], benchmark: Benchmark) -> Capabilities:
         held_out = benchmark.id_val is not None

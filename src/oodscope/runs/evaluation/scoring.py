@@ -85,7 +85,8 @@ def score_benchmark(
         for role, images in benchmark.members()
         if role in (*TESTED, *roles)
     ]
-    activations = {images.name: extraction.extract(images, probes) for _, images in tested}
+    found = extraction.extract_sets([(images, probes) for _, images in tested])
+    activations = {images.name: each for (_, images), each in zip(tested, found)}
     with progress.stage("score", len(fitted)) as advance:
         columns, costs = _score_all(fitted, activations, advance)
     import pandas as pd  # late: nobody should wait for it who only imports this
@@ -185,14 +186,15 @@ def fit_all(
     search = track != "default"
     learners = [detector for detector in detectors if detector.learns]
     students = _students(learners, benchmark)
-    train = val = None
+    wanted: dict[str, tuple[ImageSet, Iterable[Probe]]] = {}
     if students and benchmark.id_train is not None:
         probes = _probes_of(students, search)
         # what only held-out images are asked for is not worth passes over all training images
-        wanted = probes if benchmark.id_val is None else without_sets(probes)
-        train = extraction.extract(benchmark.id_train, wanted)
+        wanted["train"] = (benchmark.id_train, probes if benchmark.id_val is None else without_sets(probes))
     if (learners or search) and benchmark.id_val is not None:
-        val = extraction.extract(benchmark.id_val, _probes_of(detectors if search else learners, search))
+        wanted["val"] = (benchmark.id_val, _probes_of(detectors if search else learners, search))
+    found = dict(zip(wanted, extraction.extract_sets(list(wanted.values()))))
+    train, val = found.get("train"), found.get("val")
     validation = _validation(benchmark, val, detectors, extraction, track) if search else None
     fitted = []
     with progress.stage("fit", len(detectors)) as advance:
