@@ -1,7 +1,7 @@
 """Packs: images as networks see them, decoded once and kept as bytes, for all that cut them alike."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -66,7 +66,7 @@ class Pack:
         # a copy: what is mapped cannot be written to, and torch knows no such tensors
         return torch.from_numpy(np.array(self.column[rows]))
 
-    def batches(self, batches: Sequence[Rows], device: torch.device) -> Iterator[Tensor]:
+    def batches(self, batches: Sequence[Rows], device: torch.device) -> Generator[Tensor, None, None]:
         """Prepared batches on a device, read ahead of the network."""
         with closing(ahead(batches, self.read, depth=2, workers=1)) as pieces:
             for piece in pieces:
