@@ -246,7 +246,7 @@ class Study:
                 "fall": ahead.fall,
                 "eightfold": [ahead.eightfold, ahead.eightfold_interval.low, ahead.eightfold_interval.high],
             }
-        if self.validity is not None and cell.outliers == "svhn" and cell.stage == "main":
+        if cell.outliers == "svhn" and cell.stage == "main" and self.validity is not None:
             share = self.validity.of_search(result, variation, pool[: plan.chains])
             found["valid"] = [share.value, share.interval.low, share.interval.high]
             if cell.variation == "gan" and cell.detector == DETECTORS[0]:

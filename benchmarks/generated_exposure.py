@@ -130,7 +130,7 @@ def answer(cells: Sequence[Cell], dataset: str) -> tuple[str, list[str]]:
         for other in ("none", "plain GAN", "real")
         if key.startswith("ebo")
     ]
-    counts = {word: sum(each.endswith(f": {word}.") for each in said) for word in ("better", "worse", "cannot say")}
+    counts = {word: sum(f": {word}" in each for each in said) for word in ("better", "worse", "cannot say")}
     words = ", ".join(f"{word} in {count}" for word, count in counts.items())
     return (
         f"{dataset}, generated near against each other arm, energy: {words} of {len(said)} pairs of arm and set.",

@@ -50,7 +50,9 @@ def answer(studies: Mapping[str, GeneratedStudy]) -> str:
             answers = [each.answer for each in found if text in each.text]
             if answers:
                 words.append(f"{short}: {', '.join(dict.fromkeys(answers))}")
-        lines.append(f"{name} ({len(study.networks)} networks; {count_claims(claims(study))}): {'; '.join(words)}.")
+        lines.append(
+            f"{name} ({len(study.networks)} networks; {count_claims(claims(study)).rstrip('.')}): {'; '.join(words)}."
+        )
     return " ".join(lines)
 
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+import oodscope as oods
 from oodscope.data.generated.files import open_generated
 from oodscope.models.zoo.zoo import create_model
 from oodscope.runs.generated.run import GeneratedStudy
@@ -115,6 +116,25 @@ class TestPlans:
         assert near.lambdas == tuple(0.5 + 0.25 * number for number in range(11))
         assert (shifted.shifted.lambda_perceptual, shifted.shifted.lambda_label) == (2.0, 0.0)
         assert self.plan(paper=True, near={"network": "dcgan"}).near.network == "dcgan", "what is given stands above it"
+
+    @pytest.mark.parametrize("network", ["dcgan", "biggan"])
+    def test_grey_images_of_28_px_are_estimated_and_can_be_trained(self, network):
+        """Latents of 80 cannot be shared out to the three levels of 28 px: a biggan has 78 there."""
+        from oodscope.cli.generate.writing import Request, declared_plan
+        from oodscope.generation.near.trained import build_networks, near_shape
+        from oodscope.generation.sets.estimate import estimate
+        from oodscope.jobs.opening import IdSets
+
+        rng = np.random.default_rng(0)
+        pixels = rng.integers(0, 256, (20, 28, 28)).astype(np.uint8)
+        digits = oods.ImageSet.from_arrays("digits", pixels, np.arange(20) % 4, list("0123"))
+        given = Request("x", None, "out", 4, None, ["lenet", "lenet"], None, False, None, None, "cpu", 0)
+        asked = {} if network == "dcgan" else {"near": {"network": network, "width": 8, "discriminator_width": 8}}
+        plan = declared_plan(given, "near", False, {"method": "gan", **asked}, IdSets(digits, digits, digits))
+        assert plan.near.network == network
+        assert estimate(plan, digits, "cpu").generators > 0
+        generator, _ = build_networks(plan.near, near_shape(plan.near, digits, 28))
+        assert generator.latent_dimension == (80 if network == "dcgan" else 78)
 
     def test_grey_images_get_small_networks(self):
         from oodscope.generation.sets.plan import default_architectures, default_epochs

@@ -27,7 +27,9 @@ def near(
     epochs: options.Epochs = None,
     flip: options.Flip = False,
     perceptual: options.Distance = None,
-    network: Annotated[NearNetwork | None, typer.Option(help="Generator to train, for gan; biggan.")] = None,
+    network: Annotated[
+        NearNetwork | None, typer.Option(help="Generator to train, for gan; biggan, of grey images dcgan.")
+    ] = None,
     steps: options.Steps = None,
     fine_steps: Annotated[int | None, typer.Option(help="Steps for each weight of the semantic term.", min=1)] = None,
     lambda_perceptual: options.Perceptual = None,

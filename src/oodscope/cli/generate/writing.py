@@ -104,7 +104,9 @@ def declared_plan(request: Request, kind: Kind, paper: bool, own: dict[str, Any]
     # the distance and the disagreement are two axes only if they are of two networks
     declared.setdefault("perceptual", LITE0 if installed(LITE0) and len(frame.mean) == 3 else "ensemble")
     weight = {"lambda_perceptual": default_weight(declared["perceptual"], kind)}
-    declared[kind] = {**weight, **preset.get(kind, {}), **given.get(kind, {})}
+    # the paper's choice for digits; a class-conditional one for colour
+    network = {"network": "dcgan"} if kind == "near" and len(frame.mean) == 1 else {}
+    declared[kind] = {**weight, **preset.get(kind, {}), **network, **given.get(kind, {})}
     if declared["method"] == "latent":
         declared.setdefault("lambda_perceptual", 1.0)
     return parse_declared(SetPlan, declared, f"generate {kind}")

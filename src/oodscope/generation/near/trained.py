@@ -22,18 +22,20 @@ from oodscope.models.classifier.fingerprint import weights_fingerprint
 from oodscope.models.generators.biggan import BigGanGenerator, BigGanShape, ProjectionDiscriminator
 from oodscope.models.generators.dcgan import DcganDiscriminator, DcganGenerator, DcganShape
 from oodscope.models.generators.saved import LatentGenerator
+from oodscope.models.generators.stylegan import sides
 
 
 def near_shape(recipe: NearRecipe, images: ImageSet, size: int | None) -> BigGanShape | DcganShape:
-    """The generator's shape for these images."""
+    """The generator's shape for these images; latents of a ``biggan`` end with the last whole share of its levels."""
     side, channels = frame_of(images, size)
     if recipe.network == "dcgan":
         return DcganShape(size=side, channels=channels, latent=recipe.latent, width=recipe.width)
+    levels = len(sides(side))
     declared = {
         "size": side,
         "channels": channels,
         "classes": len(images.class_names),
-        "latent": recipe.latent,
+        "latent": max(levels, recipe.latent - recipe.latent % levels),
         "width": recipe.width,
     }
     return parse_declared(BigGanShape, declared, "near recipe")

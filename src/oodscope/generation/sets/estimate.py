@@ -10,12 +10,11 @@ from torch import Tensor, nn
 
 from oodscope.data.imageset import ImageSet
 from oodscope.document.wording import duration
+from oodscope.generation.near.trained import build_networks, near_shape
 from oodscope.generation.sets.ensemble import build_member
 from oodscope.generation.sets.plan import SetPlan
 from oodscope.generation.sets.pool import frame_of
 from oodscope.models.classifier.network import choose_device
-from oodscope.models.generators.biggan import BigGanGenerator, BigGanShape, ProjectionDiscriminator
-from oodscope.models.generators.dcgan import DcganDiscriminator, DcganGenerator, DcganShape
 from oodscope.models.generators.pix2pix import UnetGenerator, UnetShape
 
 LOOKED = 16
@@ -59,29 +58,22 @@ def estimate(plan: SetPlan, id_train: ImageSet, device: str = "auto") -> Estimat
         unet = UnetGenerator(UnetShape(size=side, channels=channels, width=plan.shifted.width)).to(place)
         drawing = _seconds(lambda: unet(2 * images - 1, torch.Generator(place).manual_seed(0)), unet) / LOOKED
         return Estimate(trained, plan.shifted.steps * plan.shifted.batch_size * (2 * drawing + 2 * member))
-    generator, discriminator = _gan(plan, side, channels, classes, place)
+    generator, discriminator = _gan(plan, id_train, place)
     recipe = plan.near
     plain = recipe.steps * recipe.batch_size * (recipe.discriminator_steps * 2 * discriminator + 2 * generator)
     fine = len(plan.lambdas) * recipe.fine_steps * recipe.batch_size * (3 * discriminator + 2 * generator + 2 * member)
     return Estimate(trained, plain + fine)
 
 
-def _gan(plan: SetPlan, side: int, channels: int, classes: int, place: torch.device) -> tuple[float, float]:
+def _gan(plan: SetPlan, id_train: ImageSet, place: torch.device) -> tuple[float, float]:
     """Seconds per image of a training pass of generator and discriminator."""
-    recipe, labels = plan.near, torch.zeros(LOOKED, dtype=torch.long, device=place)
-    latents, images = torch.randn(LOOKED, recipe.latent, device=place), torch.rand(LOOKED, channels, side, side)
-    drawn: nn.Module
-    told: nn.Module
-    if recipe.network == "biggan":
-        shape = BigGanShape(size=side, channels=channels, classes=classes, latent=recipe.latent, width=recipe.width)
-        drawn, told = (
-            BigGanGenerator(shape),
-            ProjectionDiscriminator(side, channels, classes, recipe.discriminator_width),
-        )
-    else:
-        drawn = DcganGenerator(DcganShape(size=side, channels=channels, latent=recipe.latent, width=recipe.width))
-        told = DcganDiscriminator(side, channels, recipe.discriminator_width)
-    drawn, told, images = drawn.to(place), told.to(place), images.to(place)
+    shape = near_shape(plan.near, id_train, frame_of(id_train).size)
+    drawn, told = (each.to(place) for each in build_networks(plan.near, shape))
+    labels, latents = (
+        torch.zeros(LOOKED, dtype=torch.long, device=place),
+        torch.randn(LOOKED, shape.latent, device=place),
+    )
+    images = torch.rand(LOOKED, shape.channels, shape.size, shape.size, device=place)
     return (
         _seconds(lambda: drawn(latents, labels), drawn) / LOOKED,
         _seconds(lambda: told(images, labels), told) / LOOKED,
