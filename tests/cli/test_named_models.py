@@ -89,7 +89,8 @@ def test_open_clip(bench, tmp_path):
         text_head={"negatives": "words.txt", "negative_count": 12},
     ).found_from(tmp_path)
     assert spec.weights == [str(weights)]
-    result, text = judged(bench, "mcm", "neglabel", "mls", **spec.model_dump())
+    words = ("mcm", "neglabel", "gl_mcm", "negrefine", "logitgap", "mls")
+    result, text = judged(bench, *words, **spec.model_dump())
     assert "head: text, 16 features; proved" in text
     assert "words: 4 class names in sentences (oodscope-8), 12 negative labels" in text
     assert "not shared between runs" not in text

@@ -26,7 +26,7 @@ from tests.tiny import TRANSFORM, ForwardCounter, classifier, images, imageset, 
 
 SIZE = oods.Preprocess(size=16)
 # those that need negative labels have a network of words below, those with a network of their own a file of tests
-SPECIAL = Needs.NEGATIVES | Needs.OUTPUTS | Needs.DROPOUT | Needs.BOUNDS | Needs.IMAGES
+SPECIAL = Needs.NEGATIVES | Needs.PATCHES | Needs.OUTPUTS | Needs.DROPOUT | Needs.BOUNDS | Needs.IMAGES
 NAMES = [name for name in DETECTORS.names() if not SPECIAL & DETECTORS.get(name).needs] + ["react+msp"]
 
 

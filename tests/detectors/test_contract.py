@@ -48,6 +48,8 @@ def test_noise_scores_above_data(name):
             "gram": np.stack([features**2, features**3], axis=1),
             "rank_reduced": np.stack([logits * 0.9, logits * 0.8], axis=1),
             "negative_sums": np.full((len(features), 3), 60.0),
+            "local": np.full((len(features), 1), 0.3),
+            "pair_matches": np.full((len(features), 1), 0.5),
             "confidence": logits.max(axis=1, keepdims=True),
             # outliers: heads that differ, "others" everywhere, and no numerator above the rest
             "second": logits * 0.5,

@@ -27,6 +27,7 @@ EVERYTHING = Capabilities(
     stages=4,
     members=3,
     negatives=2,
+    patches=True,
     outputs=("confidence", "rotation", "numerators", "others", "second", "joint", "reject", "variance", "projection"),
     dropouts=1,
     bounded=True,
@@ -101,6 +102,7 @@ def test_probes_are_declared(name):
             | Needs.MAPS
             | Needs.MEMBERS
             | Needs.NEGATIVES
+            | Needs.PATCHES
             | Needs.OUTPUTS
             | Needs.DROPOUT
             | Needs.BOUNDS
@@ -176,6 +178,7 @@ def test_signed_features(name):
         ({"stages": 0}, Needs.MAPS),
         ({"members": 0}, Needs.MEMBERS),
         ({"negatives": 0}, Needs.NEGATIVES),
+        ({"patches": False}, Needs.PATCHES),
         ({"outputs": ()}, Needs.OUTPUTS),
         ({"dropouts": 0}, Needs.DROPOUT),
         ({"bounded": False}, Needs.BOUNDS),

@@ -16,15 +16,13 @@ from oodscope.base.config import parse
 from oodscope.base.errors import ModelError, OodscopeError
 from oodscope.data.preprocess import Preprocess
 from oodscope.models.classifier.classifier import Classifier
+from oodscope.models.zoo.negatives import mine_negatives, read_words, unrelated_words
 from oodscope.models.zoo.zero_shot import (
     NEGATIVE_COSINES,
     PROMPTS,
     TextHead,
     embed_labels,
     imagenet_names,
-    mine_negatives,
-    read_words,
-    unrelated_words,
     zero_shot,
 )
 from tests.examples import examples

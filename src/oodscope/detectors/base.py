@@ -38,6 +38,7 @@ class Capabilities:
     stages : how many resolutions of feature maps the network has.
     members : how many networks vote; 0 for a single network.
     negatives : how many negative labels a vision-language network compares with.
+    patches : whether it shows what its patches are compared with words by.
     outputs : names of what the network returns beside its logits.
     logits : whether logits are known.
     features : whether features are known; as ``head`` unless given.
@@ -56,6 +57,7 @@ class Capabilities:
     stages: int = 0
     members: int = 0
     negatives: int = 0
+    patches: bool = False
     outputs: tuple[str, ...] = ()
     logits: bool = True
     features: bool | None = None
@@ -70,11 +72,11 @@ class Needs(Flag):
     """What a detector must be given.
 
     ``LOGITS``, ``FEATURES`` and the ``HEAD`` concern every image; so do ``GRADIENTS`` with respect to the image,
-    feature ``MAPS``, the ``MEMBERS`` of an ensemble, ``NEGATIVES`` (labels that name no class), ``OUTPUTS`` (what the
-    network was trained to return beside its logits), ``DROPOUT`` layers, proven ``BOUNDS`` and changed ``COPIES`` of
-    the image, which come through probes. ``IMAGES`` are the pixels, for a detector with a network of its own. ``TRAIN``
-    (training images), ``HELD_OUT`` (validation images, or training images where there are no others) and ``LABELS``
-    concern fitting.
+    feature ``MAPS``, the ``MEMBERS`` of an ensemble, ``NEGATIVES`` (labels that name no class), ``PATCHES`` (of a
+    vision transformer that knows words), ``OUTPUTS`` (what the network was trained to return beside its logits),
+    ``DROPOUT`` layers, proven ``BOUNDS`` and changed ``COPIES`` of the image, which come through probes. ``IMAGES`` are
+    the pixels, for a detector with a network of its own. ``TRAIN`` (training images), ``HELD_OUT`` (validation images,
+    or training images where there are no others) and ``LABELS`` concern fitting.
 
     Examples
     --------
@@ -89,6 +91,7 @@ class Needs(Flag):
     MAPS = auto()
     MEMBERS = auto()
     NEGATIVES = auto()
+    PATCHES = auto()
     OUTPUTS = auto()
     DROPOUT = auto()
     BOUNDS = auto()
@@ -291,6 +294,8 @@ class Detector(Estimator, ABC):
             return "needs several networks that vote: judge an Ensemble"
         if Needs.NEGATIVES in needs and not capabilities.negatives:
             return "needs negative labels: judge a network that classifies by words (open_clip) and name some"
+        if Needs.PATCHES in needs and not capabilities.patches:
+            return "needs the patches of a network that classifies by words (a vision transformer of open_clip)"
         if Needs.DROPOUT in needs and not capabilities.dropouts:
             return "needs a network with dropout layers, and this one has none"
         if Needs.BOUNDS in needs and not capabilities.bounded:
@@ -393,7 +398,16 @@ class Detector(Estimator, ABC):
             raise DetectorError(f"{self.name}: {what} are NaN or infinite in {len(bad)} of {total} rows ({shown})")
 
 
-_INSIDE = Needs.GRADIENTS | Needs.MAPS | Needs.MEMBERS | Needs.NEGATIVES | Needs.DROPOUT | Needs.BOUNDS | Needs.COPIES
+_INSIDE = (
+    Needs.GRADIENTS
+    | Needs.MAPS
+    | Needs.MEMBERS
+    | Needs.NEGATIVES
+    | Needs.PATCHES
+    | Needs.DROPOUT
+    | Needs.BOUNDS
+    | Needs.COPIES
+)
 _COLUMNS = {Needs.LOGITS: "logits", Needs.FEATURES: "features"}
 
 

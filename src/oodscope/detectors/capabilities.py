@@ -5,12 +5,13 @@ from dataclasses import replace
 
 from oodscope.activations.probes.bounds import has_bounds
 from oodscope.activations.probes.dropped import dropout_layers
+from oodscope.activations.probes.local import has_patches
 from oodscope.base.errors import ModelError
 from oodscope.detectors.base import Capabilities, Detector, Needs
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.classifier.pixels import pixel_scale
 
-_INSIDE = Needs.MAPS | Needs.MEMBERS | Needs.NEGATIVES | Needs.OUTPUTS | Needs.DROPOUT | Needs.BOUNDS
+_INSIDE = Needs.MAPS | Needs.MEMBERS | Needs.NEGATIVES | Needs.PATCHES | Needs.OUTPUTS | Needs.DROPOUT | Needs.BOUNDS
 
 
 def capabilities_of(
@@ -39,6 +40,7 @@ def capabilities_of(
             stages=len(anatomy.stages),
             members=anatomy.members,
             negatives=anatomy.negatives,
+            patches=has_patches(classifier.model),
             outputs=anatomy.outputs,
             bounded=has_bounds(classifier.model),
             dropouts=len(dropout_layers(classifier.model)),

@@ -8,8 +8,10 @@ from tests.detectors.twins.arithmetic import unit
 from tests.detectors.twins.first import msp
 
 CASES = {
+    "gl_mcm": [{}, {"temperature": 0.1, "local_weight": 0.5}],
     "mcm": [{}, {"temperature": 0.1}],
     "neglabel": [{}, {"temperature": 0.02, "groups": 3}],
+    "negrefine": [{}, {"temperature": 0.02, "pair_weight": 0.5}],
 }
 
 
@@ -20,6 +22,14 @@ def cosines(test):
 
 def mcm(train, test, temperature=1.0):
     return msp(train, {"logits": [[c / temperature for c in row] for row in cosines(test)]})
+
+
+def gl_mcm(train, test, temperature=1.0, local_weight=1.0):
+    return mcm(train, test, temperature) - 1 - local_weight * np.array(test["local"])[:, 0]
+
+
+def negrefine(train, test, temperature=0.01, groups=100, nearest=5, pair_weight=2.0):
+    return neglabel(train, test, temperature, groups) - 1 - pair_weight * np.array(test["pair_matches"])[:, 0]
 
 
 def neglabel(train, test, temperature=0.01, groups=100):

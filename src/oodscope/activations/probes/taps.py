@@ -8,10 +8,11 @@ import torch
 from torch import Tensor
 
 from oodscope.activations.probes.probe import Tap
+from oodscope.base.errors import ModelError
 from oodscope.models.classifier.anatomy import captured, watched_maps
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.classifier.ensemble import MEMBER_LOGITS
-from oodscope.models.zoo.zero_shot import NEGATIVE_COSINES
+from oodscope.models.zoo.zero_shot import NEGATIVE_COSINES, PAIR_MATCHES, ZeroShot
 
 
 class StageTap(Tap):
@@ -140,6 +141,48 @@ class NegativeSums(Tap):
         groups = min(self.groups, cosines.shape[1])
         dealt = [cosines[:, group::groups] / self.temperature for group in range(groups)]
         return torch.stack([part.logsumexp(dim=1) for part in dealt], dim=1)
+
+
+class NegativeCosines(Tap):
+    """The cosine of an image with every negative label, ``[N, M]``, farthest from the classes first.
+
+    For detectors that learn which negatives matter; ten thousand of them are 40 kB an image.
+    """
+
+    @property
+    def column(self) -> str:
+        return "negative_cosines"
+
+    @contextmanager
+    def watching(self, classifier: Classifier) -> Iterator[Callable[[], Tensor]]:
+        with captured(classifier.model, NEGATIVE_COSINES) as seen:
+            yield lambda: seen.pop().float()
+
+
+class PairMatches(Tap):
+    """How much better "class and negative label" fits an image than the negative label alone, ``[N, 1]``.
+
+    The largest over pairs of the nearest classes and negatives; their texts are embedded once and kept.
+
+    Parameters
+    ----------
+    nearest : classes and negatives that are paired.
+    """
+
+    def __init__(self, nearest: int) -> None:
+        self.nearest = nearest
+
+    @property
+    def column(self) -> str:
+        return f"pair_matches(nearest={self.nearest})"
+
+    @contextmanager
+    def watching(self, classifier: Classifier) -> Iterator[Callable[[], Tensor]]:
+        network = classifier.model
+        if not isinstance(network, ZeroShot):
+            raise ModelError("texts of pairs need a network that classifies by words (open_clip)")
+        with network.matching_pairs(self.nearest), captured(network, PAIR_MATCHES) as seen:
+            yield lambda: seen.pop().float()
 
 
 def stacked(vectors: list[Tensor]) -> Tensor:

@@ -80,13 +80,27 @@ class WordNet:
             self._broader[meaning] = frozenset(found)
         return self._broader[meaning]
 
+    def is_proper(self, name: str) -> bool:
+        """Whether all that a name can mean is one thing, such as a city or a person (instance hyponyms)."""
+        meanings = self.meanings(name)
+        return bool(meanings) and all("@i" in {symbol for symbol, _ in self._pointers(each)} for each in meanings)
+
+    def is_kind_of(self, name: str, others: Iterable[int]) -> bool:
+        """Whether anything that a name can mean is one of these meanings, or a kind of one."""
+        wanted = set(others)
+        return any(wanted & {meaning, *self.broader(meaning)} for meaning in self.meanings(name))
+
     def _parents(self, meaning: int) -> Iterator[int]:
+        return (offset for symbol, offset in self._pointers(meaning) if symbol in _BROADER)
+
+    def _pointers(self, meaning: int) -> Iterator[tuple[str, int]]:
+        """Symbol and place of every pointer to a noun."""
         fields = self._fields(meaning)
         start = 4 + 2 * int(fields[3], 16)
         for k in range(int(fields[start])):
             symbol, offset, part = fields[start + 1 + 4 * k : start + 4 + 4 * k]
-            if symbol in _BROADER and part == "n":
-                yield int(offset)
+            if part == "n":
+                yield symbol, int(offset)
 
     def _fields(self, meaning: int) -> list[str]:
         fields = self._line(meaning)

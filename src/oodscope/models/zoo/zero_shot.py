@@ -1,7 +1,7 @@
 """ZeroShot: a vision-language network that classifies by the words for the classes."""
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal, Protocol
 
 import torch
@@ -12,70 +12,10 @@ from torch.nn.functional import normalize
 from oodscope.base.config import StrictModel
 from oodscope.base.errors import ModelError
 from oodscope.base.hashing import fingerprint
-from oodscope.data.similarity.wordnet import wordnet_folders
 from oodscope.models.zoo.libraries import require
+from oodscope.models.zoo.negatives import GENERAL_WORDS, Pool, named_negatives, plain
 
-WORDNET = "wordnet"
 IMAGENET = "imagenet"
-_ROWS = 4096
-
-
-def read_words(source: str) -> list[str]:
-    """Words of a text file, one per line, or the nouns of WordNet; each once, in the order of the source."""
-    path = _wordnet() if source == WORDNET else Path(source)
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ModelError(f"negatives: cannot read {path} ({error})") from error
-    if path.name == "index.noun":
-        # its licence stands first, on lines that begin with a space; then one lemma per line, before its data
-        lines = [line.partition(" ")[0] for line in lines if not line.startswith(" ")]
-    words = list(dict.fromkeys(plain(line) for line in lines if line.strip()))
-    if not words:
-        raise ModelError(f"negatives: {path} holds no word")
-    return words
-
-
-def plain(label: str) -> str:
-    """A label as one would write it: spaces for underscores."""
-    return label.strip().replace("_", " ")
-
-
-def mine_negatives(words: Tensor, classes: Tensor, count: int, share: float) -> Tensor:
-    r"""The rows of the ``count`` words that are farthest from all classes, farthest first.
-
-    .. math:: d(w) = -Q_{1-\eta}\bigl(\{\cos(w, c)\}_c\bigr)
-
-    with :math:`Q` the quantile over the classes: the similarity to the nearest class, less the share
-    :math:`\eta` of classes that are nearer still. Jiang et al., "Negative Label Guided OOD Detection with
-    Pretrained Vision-Language Models", ICLR 2024 (NegMining).
-
-    Parameters
-    ----------
-    words, classes : unit embeddings ``[V, D]`` and ``[C, D]``.
-    share : :math:`\eta`.
-    """
-    nearness = [torch.quantile(part @ classes.T, 1 - share, dim=1) for part in torch.split(words, _ROWS)]
-    # a stable order: words that tie stay in the order of their source
-    return torch.sort(torch.cat(nearness), stable=True).indices[:count]
-
-
-def unrelated_words(words: Sequence[str], class_names: Sequence[str]) -> list[str]:
-    """The words that are not the name of a class."""
-    known = {plain(name).lower() for name in class_names}
-    return [word for word in words if word.lower() not in known]
-
-
-def _wordnet() -> Path:
-    """WordNet's list of nouns."""
-    folders, _ = wordnet_folders()
-    for folder in folders:
-        if (folder / "index.noun").is_file():
-            return folder / "index.noun"
-    raise ModelError(
-        f"negatives: no WordNet found (looked for index.noun in {', '.join(map(str, folders))}). Install it (Debian: "
-        "wordnet-base), set WNSEARCHDIR to its folder, or name a text file with one word per line"
-    )
 
 
 PROMPTS = (
@@ -119,6 +59,13 @@ class TextHead(StrictModel):
     negative_share : what "far from all classes" means: a word's distance is taken to that share of the classes that
         are nearest to it, so that a few accidental neighbours do not count (the paper's percentile).
     negative_templates : the sentences around a negative word.
+    pool : ``nouns`` are NegLabel's; ``csp`` adds phrases of an adjective and a general word, mined alike, and drops
+        what comes closer than .95 to a class (CSP); ``negrefine`` drops proper nouns and kinds of the classes from
+        that, by WordNet (NegRefine).
+    pool_share : of the words and of the phrases, the share that is kept; ``csp`` and ``negrefine`` alone.
+    adjectives : a text file with one per line, or ``wordnet``; as ``negatives`` unless given.
+    general_words : what the adjectives stand before.
+    dropped : a text file of further words that are no negatives of these classes, one per line.
     """
 
     class_names: Literal["imagenet"] | None = None
@@ -127,6 +74,11 @@ class TextHead(StrictModel):
     negative_count: int = Field(default=10_000, gt=0)
     negative_share: float = Field(default=0.05, ge=0, lt=1)
     negative_templates: tuple[str, ...] = NEGATIVE_PROMPTS
+    pool: Pool = "nouns"
+    pool_share: float = Field(default=0.15, gt=0, le=1)
+    adjectives: str | None = None
+    general_words: tuple[str, ...] = GENERAL_WORDS
+    dropped: str | None = None
 
     @field_validator("templates", mode="before")
     @classmethod
@@ -154,11 +106,46 @@ class TextHead(StrictModel):
 NEGATIVE_COSINES = "negative_cosines"
 """Key under which a network may return its images' cosines with negative labels, ``[N, M]``."""
 
+PAIR_MATCHES = "pair_matches"
+"""Key under which a network that was asked returns how much better "class and negative" fits than the negative."""
+
 
 class Embedder(Protocol):
     """Sentences in, one embedding each out, ``[N, D]``; not necessarily of length one."""
 
     def __call__(self, sentences: Sequence[str]) -> Tensor: ...
+
+
+class PairTexts:
+    """Embeddings of sentences that name a class and a negative label, made when an image asks for them, and kept.
+
+    Parameters
+    ----------
+    classes, negatives : the words.
+    embed : makes embeddings of sentences.
+    templates : the sentences, with ``{}`` where "class and negative" goes.
+    pool : how the negatives were chosen.
+    """
+
+    def __init__(
+        self,
+        classes: Sequence[str],
+        negatives: Sequence[str],
+        embed: Embedder,
+        templates: Sequence[str],
+        pool: Pool = "nouns",
+    ) -> None:
+        self.classes, self.negatives, self.pool = tuple(classes), tuple(negatives), pool
+        self._embed, self._templates = embed, tuple(templates)
+        self._known: dict[tuple[int, int], Tensor] = {}
+
+    def of(self, pairs: Sequence[tuple[int, int]]) -> Tensor:
+        """Unit embeddings ``[P, D]`` of pairs of a class and a negative label, by their numbers."""
+        missing = [pair for pair in dict.fromkeys(pairs) if pair not in self._known]
+        if missing:
+            words = [f"{plain(self.classes[p])} and {plain(self.negatives[n])}" for p, n in missing]
+            self._known |= dict(zip(missing, embed_labels(self._embed, words, self._templates)))
+        return torch.stack([self._known[pair] for pair in pairs])
 
 
 class ZeroShot(nn.Module):
@@ -178,6 +165,7 @@ class ZeroShot(nn.Module):
     negatives : unit text embeddings of negative labels ``[M, D]``; their cosines come out beside the logits.
     templates : what the sentences were called, for descriptions.
     digest : of class names and sentences, for descriptions.
+    pairs : texts of a class together with a negative label, for NegRefine.
     """
 
     negatives: Tensor | None
@@ -191,9 +179,12 @@ class ZeroShot(nn.Module):
         negatives: Tensor | None = None,
         templates: str = "",
         digest: str = "",
+        pairs: PairTexts | None = None,
     ) -> None:
         super().__init__()
         self.tower = tower
+        self.pairs = pairs
+        self._nearest = 0
         self.text = nn.Linear(classes.shape[1], len(classes))
         with torch.no_grad():
             self.text.weight.copy_(scale * classes)
@@ -207,12 +198,36 @@ class ZeroShot(nn.Module):
         found: dict[str, Tensor] = {"logits": self.text(embedding)}
         if self.negatives is not None:
             found[NEGATIVE_COSINES] = embedding @ self.negatives.T
+            if self._nearest:
+                found[PAIR_MATCHES] = self._matches(embedding, found["logits"], found[NEGATIVE_COSINES])
         return found
+
+    @contextmanager
+    def matching_pairs(self, nearest: int) -> Iterator[None]:
+        """While open, the network also returns how well pairs of its nearest classes and negatives fit."""
+        self._nearest = nearest
+        try:
+            yield
+        finally:
+            self._nearest = 0
+
+    def _matches(self, embedding: Tensor, logits: Tensor, cosines: Tensor) -> Tensor:
+        """``[N, 1]``: over pairs of an image's nearest classes p and negatives n, the largest sigmoid of
+        100 cos("p and n") - 100 cos(n)."""
+        assert self.pairs is not None, "asked for where there are texts"
+        known = logits.topk(min(self._nearest, logits.shape[1]), dim=1).indices.tolist()
+        foreign = cosines.topk(min(self._nearest, cosines.shape[1]), dim=1).indices.tolist()
+        asked = [[(p, n) for p in row for n in other] for row, other in zip(known, foreign)]
+        texts = self.pairs.of([pair for row in asked for pair in row]).to(embedding)
+        fits = torch.einsum("nd,npd->np", embedding, texts.reshape(len(embedding), -1, embedding.shape[1]))
+        alone = torch.stack([row[[n for _, n in pairs]] for row, pairs in zip(cosines, asked)])
+        return torch.sigmoid(100 * (fits - alone)).amax(dim=1, keepdim=True)
 
     def describe(self) -> str:
         """One line: the words behind the head."""
         count = 0 if self.negatives is None else len(self.negatives)
-        extra = f", {count} negative labels" if count else ", no negative labels"
+        pool = "" if self.pairs is None or self.pairs.pool == "nouns" else f" ({self.pairs.pool})"
+        extra = f", {count} negative labels{pool}" if count else ", no negative labels"
         words = f", words {self.digest}" if self.digest else ""
         return f"{self.text.out_features} class names in sentences ({self.templates}){extra}{words}"
 
@@ -231,12 +246,15 @@ def zero_shot(
             "needs class names. Name the classes of the benchmark, or say text_head: {class_names: imagenet}"
         )
     classes = embed_labels(embed, class_names, head.templates)
-    negatives = None
+    negatives = pairs = None
     if head.negatives is not None:
-        words = unrelated_words(read_words(head.negatives), class_names)
-        candidates = embed_labels(embed, words, head.negative_templates)
-        negatives = candidates[mine_negatives(candidates, classes, head.negative_count, head.negative_share)]
-    return ZeroShot(tower, classes, scale, bias, negatives, head.name, head.digest(class_names))
+
+        def embedded(words: Sequence[str]) -> Tensor:
+            return embed_labels(embed, words, head.negative_templates)
+
+        words, negatives = named_negatives(head, class_names, classes, embedded)
+        pairs = PairTexts(class_names, words, embed, head.negative_templates, head.pool)
+    return ZeroShot(tower, classes, scale, bias, negatives, head.name, head.digest(class_names), pairs)
 
 
 @torch.no_grad()

@@ -7,8 +7,7 @@ from typing import Literal
 from oodscope.document.table import Column, Entry, Row, Table, columns
 from oodscope.document.wording import higher_is_better, label, unit_of
 from oodscope.metrics.interval import t_interval
-from oodscope.results.scoretable import ScoreTable
-from oodscope.runs.stream.protocol import StreamProtocol, gain_values
+from oodscope.runs.stream.protocol import Values, gain_values
 
 MARGIN = 0.01
 """Differences of AUROC that make no difference in practice: one point."""
@@ -46,13 +45,18 @@ class Gain:
         return "no difference" if -margin < self.low and self.high < margin else "cannot say"
 
 
-def gains(scores: ScoreTable, protocol: StreamProtocol, baseline: str, metric: str) -> Iterator[Gain]:
-    """Every entry but the baseline, on every schedule and OOD set."""
-    for (schedule, name), metrics in protocol.values(scores).items():
-        for entry in scores.detectors:
+def gains(values: Values, detectors: Sequence[str], baseline: str, metric: str) -> Iterator[Gain]:
+    """Every entry but the baseline, on every schedule and OOD set.
+
+    Parameters
+    ----------
+    values : of :meth:`StreamProtocol.values`.
+    """
+    for (schedule, name), metrics in values.items():
+        for entry in detectors:
             if entry == baseline:
                 continue
-            gaps = gain_values(metrics[metric], scores.detectors, entry, baseline)
+            gaps = gain_values(metrics[metric], detectors, entry, baseline)
             found = Gain(schedule, name, entry, baseline, metric, len(gaps))
             if len(gaps) < 2:
                 yield found

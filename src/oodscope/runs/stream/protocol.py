@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 SCHEDULES, TRANSDUCTIVE = "schedules", "transductive"
 """Keys of the context of a table of streams: its schedules, and which of its detectors learn from the stream."""
 
+Values = dict[tuple[str, str], dict[str, FloatArray]]
+"""By schedule and OOD set, of each metric the values ``[stream, detector]``; NaN where it says nothing."""
+
 METRICS = (*STREAM[:1], AUROC, *STREAM[1:])
 _HIGHER = {metric.name: metric.higher_is_better for metric in METRICS}
 
@@ -110,8 +113,8 @@ class StreamProtocol(Protocol):
     def check(self, benchmark: "Benchmark") -> None:
         raise DataError("streams are drawn by `oodscope stream`; an evaluation of independent images has no order")
 
-    def values(self, scores: ScoreTable) -> dict[tuple[str, str], dict[str, FloatArray]]:
-        """By schedule and OOD set, of each metric the values ``[stream, detector]``; NaN where it says nothing."""
+    def values(self, scores: ScoreTable) -> Values:
+        """Every metric of every stream."""
         found: dict[tuple[str, str], dict[str, list[list[float]]]] = {}
         for stream in streams_of(scores):
             measured = [self._measured(stream, name) for name in scores.detectors]

@@ -19,7 +19,7 @@ from oodscope.results.run import Run, choose_table
 from oodscope.results.runfile import expect_kind, read_runfile, refuse_overwriting, write_runfile
 from oodscope.results.scoretable import ScoreTable
 from oodscope.runs.stream.gains import Gain, gain_table, gains, summary
-from oodscope.runs.stream.protocol import METRICS, TRANSDUCTIVE, StreamProtocol, schedules_of
+from oodscope.runs.stream.protocol import METRICS, TRANSDUCTIVE, StreamProtocol, Values, schedules_of
 
 _SCORES = "scores.parquet"
 _HEADLINE = METRICS[0].name
@@ -53,13 +53,11 @@ class StreamRun(Run):
 
     def gains(self, metric: str = _HEADLINE) -> list[Gain]:
         """Every entry minus the baseline, by schedule and OOD set."""
-        if metric == _HEADLINE:
-            return self._gains
-        return list(gains(self.scores, self.protocol, self.baseline, metric))
+        return list(gains(self._values, self.scores.detectors, self.baseline, metric))
 
     @cached_property
-    def _gains(self) -> list[Gain]:
-        return list(gains(self.scores, self.protocol, self.baseline, _HEADLINE))
+    def _values(self) -> Values:
+        return self.protocol.values(self.scores)
 
     def table(self, name: str | None = None, metric: str | None = None) -> Table:
         """One metric by detector, schedule and OOD set (AUROC within windows unless named), or ``gains``."""
