@@ -74,7 +74,9 @@ class Miniature:
         lines, only = [], split.get("only")
         side = 28 if split.get("presized") else 20
         for number in range(COUNTS["list"] * (1 if only is None else 3)):
-            label = number % 12 if "classes" in split else -1 if only is None else number % 3
+            classes = split.get("classes")
+            most = classes if isinstance(classes, int) else 12
+            label = number % most if classes is not None else -1 if only is None else number % 3
             file = f"{card['name']}/listed_{name}/{number} x.jpg" if only is None else f"{number:06d}.jpg"
             if not (self.root / split["folder"] / file).exists():
                 self.save(f"{split['folder']}/{file}", side)

@@ -121,7 +121,7 @@ def test_checksums_and_addresses_are_torchvisions():
 
 def test_only_what_needs_an_agreement_or_has_no_address_is_fetched_by_hand():
     by_hand = {name for name in names_in("datasets") for fetch in load_card(name).fetch if fetch.url is None}
-    assert by_hand == {"celeba", "imagenet_1k", "imagenet_200", "species"}
+    assert by_hand == {"celeba", "imagenet_1k", "imagenet_200", "midog", "phakir", "species"}
 
 
 def test_a_file_has_a_checksum_or_is_called_unverified():
