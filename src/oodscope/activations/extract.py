@@ -1,6 +1,6 @@
 """One pass over images: logits, features, and the columns that probes ask for."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -16,9 +16,12 @@ from oodscope.activations.probes.own import PixelProbe
 from oodscope.activations.probes.probe import RECORDED, Passes, Probe, Tap
 from oodscope.data.imageset import ImageSet
 from oodscope.models.classifier.classifier import Classifier
-from oodscope.models.classifier.network import at_precision, evaluating, memory_layout
+from oodscope.models.classifier.network import at_precision, evaluating, memory_layout, tried_kernels
 
 Rows = NDArray[np.int64]
+
+WORTH_TRYING = 4096
+"""Images of a set in batches of one size from which on the kernels for it may be tried (``tried_kernels``)."""
 
 
 @dataclass(frozen=True)
@@ -80,18 +83,26 @@ def run_networks(
                 classifier.model.to(memory_format=memory_layout(classifier.device, classifier.precision))
         waiting: deque[list[list[_Host]]] = deque()
         behind = classifiers[0].device.type == "cuda"
+        common = _repeated(cuts)
         for place, batches in enumerate(cuts):
             found: list[list[_Host]] = [[] for _ in classifiers]
             for batch in islice(fed, len(batches)):
                 for hosts, classifier, wanted in zip(found, classifiers, asks):
                     placed = _placed(batch, classifier)
-                    columns = batch_columns(classifier, placed, wanted[place].plain, wanted[place].probes)
+                    with tried_kernels(worthwhile=len(batch) in common):
+                        columns = batch_columns(classifier, placed, wanted[place].plain, wanted[place].probes)
                     hosts.append(_Host(columns))
             waiting.append(found)
             if len(waiting) > behind:
                 yield [_joined(hosts) for hosts in waiting.popleft()]
         while waiting:
             yield [_joined(hosts) for hosts in waiting.popleft()]
+
+
+def _repeated(cuts: Sequence[Sequence[Rows]]) -> frozenset[int]:
+    """Sizes of batches that come often enough for their kernels to be worth trying."""
+    sizes = Counter(len(batch) for batches in cuts for batch in batches)
+    return frozenset(size for size, times in sizes.items() if size * times >= WORTH_TRYING)
 
 
 def feed_of(

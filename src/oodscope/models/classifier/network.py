@@ -1,7 +1,7 @@
 """One pass through any network: whatever it returns becomes one checked ``[N, K]`` tensor."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -74,11 +74,42 @@ def full_precision(device: torch.device) -> Iterator[None]:
     precision = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")
     try:
-        exact = torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False)
-        with torch.autocast(device.type, enabled=False), exact:
+        with torch.autocast(device.type, enabled=False), _convolutions(allow_tf32=False):
             yield
     finally:
         torch.set_float32_matmul_precision(precision)
+
+
+def _convolutions(*, allow_tf32: bool) -> AbstractContextManager[None]:
+    """Deterministic kernels of a stated precision; whether cuDNN tries them first is the user's (``tried_kernels``)."""
+    cudnn = torch.backends.cudnn
+    flags: AbstractContextManager[None] = cudnn.flags(
+        enabled=True,
+        benchmark=cudnn.benchmark,
+        benchmark_limit=cudnn.benchmark_limit,
+        deterministic=True,
+        allow_tf32=allow_tf32,
+    )
+    return flags
+
+
+@contextmanager
+def tried_kernels(*, worthwhile: bool) -> Iterator[None]:
+    """Inside the block cuDNN may try its kernels for a shape, if the user lets it and the shape is ``worthwhile``.
+
+    ``torch.backends.cudnn.benchmark = True`` is PyTorch's own switch for that, off unless somebody sets it. In true
+    float32 cuDNN's guess is far off: on an H200 a ResNet-18 at 32 pixels passes 21,200 images/s by the guess and 30,900
+    by the fastest kernel. Trying costs up to a second per shape of a batch, so a shape that comes seldom goes by the
+    guess. Every kernel keeps the stated precision and sums in one order at every call; but which one is fastest may
+    differ from process to process, and with it the last bits. Digits that depend on nobody's clock are worth more than
+    speed to most, so the switch is left as the user has it.
+    """
+    before = torch.backends.cudnn.benchmark
+    torch.backends.cudnn.benchmark = before and worthwhile
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.benchmark = before
 
 
 Precision = Literal["float32", "tf32", "bf16"]
@@ -100,7 +131,7 @@ def at_precision(device: torch.device, precision: Precision) -> Iterator[None]:
         before = torch.get_float32_matmul_precision()
         torch.set_float32_matmul_precision("high")
         try:
-            with torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=True):
+            with _convolutions(allow_tf32=True):
                 yield
         finally:
             torch.set_float32_matmul_precision(before)
@@ -111,8 +142,8 @@ def memory_layout(device: torch.device, precision: Precision) -> torch.memory_fo
 
     Tensor cores read channels last (an H200 passes 135,000 images/s through a ResNet-18 in TF32, in planes 82,000).
     They do not compute in full float32, and the kernels that do are a little faster in planes (30,900 against 30,100,
-    with ODIN's gradient 9,200 against 8,400). Other devices take batches as they come. Neither recorded graphs nor
-    letting cuDNN try its kernels changes more than a hundredth (``docs/results/speed.md``), so both are left out.
+    with ODIN's gradient 9,200 against 8,400, both by tried kernels). Other devices take batches as they come. Recorded
+    graphs change a few hundredths (``docs/results/speed.md``) and are left out.
     """
     if device.type != "cuda":
         return torch.preserve_format

@@ -88,6 +88,13 @@ class Extraction(ABC):
         return 0
 
 
+TRIED = (
+    "cuDNN tried its kernels (torch.backends.cudnn.benchmark): which is fastest may differ from process to process, "
+    "and with it the last bits of activations"
+)
+"""What the record says where the user let it."""
+
+
 class FromNetwork(Extraction):
     """Images through a classifier; what was extracted before is read from the store.
 
@@ -160,11 +167,13 @@ class FromNetwork(Extraction):
         return accuracy_alarms(answers) if better is None else [better]
 
     def notes_afterwards(self) -> list[str]:
+        tried = [TRIED] if self.device.type == "cuda" and torch.backends.cudnn.benchmark else []
         if len(self.devices) < 2:
-            return []
+            return tried
         return [
+            *tried,
             f"activations were computed on {len(self.devices)} kinds of device ({', '.join(sorted(self.devices))}): "
-            "they agree to rounding, not to the bit. With a fresh cache (OODSCOPE_CACHE) one device computes all"
+            "they agree to rounding, not to the bit. With a fresh cache (OODSCOPE_CACHE) one device computes all",
         ]
 
     def gallery(self, benchmark: Benchmark, scores: ScoreTable) -> Gallery | None:
