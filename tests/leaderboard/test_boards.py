@@ -158,6 +158,7 @@ def test_entries_that_were_run_again_come_with_their_receipts(tmp_path, monkeypa
     pages = dict(render_pages(Board((*board_standings(), *found))))
     front = read(pages["index.html"])
     assert "Of the rows that were computed again KNN leads near-OOD with" in front.text
+    assert "Further down, the highest that were computed again" in front.text, "it is lower than fifteen reported rows"
     table = read(pages["benchmarks/cifar10@openood-1.5/standard.html"])
     assert "3 seeds" in table.text and "retrained" in table.text
 
@@ -183,7 +184,7 @@ def run_again(board, seed):
         oodscope_version="0.1.0",
     )
     write_receipt(board, receipt)
-    return Standing(made, "retrained", make_measurements(made, random.Random(seed), 0.9), covered=receipt.covered)
+    return Standing(made, "retrained", make_measurements(made, random.Random(seed), 0.8), covered=receipt.covered)
 
 
 class Said:

@@ -114,3 +114,10 @@ def test_every_tutorial_is_a_script_with_a_title():
     for path in tutorials:
         lines = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").splitlines()
         assert set(lines[1]) == {"="} and len(lines[0]) == len(lines[1])
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "results").glob("*.md")), ids=lambda page: page.stem)
+def test_every_results_page_answers_its_question_or_says_what_was_not_run(page):
+    text = page.read_text(encoding="utf-8")
+    if page.name != "index.md" and not re.search(r"not yet (run|measured)", text):
+        assert re.search(r"^\*\*Answer\.\*\* \S", text, re.M), f"{page.name} has no line **Answer.**"

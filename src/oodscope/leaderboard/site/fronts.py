@@ -14,6 +14,9 @@ from oodscope.leaderboard.site.words import TRACKS
 from oodscope.metrics.metric import MEAN
 
 SHOWN = 15
+AGAIN = 5
+"""Rows that were computed again and stand below the highest ones: a reader may trust them more, and must see them."""
+
 NEAR, FAR = Column("near", MEAN), Column("far", MEAN)
 _PASSES = "fpr95_id_positive"
 
@@ -27,6 +30,7 @@ class FrontRow:
     place : the ranks that the comparisons allow; in brackets for reported rows, whose spread over training runs is all
         that is known. ``cannot say`` for a single run.
     strip : the near value and its interval on the rail of the table.
+    below : computed again, and lower than the rows that are shown for their values.
     """
 
     place: str
@@ -37,6 +41,7 @@ class FrontRow:
     passes: Number | None
     shifted: Number | None
     strip: Strip
+    below: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,9 @@ def front_tables(found: Sequence[TablePages]) -> Iterator[FrontTable]:
         others = _by_method(shifted.leading) if shifted else {}
         passing = {line.entry.id: cell for line, cell in _column(pages, _PASSES)}
         printed = printed_ranks([(line, near) for line, near, _ in lines])
-        rail = Rail.of([near for _, near, _ in lines[:SHOWN]], higher=True)
+        below = [each for each in lines[SHOWN:] if each[0].row.ranked][:AGAIN]
+        chosen = [*lines[:SHOWN], *below]
+        rail = Rail.of([near for _, near, _ in chosen], higher=True)
         rows = [
             FrontRow(
                 line.rank_words if line.row.ranked and line.rank else in_brackets(printed.get(line.entry.id)),
@@ -97,8 +104,9 @@ def front_tables(found: Sequence[TablePages]) -> Iterator[FrontTable]:
                 passing.get(line.entry.id),
                 others.get(_key(line)),
                 rail.strip(near),
+                place >= SHOWN,
             )
-            for line, near, track in lines[:SHOWN]
+            for place, (line, near, track) in enumerate(chosen)
         ]
         lead = lead_sentence([(line, near) for line, near, _ in lines])
         yield FrontTable(
