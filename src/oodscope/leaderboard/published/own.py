@@ -100,15 +100,20 @@ def own_standing(row: Row) -> Standing:
         ),
         detector=DetectorUse(name=row["detector"], id=row["detector"], search=Search(tuning="default")),
         reported=tuple(_reported(row)),
-        notes=(
-            f"Measured by oodscope on {row['seeds']} networks (seeds 0 to {int(row['seeds']) - 1}): {_source(row)}.",
-        ),
+        notes=(_measured(row),),
     )
     return Standing(entry, "reported", entry.reported_measurements(), flags=(_FLAG,), curated=True)
 
 
+def _measured(row: Row) -> str:
+    runs = int(row["seeds"])
+    networks = f"{runs} networks (seeds 0 to {runs - 1})" if runs > 1 else "one network, so that its noise is not known"
+    return f"Measured by oodscope on {networks}: {_source(row)}."
+
+
 def _source(row: Row) -> str:
-    return f"oodscope, docs/results/training-{row['benchmark']}.md"
+    page = f"training-{row['benchmark']}" if int(row["seeds"]) > 1 else "detectors-cifar"
+    return f"oodscope, docs/results/{page}.md"
 
 
 def _publication(known: PublishedMethod | None, detector: str) -> Publication | None:
