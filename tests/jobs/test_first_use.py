@@ -23,3 +23,17 @@ def test_evaluate_imports_no_generator_compiler_or_model_library():
         """
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_a_server_and_its_workers_import_no_torch():
+    done = script(
+        """
+        import sys
+        import oodscope.serve.server
+        from oodscope.serve.worker import _IMPORTED
+        for name in _IMPORTED:
+            __import__(name)
+        print("torch" in sys.modules)
+        """
+    )
+    assert done.stdout.strip() == "False"

@@ -6,13 +6,17 @@ from hashlib import sha256
 import pytest
 
 from oodscope.base.errors import DataError, OodscopeError, UsageError
+from oodscope.detectors.base import parameters_json
+from oodscope.detectors.registry import create_detector
 from oodscope.leaderboard.published.table import published_standings
 from oodscope.leaderboard.records.board import Board
 from oodscope.leaderboard.records.folder import list_hash, read_entry, read_scores
 from oodscope.leaderboard.records.keeping import Stamp, write_receipt, write_stamp
+from oodscope.leaderboard.records.records import DetectorUse
 from oodscope.leaderboard.records.standing import Standing
 from oodscope.leaderboard.site import render
 from oodscope.leaderboard.site.render import sound_pages
+from oodscope.leaderboard.verify.defaults import by_hand
 from oodscope.leaderboard.verify.naming import check_id
 from oodscope.leaderboard.verify.publishing import pin_lists
 from oodscope.leaderboard.verify.rerunning import rerun
@@ -216,6 +220,15 @@ class TestDefaults:
     def test_what_is_not_the_registrys_is_by_hand(self, tmp_path, change):
         folder = edit(copied(tmp_path), lambda content: content["detector"].update(change))
         assert verify(folder).tuning == "by hand"
+
+    @pytest.mark.parametrize("name", ["knn", "react", "react+msp", "ash_s+ebo", "vim"])
+    def test_the_catalogue_says_what_the_classes_say(self, name, tmp_path):
+        made = create_detector(name)
+        entry = verify(copied(tmp_path)).entry
+        use = DetectorUse(id=made.id, name=made.name, params=parameters_json(made))
+        assert not by_hand(entry.model_copy(update={"detector": use}))
+        other = use.model_copy(update={"params": {**use.params, "no_such": 1}})
+        assert by_hand(entry.model_copy(update={"detector": other}))
 
     def test_a_search_may_change_its_grid_only(self, tmp_path):
         folder = enter(tmp_path / "board", tune="ood_val")

@@ -45,19 +45,19 @@ class Registry(Generic[T]):
         """The class called ``name``, imported now; an unknown name suggests the nearest."""
         if name in self._registered:
             return self._registered[name]
-        target = {**self._builtin(), **plugins(f"{self.kind}s")}.get(name)
-        if target is None:
+        if name not in self:
             raise UnknownNameError(self.kind, name, self.names(), f"See: oodscope list {self.kind}s")
+        target = plugins(f"{self.kind}s").get(name) or self._builtin()[name]["target"]
         return self._checked(name, load_target(self.kind, name, target))
 
     def __contains__(self, name: str) -> bool:
-        return name in self.names()
+        return name in self._registered or name in self._builtin() or name in plugins(f"{self.kind}s")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names())
 
-    def _builtin(self) -> dict[str, str]:
-        return {name: entry["target"] for name, entry in catalog(f"{self.kind}s").items()}
+    def _builtin(self) -> dict[str, dict[str, Any]]:
+        return catalog(f"{self.kind}s")
 
     def _checked(self, name: str, cls: object) -> type[T]:
         if not (isinstance(cls, type) and issubclass(cls, self.base)):

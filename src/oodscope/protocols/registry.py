@@ -81,8 +81,9 @@ def described_protocols() -> list[tuple[str, str]]:
 
 def _base_name(row_name: str) -> str:
     name = row_name.partition(":")[0]
-    views = [known for known in PROTOCOLS.names() if name.startswith(f"{known}_")]
-    return name if name in PROTOCOLS or not views else max(views, key=len)
+    if name in PROTOCOLS:
+        return name
+    return max((known for known in PROTOCOLS if name.startswith(f"{known}_")), key=len, default=name)
 
 
 def headline_metrics(row_name: str, measured: Measurements | None = None) -> tuple[str, ...]:

@@ -189,10 +189,11 @@ def published_tables() -> tuple[PublishedTable, ...]:
 __all__ = ["PublishedTable", "published_standings", "published_tables"]
 
 
-def published_standings() -> list[Standing]:
+@cache
+def published_standings() -> tuple[Standing, ...]:
     """The standings of all published tables, of the public boards, and of our own networks beside them."""
     from oodscope.leaderboard.published.boards import board_standings  # whose rows are compared with the tables
     from oodscope.leaderboard.published.own import own_standings
 
     printed = (standing for table in published_tables() for standing in table.standings())
-    return [*printed, *board_standings(), *own_standings()]
+    return (*printed, *board_standings(), *own_standings())

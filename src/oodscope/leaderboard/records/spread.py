@@ -5,7 +5,6 @@ from functools import cache
 from math import log
 
 import numpy as np
-from scipy.stats import studentized_range
 
 RUNS = 3
 """Training runs behind a printed spread: OpenOOD's tables and boards state population deviations over three."""
@@ -43,4 +42,7 @@ def spread_ranks(
 @cache
 def _critical(level: float, rows: int, freedom: int) -> float:
     """The quantile of the studentised range, which takes a fifth of a second; boards ask for few."""
+    # more than a second to import, which a server needs for nothing else
+    from scipy.stats import studentized_range
+
     return float(studentized_range.ppf(level, rows, freedom))
