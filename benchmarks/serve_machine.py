@@ -4,7 +4,8 @@
 
 Submissions, repeated, damaged and revoked ones, new and revoked tokens, entries that the keeper removes, kills in and
 between submissions, and restarts come in an order that the seed chooses, to a server as ``oodscope serve`` starts it.
-After every step everything is checked. FOLDER keeps the board, so a run that was stopped goes on; the counts are
+After every step everything is checked. FOLDER keeps the board, so a run that was stopped goes on (SIGTERM ends it after
+the step that it is at; a step that is cut in two leaves an entry of which nobody knows the answer). The counts are
 written to docs/results/data/machine.json, which the page of ``benchmarks.fuzz`` shows.
 """
 
@@ -12,6 +13,7 @@ import argparse
 import json
 import os
 import pickle
+import signal
 import time
 from pathlib import Path
 
@@ -33,9 +35,11 @@ def main() -> None:
     before = pickle.loads(kept.read_bytes()) if kept.exists() else {"seconds": 0.0, "state": {}}
     (folder / "board").mkdir(parents=True, exist_ok=True)
     live = Live(folder, "--submissions")
+    stopped: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, frame: stopped.append(number))
     try:
         machine = Machine.resumed(live, folder / "made", SEED, before["state"])
-        while machine.taken.total() < options.steps and time.monotonic() < until:
+        while machine.taken.total() < options.steps and time.monotonic() < until and not stopped:
             started = time.monotonic()
             machine.step()
             before["seconds"] += time.monotonic() - started

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import pickle
 import struct
 import tarfile
@@ -37,6 +38,13 @@ def _encoded(kind: str) -> bytes:
     return stream.getvalue()
 
 
+def _line(length: int) -> bytes:
+    """A whole picture of a few kilobytes that is gigabytes once its short side is resized."""
+    stream = io.BytesIO()
+    Image.new("L", (length, 1)).save(stream, "PNG")
+    return stream.getvalue()
+
+
 EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n%%EndComments\n(touch ran) (w) file\nshowpage\n%%EOF\n"
 PICTURES: dict[str, bytes] = {
     "EPS": EPS,
@@ -57,13 +65,14 @@ PICTURES: dict[str, bytes] = {
     "a bomb": _png(60_000, 60_000),
     "a wide bomb": _png(2**31 - 1, 1),
     "no pixels": _png(0, 0),
+    "a line of pixels": _line(4_000_000),
     "a false checksum": _encoded("PNG").replace(b"IDAT", b"IDAU"),
 }
 
 
 def picture_cases() -> Iterator[Case]:
     argv = tuple("pictures" if each == "GOOD/test.npz" else each for each in EVALUATE)
-    for name, content in PICTURES.items():
+    for name, content in {**PICTURES, "a device": _device}.items():
         files = {f"pictures/{cls}/1.png": _encoded("PNG") for cls in "abcd"} | {"pictures/a/0.png": content}
         yield Case(f"image: {name}", argv, ("pictures/a/0.png",), files)
 
@@ -74,9 +83,14 @@ def _npz(**arrays: object) -> bytes:
     return stream.getvalue()
 
 
-def _claims_terabytes() -> bytes:
+def _device(path: Path) -> None:
+    """A file that never ends."""
+    path.symlink_to("/dev/zero")
+
+
+def _claims(shape: str) -> bytes:
     stream = io.BytesIO()
-    head = b"{'descr': '|u1', 'fortran_order': False, 'shape': (10000000, 1000, 1000, 3), }"
+    head = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}".encode()
     head += b" " * (118 - len(head)) + b"\n"
     with zipfile.ZipFile(stream, "w") as archive:
         archive.writestr("images.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head)
@@ -101,13 +115,17 @@ ARRAYS: dict[str, bytes] = {
     "labels of floats": _npz(images=PIXELS, labels=np.full(8, 0.5)),
     "labels beyond the names": _npz(images=PIXELS, labels=np.full(8, 99), class_names=["a"]),
     "labels below -1": _npz(images=PIXELS, labels=np.full(8, -7)),
-    "30 TB": _claims_terabytes(),
+    "30 TB": _claims("(10000000, 1000, 1000, 3)"),
+    "2^70 rows": _claims(f"({2**70}, 8, 8, 3)"),
+    "-1 rows": _claims("(-1, 8, 8, 3)"),
     "cut": _npz(images=PIXELS)[:200],
     "a single array": b"\x93NUMPY\x01\x00v\x00" + ONE_ARRAY.ljust(117) + b"\n\0",
 }
 
 
 ARRAYS_TELL: dict[str, tuple[str, ...]] = {
+    "-1 rows": ("bad.npz", "negative"),
+    "2^70 rows": ("bad.npz",),
     "30 TB": ("bad.npz", "memory"),
     "a single array": ("bad.npz", "one array"),
     "an empty archive": ("bad.npz", "'images'"),
@@ -133,6 +151,11 @@ def array_cases() -> Iterator[Case]:
     argv = tuple("bad.npz" if each == "GOOD/test.npz" else each for each in EVALUATE)
     for name, content in ARRAYS.items():
         yield Case(f"arrays: {name}", argv, ARRAYS_TELL[name], {"bad.npz": content})
+    yield Case("arrays: a pipe", argv, ("bad.npz", "not a file"), {"bad.npz": os.mkfifo})
+    yield Case("arrays: class names of a device", (*EVALUATE, "--classes", "names"), ("names",), {"names": _device})
+    argv = ("evaluate", "--activations", "id_test=a.npz", "--detectors", "msp", "--output", "out")
+    columns = {"logits": np.zeros((4, 0)), "labels": np.arange(4)}
+    yield Case("arrays: logits without columns", argv, ("id_test", "no columns"), {"a.npz": _npz(**columns)})
 
 
 LISTS: dict[str, tuple[str, str | bytes, tuple[str, ...]]] = {

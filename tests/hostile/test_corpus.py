@@ -45,6 +45,7 @@ def check(case: Case, outcome: Outcome) -> None:
     assert len(outcome.messages) == 1, f"not one line: {outcome.messages}"
     (message,) = outcome.messages
     assert message.startswith("oodscope: ") or ": REFUSED: " in message, message
+    assert len(message) < 3000, "a message that fills the screen"
     for word in case.tells:
         assert word in message, f"{word!r} is not in: {message}"
 

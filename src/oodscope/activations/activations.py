@@ -359,6 +359,8 @@ class Activations(Mapping[str, Tensor]):
         for name in ("logits", "features"):
             if name in self._columns and self._columns[name].ndim != 2:
                 raise ActivationError(f"{name} must be a matrix, not of shape {list(self._columns[name].shape)}")
+            if name in self._columns and not self._columns[name].shape[1]:
+                raise ActivationError(f"{name} have no columns")
         if self.head is None:
             return
         for name, width in (("logits", self.head.num_classes), ("features", self.head.dim)):
@@ -378,7 +380,8 @@ def _as_column(name: str, values: ArrayLike | Tensor | ColumnLike) -> Column:
     array = np.asanyarray(values)
     if array.dtype.kind not in "fiub":
         raise ActivationError(f"{name} must be numbers, not {array.dtype}")
-    return array
+    # whole numbers, as a quantised network returns them; detectors divide and exponentiate
+    return array.astype(np.float32) if name in ("logits", "features") and array.dtype.kind in "iu" else array
 
 
 def _as_tensor(values: Column, device: torch.device | str | None = None) -> Tensor:

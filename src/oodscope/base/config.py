@@ -82,6 +82,8 @@ def yaml_text(text: str, where: str) -> Any:
         raise UsageError(f"{where}: not valid YAML{line}: {getattr(error, 'problem', error)}") from error
     except ValueError as error:  # a date or a number that is none
         raise UsageError(f"{where}: not valid YAML: {error}") from error
+    except (AttributeError, LookupError, TypeError) as error:  # what PyYAML stumbles over in a tag's value: !!bool x
+        raise UsageError(f"{where}: not valid YAML: a tag does not fit its value ({error})") from error
 
 
 class _UniqueKeys(yaml.SafeLoader):

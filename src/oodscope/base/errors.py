@@ -7,6 +7,9 @@ from difflib import get_close_matches
 from oodscope.base.catalog import catalog
 from oodscope.base.other_names import other_names
 
+LONGEST = 2000
+"""Characters of a message; the middle of a longer one is left out."""
+
 
 class OodscopeError(Exception):
     """Anything a user can cause and mend. The command line prints it as one line and exits with status 1, or 2.
@@ -21,8 +24,9 @@ class OodscopeError(Exception):
     """
 
     def __str__(self) -> str:
-        # a message may quote a file of others: what it says must not move the cursor or span lines
-        return printable(super().__str__())
+        # a message may quote a file of others: what it says must not move the cursor, span lines or fill the screen
+        text = printable(super().__str__())
+        return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} ... {text[-LONGEST // 2 :]}"
 
 
 class UsageError(OodscopeError):

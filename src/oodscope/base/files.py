@@ -76,6 +76,19 @@ def write_text(target: Path | str, text: str) -> None:
         stream.write(text.encode("utf-8"))
 
 
+def content_of(path: Path) -> bytes:
+    """The bytes of a file whose path others may have chosen: a pipe would be waited for, a device never ends."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise OSError(errno.EINVAL, "not a file", str(path))
+    return path.read_bytes()
+
+
+def _reserved(name: str) -> bool:
+    """Whether Windows keeps a name for a device, or cannot store it: files are copied from one system to another."""
+    device = re.fullmatch(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", name, re.IGNORECASE)
+    return device is not None or name[-1:] in (" ", ".") or any(char in '<>"|?*' for char in name)
+
+
 def plain_name(name: str, what: str) -> str:
     """A name that is also a file or folder: no separator, nothing hidden, no control characters, not too long.
 
@@ -85,6 +98,8 @@ def plain_name(name: str, what: str) -> str:
     """
     if name in ("", ".", "..") or name[0] == "." or any(char in "/\\:" for char in name) or not name.isprintable():
         raise DataError(f"{what} {name!r} cannot be a file name: leave out separators, colons and a leading dot")
+    if _reserved(name):
+        raise DataError(f"{what} {name!r} cannot be a file name on Windows; choose another")
     if len(name.encode("utf-8", "surrogateescape")) > _MOST_NAME:
         raise DataError(f"{what} {name[:40]!r}... is longer than {_MOST_NAME} bytes")
     return name
@@ -163,6 +178,6 @@ moment would be writable by everybody."""
 
 
 def slug(name: str) -> str:
-    """A name as the name of a folder: readable, and distinct from others that read alike."""
+    """A name as the name of a folder: readable, and distinct from others that read alike, in upper case or lower."""
     plain = re.sub(r"[^A-Za-z0-9_+.-]+", "-", name).strip("-.")
-    return plain if plain == name else f"{plain}-{fingerprint(name)[:8]}"
+    return plain if plain == name.lower() and not _reserved(plain) else f"{plain}-{fingerprint(name)[:8]}"

@@ -83,8 +83,8 @@ class LocalPlace(Place):
                     os.link(temporary, target)
                 except FileExistsError:
                     return False
-                except OSError as error:
-                    if error.errno not in _NO_LINKS:
+                except (AttributeError, OSError) as error:  # some systems have no such function
+                    if isinstance(error, OSError) and error.errno not in _NO_LINKS:
                         raise
                     return _write_exclusively(target, content)
             finally:

@@ -41,6 +41,11 @@ def main() -> None:
         _end(f"{_refusal(error)}  See: {command} -h", error.exit_code)
     except typer.Abort:
         _end("aborted", FAILED)
+    except ModuleNotFoundError as error:
+        missing = (error.name or "oodscope").partition(".")[0]
+        if is_verbose() or os.environ.get("OODSCOPE_TRACEBACK") or missing == "oodscope":
+            raise
+        _end(f"this needs {missing}, which is not installed: {_remedy(missing)}", FAILED)
     except OSError as error:
         if is_verbose() or os.environ.get("OODSCOPE_TRACEBACK"):
             raise
@@ -51,6 +56,21 @@ def main() -> None:
         _end("interrupted; run the same command again to continue from here", INTERRUPTED)
     if isinstance(status, int) and status:
         sys.exit(status)
+
+
+def _remedy(module: str) -> str:
+    """What installs a module: an extra of this package where one brings it."""
+    extras = {
+        "clip": ("open_clip",),
+        "cloud": ("fsspec", "gcsfs", "s3fs"),
+        "hf": ("datasets", "huggingface_hub", "transformers"),
+        "onnx": ("onnx", "onnxruntime", "onnxscript"),
+        "postgres": ("psycopg",),
+        "ray": ("ray",),
+        "serve": ("python_multipart", "starlette", "uvicorn"),
+    }
+    extra = next((name for name, modules in extras.items() if module in modules), None)
+    return f"pip install {module}" if extra is None else f"pip install 'oodscope[{extra}]'"
 
 
 def _import_help() -> None:
@@ -96,7 +116,9 @@ def _refusal(error: Any) -> str:
     """What the parser refuses, in one sentence, and the choice that was probably meant."""
     from oodscope.base.errors import did_you_mean
 
-    message = error.format_message().replace("Value error, ", "").rstrip(".") or "a command is missing"
+    message = (
+        " ".join(error.format_message().split()).replace("Value error, ", "").rstrip(".") or "a command is missing"
+    )
     wrong = re.search(r"'([^']*)' is not one of ('.*')$", message)
     if wrong is None:
         return f"{message}." if not message.endswith("?") else message

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from oodscope.base.errors import DataError, did_you_mean
 from oodscope.data.imageset import UNLABELLED, ImageSet
 from oodscope.data.preprocess import Preprocess
-from oodscope.metrics.metric import Population
+from oodscope.metrics.metric import MEAN, Population
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -94,6 +94,8 @@ class Benchmark:
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise DataError(f"benchmark {self.name!r}: two sets are called {twice[0]!r}; give each its own name")
+        if MEAN in names:
+            raise DataError(f"benchmark {self.name!r}: {MEAN!r} is the mean over sets in every table; rename that set")
         for role, images in self.members():
             if role in ID_ROLES:
                 self._check_id_labels(role, images)

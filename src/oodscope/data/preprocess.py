@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from mmap import mmap
 from time import perf_counter
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from oodscope.base.config import StrictModel
 from oodscope.base.hashing import fingerprint
@@ -52,9 +52,15 @@ class Preprocess(StrictModel):
 
     size: int = Field(gt=0, le=LARGEST)
     resize: int | None = Field(default=None, gt=0, le=LARGEST)
-    mean: tuple[float, ...] = (0.5, 0.5, 0.5)
-    std: tuple[float, ...] = (0.5, 0.5, 0.5)
+    mean: tuple[Annotated[float, Field(allow_inf_nan=False)], ...] = (0.5, 0.5, 0.5)
+    std: tuple[Annotated[float, Field(gt=0, allow_inf_nan=False)], ...] = (0.5, 0.5, 0.5)
     interpolation: Literal["nearest", "bilinear", "bicubic"] = "bilinear"
+
+    @model_validator(mode="after")
+    def _check_channels(self) -> Self:
+        if not self.mean or len(self.std) != len(self.mean):
+            raise ValueError(f"mean and std need one number per channel each, not {len(self.mean)} and {len(self.std)}")
+        return self
 
     @property
     def key(self) -> str:

@@ -256,8 +256,10 @@ def _running(name: str) -> str:
 
 def _check_owner(path: Path) -> None:
     """Refuse the plan of another user, or one that others may have changed: it may name code."""
+    if not hasattr(os, "getuid"):  # Windows keeps rights elsewhere, and shows every file as writable by all
+        return
     found = path.stat()
-    if hasattr(os, "getuid") and found.st_uid != os.getuid():
+    if found.st_uid != os.getuid():
         raise OodscopeError(f"{path}: belongs to another user; a plan may name code, so only its owner runs it")
     if found.st_mode & stat.S_IWOTH:
         raise OodscopeError(f"{path}: anybody may write to it; take that right away (chmod o-w) to run it")

@@ -4,8 +4,10 @@ import os
 import platform
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime, timedelta
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -23,10 +25,16 @@ def environment() -> dict[str, str | int]:
     """Versions of Python and of the libraries that compute, the platform, and the number of processors."""
     return {
         "python": platform.python_version(),
-        **{package: version(package) for package in _PACKAGES},
+        **dict(_installed()),
         "platform": platform.platform(),
         "processors": os.cpu_count() or 1,
     }
+
+
+def _installed() -> Iterator[tuple[str, str]]:
+    for package in _PACKAGES:
+        with suppress(PackageNotFoundError):  # CPU-only builds of torch often come without torchvision
+            yield package, version(package)
 
 
 ALARM = "alarm: "

@@ -255,7 +255,14 @@ def keep(folder: Path, place: Path) -> None:
 
 
 def _flush(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
+    """Let a file, or the names in a folder, reach the disk; Windows flushes no folder and no handle that only reads."""
+    folder = path.is_dir()
+    try:
+        handle = os.open(path, os.O_RDONLY if folder else os.O_RDWR)
+    except PermissionError:
+        if folder:
+            return
+        raise
     try:
         os.fsync(handle)
     finally:

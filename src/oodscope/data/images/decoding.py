@@ -41,6 +41,9 @@ read by anybody, and a file's ending does not say what is in it."""
 MOST_BYTES, MOST_PIXELS = 512 * 2**20, 100_000_000
 """Of one encoded image; both are known before a pixel is decoded."""
 
+MOST_STRETCHED = 1000
+"""Long side over short side: a line of pixels is a small file, and gigabytes once its short side is resized."""
+
 
 class UnreadableImageError(DataError):
     """An image that cannot be decoded."""
@@ -83,6 +86,8 @@ class _Content(BytesIO):
 
 def _content(path: Path) -> _Content:
     # one read of all: Pillow would ask the system for each piece
+    if not path.is_file() and path.exists():  # a pipe would be waited for, a device never ends
+        raise ValueError("not a file")
     with path.open("rb", buffering=0) as stream:
         _check_size(os.fstat(stream.fileno()).st_size)
         return _Content(path, stream.read())
@@ -104,6 +109,11 @@ def open_picture(file: BinaryIO) -> Image.Image:
     if picture.width * picture.height > MOST_PIXELS:
         picture.close()
         raise ValueError(f"{picture.width} x {picture.height} pixels; at most {MOST_PIXELS:,} are read")
+    if max(picture.size) > MOST_STRETCHED * min(picture.size):
+        picture.close()
+        raise ValueError(
+            f"{picture.width} x {picture.height} pixels; no side may be {MOST_STRETCHED:,} times the other"
+        )
     return picture
 
 

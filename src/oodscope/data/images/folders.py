@@ -168,6 +168,8 @@ def _refuse_line(listing: Path, lines: Sequence[str]) -> NoReturn:
 def open_npz(name: str, path: Path | str, images: str = "images", labels: str = "labels") -> ImageSet:
     """Images from an npz file: uint8 ``images``, and where present integer ``labels`` and ``class_names``."""
     try:
+        if Path(path).exists() and not Path(path).is_file():  # a pipe would be waited for
+            raise DataError(f"set {name!r}: cannot read {path}: not a file")
         # mapped, because a single array is refused and need not be read for that
         opened = np.load(path, mmap_mode="r", allow_pickle=False)
         if isinstance(opened, np.ndarray):
@@ -181,7 +183,7 @@ def open_npz(name: str, path: Path | str, images: str = "images", labels: str = 
             pixels: NDArray[np.uint8] = content[images]
             own = content[labels] if labels in content else None
             names = [str(cls) for cls in content["class_names"]] if "class_names" in content else []
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
+    except (OSError, OverflowError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
         # numpy advises to unpickle what it cannot read, which would run code of whoever wrote it
         reason = "no npz file, or one of pickled objects, which are not read" if "pickle" in str(error) else error
         raise DataError(f"set {name!r}: cannot read {path}: {reason}") from error

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from oodscope.base.errors import DataError
+from oodscope.base.files import content_of
 
 
 def read_class_names(path: Path | str) -> list[str]:
     """The names in order: the first line names the first logit."""
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
+        text = content_of(Path(path)).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(
             f"cannot read the class names in {path}: {getattr(error, 'strerror', None) or error}"
@@ -32,7 +33,7 @@ def read_list_text(name: str, path: Path) -> str:
     Bytes that are not UTF-8 survive as they are, because file names may hold any.
     """
     try:
-        content = path.read_bytes()
+        content = content_of(path)
     except OSError as error:
         raise DataError(f"set {name!r}: cannot read the list {path}: {error.strerror}") from error
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):

@@ -164,7 +164,7 @@ def _add_scores(board: Board, source: Path, site: Path) -> None:
             given, wanted = source / name / SCORES, site / scores_file(name)
             try:
                 wanted.hardlink_to(given)
-            except OSError:
+            except (OSError, NotImplementedError):
                 shutil.copyfile(given, wanted)
 
 

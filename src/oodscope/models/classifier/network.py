@@ -15,6 +15,7 @@ def choose_device(wanted: str | torch.device) -> torch.device:
 
     A device that this machine lacks is refused here, not minutes later in the middle of a run.
     """
+    names = "use 'auto', 'cpu', 'cuda', 'cuda:1', 'mps' or 'xpu'"
     if wanted == "auto":
         if torch.cuda.is_available():
             return torch.device("cuda")
@@ -22,7 +23,9 @@ def choose_device(wanted: str | torch.device) -> torch.device:
     try:
         device = torch.device(wanted)
     except RuntimeError as error:
-        raise UsageError(f"unknown device {wanted!r}: use 'auto', 'cpu', 'cuda', 'cuda:1' or 'mps'") from error
+        raise UsageError(f"unknown device {wanted!r}: {names}") from error
+    if device.type not in ("cpu", "cuda", "mps", "xpu") or (device.type in ("cpu", "mps") and device.index):
+        raise UsageError(f"unknown device {wanted!r}: {names}")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise ModelError(
             f"device {str(device)!r} is not there: torch sees {torch.cuda.device_count()} CUDA devices. "
@@ -30,6 +33,10 @@ def choose_device(wanted: str | torch.device) -> torch.device:
         )
     if device.type == "mps" and not torch.backends.mps.is_available():
         raise ModelError("device 'mps' is not there: it needs a Mac with Apple silicon. Use device='auto'")
+    if device.type == "xpu" and (device.index or 0) >= torch.xpu.device_count():
+        raise ModelError(
+            f"device {str(device)!r} is not there: torch sees {torch.xpu.device_count()} XPU devices. Use device='auto'"
+        )
     return device
 
 

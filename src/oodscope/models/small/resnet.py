@@ -1,7 +1,6 @@
 """ResNets for small images: torchvision's networks with the stem that the OOD literature uses on CIFAR."""
 
 from torch import nn
-from torchvision.models import resnet18, resnet34
 
 
 def resnet18_32(num_classes: int = 10, channels: int = 3) -> nn.Module:
@@ -10,11 +9,16 @@ def resnet18_32(num_classes: int = 10, channels: int = 3) -> nn.Module:
     The 7x7 stride-2 stem becomes a 3x3 one and the max-pool goes, so a 32 px image reaches the last stage with
     4x4 positions instead of one. The keys of the state dict stay torchvision's.
     """
+    # here, so that other small networks need no torchvision, which CPU-only builds of torch often lack
+    from torchvision.models import resnet18
+
     return _with_small_stem(resnet18(num_classes=num_classes), channels)
 
 
 def resnet34_32(num_classes: int = 10, channels: int = 3) -> nn.Module:
     """ResNet-34 for 28 or 32 px images, changed as ``resnet18_32``; 21.3 million parameters, 512 such features."""
+    from torchvision.models import resnet34
+
     return _with_small_stem(resnet34(num_classes=num_classes), channels)
 
 
