@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 OODSCOPE_DATA ?= $(wildcard ../shared/data)
 export OODSCOPE_DATA
 
-.PHONY: demo check check-tests test soak lint lock sbom lowest catalog docs clean
+.PHONY: demo check check-tests test soak lint lock sbom lowest release-check catalog docs clean
 
 demo: $(VENV)/.installed
 	$(BIN)/oodscope demo
@@ -49,6 +49,10 @@ sbom: $(VENV)/.installed-dev
 # the quick tests with the oldest versions that pyproject.toml allows, in an environment of their own
 lowest: $(VENV)/.installed-dev
 	$(BIN)/python tools/lowest.py
+
+# builds equal to the byte, a description without dead links, extras that resolve; --python adds the demo from the wheel
+release-check: $(VENV)/.installed-dev
+	$(BIN)/python tools/release.py
 
 catalog: $(VENV)/.installed
 	$(BIN)/python -m oodscope.cli.catalog

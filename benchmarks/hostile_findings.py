@@ -183,10 +183,8 @@ def h5(checkout: Checkout) -> Verdict:
     _, pages = built(checkout, board)
     page = next(text for path, text in pages.items() if path.startswith("benchmarks/tiny") and path.endswith(".html"))
     rows = len(re.findall(r'<tr id="e-', page))
-    return (
-        rows < 2,
-        f"three networks of each of the methods A and B, all with one group: {rows} row{'s' * (rows != 1)} in the table",
-    )
+    shown = f"{rows} row{'s' * (rows != 1)} in the table"
+    return rows < 2, f"three networks of each of the methods A and B, all with one group: {shown}"
 
 
 def h6(checkout: Checkout) -> Verdict:
