@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from cifar_scores import from_training
-from detectors_cifar import BENCHMARKS, TRACKS, accuracy, areas, load_all
+from detectors_cifar import BENCHMARKS, TRACKS, accuracy, areas, load_all, not_yet_run
 from oodscope.base.files import write_text
 from oodscope.detectors.registry import create_detector
 from oodscope.metrics.comparison.influence import Estimates
@@ -148,7 +148,7 @@ def section(
     lines += ["\nUnverified forms (equations from abstracts; no claim about the papers' methods):\n"]
     lines += table_of(name, tables, [each for each in names if is_unverified(each)])
     skipped = "; ".join(f"{each}: {why}" for each, why in first.context.extra["skipped"].items())
-    lines += [f"\nDo not apply to one plain network: {skipped}.\n"]
+    lines += [f"\nDo not apply to one plain network: {skipped}.\n", not_yet_run(tables, first.detectors)]
     return "\n".join(lines)
 
 

@@ -32,6 +32,22 @@ def test_a_detector_says_the_same_on_both(name):
         assert np.abs(one - two).max() <= 1e-3 * one.std()
 
 
+@pytest.mark.parametrize("name", DETECTORS.names())
+def test_columns_may_lie_on_the_device_and_labels_elsewhere(name):
+    """As where activations stay in the memory of the device: labels come from the images."""
+    detector = oods.create_detector(name).to("cuda")
+
+    def placed(rows):
+        host = activations(rows, detector.probes)
+        columns = {key: host[key].cuda() for key in host if key not in ("labels", "prediction")}
+        named = {key: columns.pop(key) for key in ("logits", "features")}
+        return oods.Activations(**named, labels=host.labels, head=host.head, columns=columns)
+
+    train, val, test = world(n=900, classes=6, width=24)
+    detector.fit(placed(train), placed(val))
+    assert torch.isfinite(detector.score(placed(test))).all()
+
+
 def test_cuda_and_cpu_agree(tmp_path):
     runs = {
         device: oods.evaluate(

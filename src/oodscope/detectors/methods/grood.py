@@ -50,7 +50,7 @@ class GROOD(Detector):
         there = (moments.counts > 0).to(self.device)
         self.outlier_ = self._outlier(train, means, there, ood_val)
         self.means_ = means[there]
-        right = (train.prediction == train.labels).cpu()
+        right = train.prediction.cpu() == train.labels.cpu()
         chosen = train.take(right.numpy().nonzero()[0]) if right.any() else train
         gradients = chosen.per_row(self._gradient, device=self.device, only=("features",))
         self.scale_ = max(float(torch.linalg.vector_norm(gradients, dim=1).amax()), SMALLEST)
