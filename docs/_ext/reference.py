@@ -23,6 +23,7 @@ def write_reference(folder: Path) -> None:
         "jobs": _jobs(),
         "metrics": _metrics(),
         **_pages("detectors", _detector),
+        **_pages("stream_detectors", _detector),
         **_pages("recipes", _recipe),
         **_pages("benchmarks", _benchmark),
         **_pages("protocols", _protocol),
@@ -57,7 +58,7 @@ def _tree(pages: list[str]) -> str:
 def _pages(section: str, write: Callable[[str, Entry], str]) -> dict[str, str]:
     """A page for each entry of a section of the catalogue, and their index."""
     made = {f"{section}/{name}": write(name, entry) for name, entry in catalog(section).items()}
-    made[f"{section}/index"] = _heading(section.capitalize()) + _tree(list(catalog(section)))
+    made[f"{section}/index"] = _heading(section.capitalize().replace("_", " ")) + _tree(list(catalog(section)))
     return made
 
 
@@ -76,6 +77,7 @@ def _values(name: str, values: dict[str, Any]) -> str:
 
 
 def _detector(name: str, entry: Entry) -> str:
+    verb, chosen = ("stream", f"knn,{name}") if entry["kind"] == "stream detector" else ("evaluate", name)
     facts = [
         ("kind", entry["kind"]),
         ("needs", ", ".join(entry["needs"]) or "nothing beside the logits"),
@@ -92,7 +94,7 @@ def _detector(name: str, entry: Entry) -> str:
         + _values("Defaults", entry["parameters"])
         + _values("Searched by --tune", entry["grid"])
         + _heading("Use", "-")
-        + _code(f"oodscope evaluate --model resnet18_32 --weights net.pt --benchmark cifar10 -d {name}", "shell")
+        + _code(f"oodscope {verb} --model resnet18_32 --weights net.pt --benchmark cifar10 -d {chosen}", "shell")
         + _heading("Paper", "-")
         + (_cited(name) or "Not published.\n")
     )

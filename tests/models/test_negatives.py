@@ -103,6 +103,7 @@ def test_pairs_are_those_of_the_nearest_words_and_are_embedded_once(tmp_path):
         assert value == pytest.approx(max(fits), rel=1e-3, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_patches_are_value_tokens_that_attend_to_nothing(tmp_path):
     open_clip = pytest.importorskip("open_clip")
     torch.manual_seed(0)

@@ -103,7 +103,7 @@ def test_the_reference_has_every_name(tmp_path):
     write_reference(tmp_path)
     api = (tmp_path / "api.rst").read_text()
     assert all(f"\n{name}\n-" in api for name in oodscope.__all__ if name != "__version__")
-    for section in ("detectors", "recipes", "benchmarks", "protocols"):
+    for section in ("detectors", "stream_detectors", "recipes", "benchmarks", "protocols"):
         assert {path.stem for path in (tmp_path / section).glob("*.rst")} == {*catalog(section), "index"}
     assert "oodscope evaluate\n---" in (tmp_path / "commands.rst").read_text()
 
