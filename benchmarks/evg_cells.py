@@ -18,8 +18,10 @@ SEEDS = 3
 
 
 def read(folder: Path) -> list[Found]:
-    """All finished cells."""
-    return [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+    """All finished cells: of a folder, or the lines of a file of them."""
+    if folder.is_file():
+        return [json.loads(line) for line in folder.read_text(encoding="utf-8").splitlines()]
+    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
 
 
 def of(found: Iterable[Found], **wanted: Any) -> list[Found]:
@@ -111,7 +113,7 @@ def head(found: Sequence[Found], stages: Sequence[str]) -> list[str]:
     ranked = " or ".join(f"{count:,}" for count in sorted({each["n_id"] for each in own}))
     spent = sum(each["seconds"] for each in own)
     return [
-        f"**Command.** `{COMMAND}`, then `python benchmarks/evg_page.py CELLS`",
+        f"**Command.** `{COMMAND}`, then `python benchmarks/evg_page.py CELLS` (cells of this page: `data/evg-cells.jsonl`)",
         "",
         f"**Machine.** {', '.join(machines)}, {len(own)} searches, {spent:,.0f} s of searching side by side. **Date.** "
         f"{', '.join(days)}. **Effort.** {effort or 'none yet'}.",

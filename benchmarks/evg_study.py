@@ -173,6 +173,17 @@ class Study:
         return Validity.of(Scorer(judge, create_detector("msp")), self.pools["svhn"])
 
     @cached_property
+    def judge_accuracy(self) -> float:
+        """Of the digits that searches start from, the share that the judge recognises; it has seen none of them."""
+        assert self.validity is not None and isinstance(self.validity.judge, Scorer)
+        digits, rows = pack(self.folder, "svhn_test_10k"), SEEN_BY_THE_GENERATOR + np.arange(1000)
+        judge = self.validity.judge.classifier
+        prepared = judge.prepare(digits.pictures(rows)).to(judge.device)
+        with torch.no_grad():
+            seen = torch.cat([judge.forward(part).logits.argmax(1) for part in prepared.split(250)]).cpu().numpy()
+        return float((seen == digits.labels[rows]).mean())
+
+    @cached_property
     def generator(self) -> GanVariation:
         return GanVariation(load_generator(self.options.generator))
 
@@ -248,6 +259,7 @@ class Study:
             }
         if cell.outliers == "svhn" and cell.stage == "main" and self.validity is not None:
             share = self.validity.of_search(result, variation, pool[: plan.chains])
+            found["judge_accuracy"] = self.judge_accuracy
             found["valid"] = [share.value, share.interval.low, share.interval.high]
             if cell.variation == "gan" and cell.detector == DETECTORS[0]:
                 curve = truncation_curve(self.generator, self.validity)

@@ -75,7 +75,7 @@ class Makers:
         self.work: Path = options.work / options.dataset
         self.sets = open_sets(options)
         self.frame = frame_of(self.sets.train)
-        self.precision = "bf16-mixed" if options.device.startswith("cuda") else "32-true"
+        self.precision = options.precision or ("bf16-mixed" if options.device.startswith("cuda") else "32-true")
         self.networks = DIGITS if options.dataset == "mnist" else COLOUR
         self._made: dict[int, list[Classifier]] = {}
 

@@ -77,11 +77,11 @@ class Study(Makers):
 
     def judge(self, judges: int = JUDGES) -> None:
         made_near, redrawn = (
-            [self._in_memory(name) for name in names if is_generated(self.work / name)]
+            [self._some(self._in_memory(name)) for name in names if is_generated(self.work / name)]
             for names in (self.near_names, ("shifted", "free"))
         )
         originals = {
-            each.name: self.sets.test.take(read_generated(self.work / each.name).recipe["rows of id_test"])
+            each.name: self._some(self.sets.test.take(read_generated(self.work / each.name).recipe["rows of id_test"]))
             for each in redrawn
         }
         corrupted = []
@@ -93,17 +93,17 @@ class Study(Makers):
             name=self.options.dataset,
             version=f"seed {self.options.seed}",
             transform=self.frame,
-            id_train=self.sets.train,
-            id_val=self.sets.val,
-            id_test=self.sets.test,
-            near=(*made_near, *self.sets.near),
-            far=self.sets.far,
+            id_train=self._some(self.sets.train),
+            id_val=self._some(self.sets.val),
+            id_test=self._some(self.sets.test),
+            near=(*made_near, *map(self._some, self.sets.near)),
+            far=tuple(map(self._some, self.sets.far)),
             csid=(*redrawn, *corrupted),
         )
         store, makers = oods.ActivationStore(self.work / "activations"), self.ensemble(MAKERS)
         runs = []
         for network in (*self.ensemble(UNDER_TEST), *self._five(), makers[0]):
-            usable_ones = [name for name in DETECTORS if self._applies(name, network, bench)]
+            usable_ones = [name for name in self.options.detectors if self._applies(name, network, bench)]
             result = oods.evaluate(network, bench, usable_ones, store=store, progress=self.progress)
             runs.append((network, result))
             self.say(f"{network.name}: {len(usable_ones)} detectors")
@@ -144,7 +144,16 @@ class Study(Makers):
     def settings(self) -> dict[str, Any]:
         """What the page tells of the study beside its numbers."""
         asked = ("epochs", "steps", "fine_steps", "shifted_steps", "batch_size", "lambdas", "lambda_perceptual")
-        asked = (*asked, "shifted_perceptual", "lambda_label", "pool", "latent_budget", "corrupted", "perceptual")
+        asked = (
+            *asked,
+            "shifted_perceptual",
+            "lambda_label",
+            "pool",
+            "latent_budget",
+            "corrupted",
+            "perceptual",
+            "judged",
+        )
         names = [*self.near_names, "shifted"]
         made = {name: read_generated(self.work / name).recipe for name in names if is_generated(self.work / name)}
         keys = ("window", "pool", "class seen by the ensemble", "dropped by class", "images of a class", "lambdas")
@@ -171,6 +180,13 @@ class Study(Makers):
             return []
         joined = Ensemble([each.model for each in members])
         return [Classifier(joined, self.frame, device=self.options.device, name="ensemble of five")]
+
+    def _some(self, images: oods.ImageSet) -> oods.ImageSet:
+        """Images from all over a set, no more than are to be judged; of a set and its originals the same rows."""
+        most = self.options.judged or len(images)
+        if len(images) <= most:
+            return images
+        return images.take(np.linspace(0, len(images) - 1, most).round().astype(np.int64), images.name)
 
     def _in_memory(self, name: str) -> oods.ImageSet:
         """A generated set, checked and decoded once: a dozen networks look at it."""
@@ -229,6 +245,8 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--train-images", type=int, help="so many training images, of every class alike; all of them")
     parser.add_argument("--latent-budget", type=int, default=100, help="energies per chain of the set latent; 0: none")
     parser.add_argument("--pool", type=int, default=60_000)
+    parser.add_argument("--judged", type=int, help="so many images of every set at most; all of them")
+    parser.add_argument("--detectors", default=",".join(DETECTORS))
     parser.add_argument("--corrupted", type=int, default=2_500, help="images of each corruption")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seeds", help="of the networks to train, two or more of a group, such as 0,1")
@@ -236,8 +254,13 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--device", default="auto")
+    parser.add_argument(
+        "--precision",
+        choices=("32-true", "bf16-mixed"),
+        help="of trainings; bf16-mixed on a GPU. Networks trained elsewhere are found under theirs",
+    )
     options = parser.parse_args()
-    options.stage = options.stage.split(",")
+    options.stage, options.detectors = options.stage.split(","), options.detectors.split(",")
     colour = options.dataset != "mnist"
     options.perceptual = options.perceptual or (LITE0 if colour and installed(LITE0) else "ensemble")
     options.features = colour and installed(LITE2)

@@ -53,11 +53,28 @@ def main(values, seeds=3):
 @pytest.mark.parametrize("best", ["portfolio", "mh T=.1"])
 def test_the_choice_is_made_on_one_set_and_told_of_the_other(best):
     found = compared(best)
-    assert chosen_on_tin(found) == best
+    assert chosen_on_tin(found) == (best, f"affine: {', '.join(FEW)}; color: {', '.join(FEW)}")
     words = sampler_answer(found)
     assert f"On Tiny ImageNet {best} leaves" in words
     assert f"{best} ends 20.0 points lower than" in words
     assert "lower in 8, higher in 0 and undecided in 0 of 8 pairs" in words
+
+
+def test_a_sampler_is_chosen_by_what_all_have_attacked():
+    part = [each for each in compared("random") if each["variation"] == "affine" and each["detector"] in FEW[:2]]
+    assert chosen_on_tin(part) == ("random", f"affine: {', '.join(FEW[:2])}")
+    assert chosen_on_tin([each for each in part if each["sampler"] != "portfolio"]) is None
+    table = samplers_page(part)
+    assert (
+        f"mean of {', '.join(FEW[:2])}" in table and "| random | 40.0 | 40.0 | not run | not run | 40.0 | 3 |" in table
+    )
+
+
+def test_a_judge_that_knows_no_digits_is_not_asked():
+    made = [each | {"valid": [0.5, 0.4, 0.6], "judge_accuracy": 0.2} for each in main([0.5] * len(DETECTORS))]
+    assert "Cannot say: a judge must recognise at least 80.0 %" in table_page(made)
+    assert "it recognises 20.0 %" in table_page(made)
+    assert "50.0 [40.0–60.0]" in table_page([each | {"judge_accuracy": 0.9} for each in made])
 
 
 def test_too_few_search_seeds_decide_nothing():
