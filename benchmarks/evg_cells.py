@@ -113,7 +113,8 @@ def head(found: Sequence[Found], stages: Sequence[str]) -> list[str]:
     ranked = " or ".join(f"{count:,}" for count in sorted({each["n_id"] for each in own}))
     spent = sum(each["seconds"] for each in own)
     return [
-        f"**Command.** `{COMMAND}`, then `python benchmarks/evg_page.py CELLS` (cells of this page: `data/evg-cells.jsonl`)",
+        f"**Command.** `{COMMAND}`, then `python benchmarks/evg_page.py CELLS` (cells of this page: "
+        "`data/evg-cells.jsonl`)",
         "",
         f"**Machine.** {', '.join(machines)}, {len(own)} searches, {spent:,.0f} s of searching side by side. **Date.** "
         f"{', '.join(days)}. **Effort.** {effort or 'none yet'}.",
