@@ -84,7 +84,8 @@ def measured(arm: str, seed: int, bench: oods.Benchmark, options: argparse.Names
     began = time.perf_counter()
     network = trained(arm, seed, bench, options)
     result = oods.evaluate(network, bench, list(DETECTORS), intervals="none")
-    rows = result.measurements.filter(protocol="standard", metric="auroc")
+    tested = {each.name for each in (*bench.near, *bench.far)}
+    rows = [row for row in result.measurements.filter(protocol="standard", metric="auroc") if row.set in tested]
     (accuracy,) = {row.value for row in result.measurements.filter(metric="accuracy")} or {float("nan")}
     return {
         "dataset": options.dataset,
