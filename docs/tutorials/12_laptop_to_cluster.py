@@ -1,56 +1,73 @@
 """
-From a laptop to many machines
-==============================
+From a laptop to eight GPUs to a cluster
+========================================
 
-What is computed is kept by content; several processes share one store, and the digits do not depend on who did the
-work.
+One job file and three commands::
+
+    oodscope run job.yaml                                           # a laptop
+    oodscope run job.yaml --workers 8                               # a machine with eight GPUs
+    oodscope run job.yaml --on slurm --workers 64 \\
+        --slurm partition=gpu,time=2:00:00,gres=gpu:1               # a cluster; or --on ray
+
+What is computed is kept by content, and the digits do not depend on who did the work: this page runs the first two
+commands and compares them.
 """
 
+import json
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import oodscope as oods
 
-bench = oods.load_benchmark("glyphs", images_per_class=40)
-network, _ = oods.create_model("small_cnn", num_classes=len(bench.class_names))
-clf = oods.Classifier(network, transform=bench.transform, device="cpu")
-store = oods.ActivationStore(tempfile.mkdtemp())
+folder = Path(tempfile.mkdtemp())
+job = folder / "job.yaml"
+declared = {
+    "benchmark": "glyphs",
+    "images_per_class": 10,
+    "detectors": ["msp", "knn"],
+    "device": "cpu",
+    "model": {"architecture": "small_cnn", "train": {"epochs": 1}},
+}
+job.write_text(json.dumps(declared))
 
 # %%
-# The first evaluation extracts activations; the second finds them. A killed one goes on where it stopped.
-for attempt in ("cold", "warm"):
-    start = time.perf_counter()
-    result = oods.evaluate(clf, bench, ["msp", "knn"], store=store)
-    print(attempt, f"{time.perf_counter() - start:.1f} s, {result.record.forward_images} images through the network")
+# A laptop: one process does everything. Killed, it goes on where it stopped.
+alone = oods.run(job, output=folder / "laptop")
+print(alone.table())
 
 # %%
-# A store is a folder: on a shared disk one person extracts and others read, without locks. Shards are published
-# whole, and the first writer wins.
-print(sum(1 for _ in store.root.rglob("shard-*")), "shards")
+# A machine with several GPUs: ``--workers 8``, here two processes without a GPU. Every score is the same, to the bit.
+together = oods.run(job, output=folder / "workers", workers=2)
+print(alone.scores.frame.equals(together.scores.frame))
 
 # %%
-# Work for several processes is divided into units. ``oodscope plan`` writes them down, ``oodscope work`` does them in
-# as many processes and on as many machines as you start, and ``oodscope run`` makes the result. Here two workers take
-# their shares one after the other.
-job = Path(tempfile.mkdtemp()) / "job.yaml"
-job.write_text(
-    """
-benchmark: glyphs
-images_per_class: 10
-detectors: [msp, knn]
-device: cpu
-model: {architecture: small_cnn, train: {epochs: 1}}
-output: %s
-"""
-    % (job.parent / "runs")
-)
-plan = str(job.parent / "plan")
-for command in (["plan", str(job), "-o", plan, "--workers", "2"], ["work", plan, "--share", "0/2"], ["status", plan]):
-    done = subprocess.run(
-        [sys.executable, "-m", "oodscope", *command, "-q"], capture_output=True, text=True, check=True
-    )
+# A cluster: Ray and Slurm start the same workers on other machines. What they do is written down first, as units of
+# work, and you may start them yourself, by ssh or whatever you have: ``plan`` writes the units, ``work`` does them in
+# as many processes as you start, ``status`` shows how far they are, and ``run`` makes the result.
+plan = str(folder / "plan")
+for words in (
+    ["plan", str(job), "-o", plan, "--workers", "2"],
+    ["work", plan, "--share", "0/2"],
+    ["status", plan],
+):
+    done = subprocess.run([sys.executable, "-m", "oodscope", *words, "-q"], capture_output=True, text=True, check=True)
     print(done.stdout)
-print(oods.run(plan).table())
+by_hand = oods.run(plan)
+print(alone.scores.frame.equals(by_hand.scores.frame))
+
+# %%
+# All machines see one output folder and one cache, or an object store (``OODSCOPE_ACTIVATIONS=s3://lab/activations``).
+# There are no locks: files are published whole, and the first writer wins. ``oodscope cache`` shows what is kept.
+done = subprocess.run(
+    [sys.executable, "-m", "oodscope", "cache", "list", "-q"], capture_output=True, text=True, check=True
+)
+print(done.stdout)
+
+# %%
+# One large training takes several GPUs at once::
+#
+#     torchrun --nproc-per-node 8 --max-restarts 3 -m oodscope train --benchmark imagenet200 --model timm:resnet50
+#
+# See :doc:`/howto/machines` for what to choose, and :doc:`/results/scale` for what was measured.

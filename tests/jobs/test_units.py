@@ -9,10 +9,15 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
+from PIL import Image
+from safetensors.torch import save_file
 
 import oodscope as oods
 from oodscope.base.errors import OodscopeError, UsageError
+from oodscope.data.images.files import FileSource
 from oodscope.execution.launch.local import LocalLauncher
 from oodscope.execution.plan import WorkPlan
 from oodscope.execution.units import Share
@@ -160,6 +165,61 @@ def test_a_study_is_shared_by_two_processes_and_each_model_is_evaluated_once(tmp
         _, errors = process.communicate(timeout=600)
         assert process.returncode == 0, errors
     assert len(list((tmp_path / "out").glob("glyphs-*/run.json"))) == len(models)
+
+
+def pictures(folder, count, seed):
+    """PNG files of two classes."""
+    draws = np.random.default_rng(seed)
+    for number in range(count):
+        path = folder / "ab"[number % 2] / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(draws.integers(0, 256, (40, 40, 3), dtype=np.uint8)).save(path)
+    return str(folder)
+
+
+def test_networks_with_weights_share_decoded_images(tmp_path, monkeypatch):
+    """Each image is decoded once for all three, with the numbers of each alone; a broken fourth costs only itself."""
+    counts = {"id_val": 10, "id_test": 12, "few": 7}
+    sets = {name: pictures(tmp_path / name, count, count) for name, count in counts.items()}
+    models = []
+    for seed in range(4):
+        torch.manual_seed(seed)
+        network, _ = oods.create_model("small_cnn", num_classes=2)
+        save_file(network.state_dict(), tmp_path / f"{seed}.safetensors")
+        models.append(
+            {"architecture": "small_cnn", "name": f"net {seed}", "weights": str(tmp_path / f"{seed}.safetensors")}
+        )
+    (tmp_path / "3.safetensors").write_bytes(b"broken")
+    declared = {
+        "benchmark": {
+            "id_val": sets["id_val"],
+            "id_test": sets["id_test"],
+            "near": {"few": sets["few"]},
+            "transform": {"size": 32},
+        },
+        "detectors": ["msp"],
+        "protocols": ["human_centric"],
+        "device": "cpu",
+        "output": str(tmp_path / "out"),
+    }
+    path = tmp_path / "alone.yaml"
+    spec = {key: value for key, value in models[1].items() if key != "name"}
+    path.write_text(json.dumps({**declared, "model": spec, "output": str(tmp_path / "alone")}))
+    alone = oods.run(path)
+    monkeypatch.setenv("OODSCOPE_CACHE", str(tmp_path / "other"))
+    monkeypatch.setenv("OODSCOPE_WORKERS", "0")
+    path = tmp_path / "study.yaml"
+    path.write_text(json.dumps({**declared, "models": models}))
+    plan = write_plan(declared_file(path), tmp_path / "plan")
+    assert [unit.kind for unit in plan.units] == ["decode"] * 3 + ["evaluate"] * 4
+    rows, plain = [], FileSource.picture
+    monkeypatch.setattr(FileSource, "picture", lambda self, row: rows.append(row) or plain(self, row))
+    work(plan, do, kinds=["decode"])
+    assert len(rows) == sum(counts.values())
+    work(plan, do)
+    assert not plan.has_failed(plan.units[0].name) and "3.safetensors" in plan.record(plan.units[0].name)["left_out"][0]
+    assert [unit.label for unit in plan.units if plan.has_failed(unit.name)] == ["evaluate net 3"]
+    same(oods.Result.load(tmp_path / "out" / plan.record(plan.units[4].name)["folder"]), alone)
 
 
 def test_a_model_that_fails_leaves_the_others(tmp_path):

@@ -104,7 +104,7 @@ class ActivationStore:
         progress: Progress = SILENT,
     ) -> Activations:
         """The activations of a set: read where they are known, computed and kept where they are not."""
-        (found,) = self.extract_many([classifier], images, probes=probes, batch_size=batch_size, progress=progress)
+        (found,) = self.extract_many([classifier], images, probes=[probes], batch_size=batch_size, progress=progress)
         return found
 
     def extract_many(
@@ -112,25 +112,34 @@ class ActivationStore:
         classifiers: Sequence[Classifier],
         images: ImageSet,
         *,
-        probes: Sequence[Probe] = (),
+        probes: Sequence[Sequence[Probe]] | None = None,
         batch_size: int = 256,
         progress: Progress = SILENT,
     ) -> list[Activations]:
-        """The activations of a set under several networks: those with one preprocessing share each decoded batch."""
-        wide = [probe for probe in probes if isinstance(probe, SetProbe)]
+        """The activations of a set under several networks: those with one preprocessing share each decoded batch.
+
+        Parameters
+        ----------
+        probes : whose columns are wanted of each network; none by default.
+        """
+        wanted = probes or [()] * len(classifiers)
+        wide = list(dict.fromkeys(probe for each in wanted for probe in each if isinstance(probe, SetProbe)))
         if wide:
-            narrow = [probe for probe in probes if probe not in wide]
+            narrow = [[probe for probe in each if probe not in wide] for each in wanted]
             plain = self.extract_many(classifiers, images, probes=narrow, batch_size=batch_size, progress=progress)
             for probe in wide:
-                made = self.extract_many(classifiers, probe.made_of(images), batch_size=batch_size, progress=progress)
-                plain = [each.with_columns({probe.column: _of_made(probe, own)}) for each, own in zip(plain, made)]
+                places = [place for place, each in enumerate(wanted) if probe in each]
+                own = [classifiers[place] for place in places]
+                made = self.extract_many(own, probe.made_of(images), batch_size=batch_size, progress=progress)
+                for place, found in zip(places, made):
+                    plain[place] = plain[place].with_columns({probe.column: _of_made(probe, found)})
             return plain
         for _ in range(2):
-            works = [self._open(classifier, images, probes) for classifier in classifiers]
+            works = [self._open(*each) for each in zip(classifiers, [images] * len(wanted), wanted, strict=True)]
             for group in _alike(works):
                 with _Publisher() as publisher:
                     self._fill(group, images, batch_size, progress, publisher)
-            works = [self._open(work.classifier, images, probes) for work in works]
+            works = [self._open(work.classifier, images, work.probes) for work in works]
             if all(work.sound() for work in works):
                 return [work.gathered(images) for work in works]
         reasons = [reason for work in works for column in work.columns.values() for reason in column.refused]

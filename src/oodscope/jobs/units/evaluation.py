@@ -22,7 +22,7 @@ from oodscope.execution.plan import WorkPlan
 from oodscope.execution.progress import SILENT, Progress
 from oodscope.execution.units import Unit
 from oodscope.jobs.job import Job, asked_detectors, execute
-from oodscope.jobs.model import BuiltModel
+from oodscope.jobs.model import BuiltModel, matched
 from oodscope.jobs.outcome import Finished
 from oodscope.jobs.units.divided import DividedJob
 from oodscope.protocols.base import Protocol
@@ -44,14 +44,21 @@ IMAGES_PER_SECOND = 1000.0
 
 
 class OpenedJob:
-    """A job with its benchmark and network, opened once for many units of one process."""
+    """A job with its benchmark and network, opened once for many units of one process.
 
-    def __init__(self, job: Job, progress: Progress = SILENT) -> None:
-        self.job, self.progress = job, progress
+    Parameters
+    ----------
+    data : its benchmark, in the classes of the data, where somebody has opened it already.
+    """
+
+    def __init__(self, job: Job, progress: Progress = SILENT, data: Benchmark | None = None) -> None:
+        self.job, self.progress, self.data = job, progress, data
 
     @cached_property
     def benchmark(self) -> Benchmark:
-        return self.job.open_benchmark(self.progress)
+        if self.data is None:
+            return self.job.open_benchmark(self.progress)
+        return matched(self.data, self.job.model, self.job.classes)
 
     @cached_property
     def protocols(self) -> list[Protocol]:
@@ -189,16 +196,13 @@ class EvaluationUnits:
             )
 
     def _extractions(self, spec: Mapping[str, Any], images: ImageSet, needs: tuple[str, ...]) -> Iterator[Unit]:
-        blocks = np.unique(images.rows // BLOCK)
-        size = max(1, min(SHARD, -(-len(blocks) // (4 * self.workers)) if self.workers > 1 else SHARD))
-        for start in range(0, len(blocks), size):
-            part = blocks[start : start + size]
+        for start, stop in block_ranges(images, self.workers):
             yield Unit(
                 kind="extract",
-                spec={**spec, "set": images.name, "blocks": [int(part[0]), int(part[-1]) + 1]},
+                spec={**spec, "set": images.name, "blocks": [start, stop]},
                 needs=needs,
-                seconds=len(part) * BLOCK / IMAGES_PER_SECOND,
-                label=f"extract {images.name}, blocks {part[0]} to {part[-1]}",
+                seconds=(stop - start) * BLOCK / IMAGES_PER_SECOND,
+                label=f"extract {images.name}, blocks {start} to {stop - 1}",
             )
 
     def _scores(self, spec: Mapping[str, Any], needs: tuple[str, ...], opened: OpenedJob) -> Iterator[Unit]:
@@ -211,6 +215,21 @@ class EvaluationUnits:
             yield Unit(kind="score", spec=part, needs=needs, label=f"score detectors, group {number + 1} of {groups}")
 
 
+def block_ranges(images: ImageSet, workers: int) -> Iterator[tuple[int, int]]:
+    """The blocks of a set in pieces of at most a shard, first and last but one; smaller ones for more workers."""
+    blocks = np.unique(images.rows // BLOCK)
+    size = max(1, min(SHARD, -(-len(blocks) // (4 * workers)) if workers > 1 else SHARD))
+    for start in range(0, len(blocks), size):
+        part = blocks[start : start + size]
+        yield int(part[0]), int(part[-1]) + 1
+
+
+def in_blocks(images: ImageSet, start: int, stop: int) -> ImageSet:
+    """The images of a set that lie in some blocks of its source."""
+    blocks = images.rows // BLOCK
+    return images.take(np.flatnonzero((blocks >= start) & (blocks < stop)), images.name)
+
+
 def train(spec: Mapping[str, Any], plan: WorkPlan) -> dict[str, Any]:
     """Train one network; it is kept in the cache, where every other unit finds it."""
     return {"model": opened(spec).built.classifier.fingerprint[:16]}
@@ -219,9 +238,7 @@ def train(spec: Mapping[str, Any], plan: WorkPlan) -> dict[str, Any]:
 def extract(spec: Mapping[str, Any], plan: WorkPlan) -> dict[str, Any]:
     """Activations of some blocks of a set, published in the store."""
     job = opened(spec)
-    images, (start, stop) = job.sets()[spec["set"]], spec["blocks"]
-    blocks = images.rows // BLOCK
-    part = images.take(np.flatnonzero((blocks >= start) & (blocks < stop)), images.name)
+    part = in_blocks(job.sets()[spec["set"]], *spec["blocks"])
     before = job.extraction.forwarded
     job.extraction.extract(part, job.probes(spec["set"]))
     return {"forwarded": job.extraction.forwarded - before}

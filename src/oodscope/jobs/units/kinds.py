@@ -13,6 +13,7 @@ KINDS = {
     "extract": "oodscope.jobs.units.evaluation:extract",
     "score": "oodscope.jobs.units.evaluation:score",
     "evaluate": "oodscope.jobs.units.study:evaluate",
+    "decode": "oodscope.jobs.units.together:decode",
     "embed": "oodscope.jobs.units.crossval:embed",
     "fold": "oodscope.jobs.units.crossval:fold",
     "search": "oodscope.jobs.units.attack:search",

@@ -1,4 +1,4 @@
-"""A study in units: one evaluation of each model."""
+"""A study in units: images that are decoded once for several models, and one evaluation of each model."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +12,7 @@ from oodscope.jobs.outcome import Finished
 from oodscope.jobs.study import StudyJob, join_study, read_study
 from oodscope.jobs.units.divided import PLANS, DividedJob
 from oodscope.jobs.units.evaluation import declared_job
+from oodscope.jobs.units.together import decoding_units, groups
 
 
 class DividedStudy(DividedJob):
@@ -34,23 +35,34 @@ class DividedStudy(DividedJob):
             each.job.check()
 
     def units(self, workers: int, progress: Progress) -> list[Unit]:
-        return [
+        units, needs = [], dict[str, tuple[str, ...]]()
+        for group in groups(self.jobs):
+            decoding = decoding_units(group, workers, progress)
+            needs |= {each.key: tuple(unit.name for unit in decoding) for each in group}
+            units += decoding
+        return units + [
             Unit(
                 kind="evaluate",
                 spec={"job": declared_job(each.job), "labels": each.labels, "content": each.key},
+                needs=needs.get(each.key, ()),
                 label=f"evaluate {each.model.name}",
             )
             for each in self.jobs
         ]
 
     def lost(self, plan: WorkPlan) -> list[str]:
-        folders = {unit.name: plan.record(unit.name).get("folder") for unit in plan.units if plan.is_done(unit.name)}
+        done = [unit.name for unit in _evaluations(plan) if plan.is_done(unit.name)]
+        folders = {name: plan.record(name).get("folder") for name in done}
         return [name for name, folder in folders.items() if not (self.output / str(folder) / "run.json").is_file()]
 
     def join(self, plan: WorkPlan, progress: Progress) -> Finished:
-        folders = [self.output / str(plan.record(unit.name)["folder"]) for unit in plan.units]
+        folders = [self.output / str(plan.record(unit.name)["folder"]) for unit in _evaluations(plan)]
         study, files = join_study(self.jobs, folders, self.output)
         return Finished("study", study, files=tuple(files))
+
+
+def _evaluations(plan: WorkPlan) -> list[Unit]:
+    return [unit for unit in plan.units if unit.kind == "evaluate"]
 
 
 def evaluate(spec: Mapping[str, Any], plan: WorkPlan) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """Lightning Fabric, on one device or on one of several ranks, without chatter."""
 
+import atexit
 import logging
+import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -49,6 +51,7 @@ def open_fabric(device: torch.device, precision: Precision, ranks: Ranks = ALONE
             devices = 1 if device.index is None else [device.index]
             # variables of a Slurm job that this process is one of many of say nothing about this training
             return Fabric(accelerator=device.type, devices=devices, precision=plain, plugins=LightningEnvironment())
+        _meet(device, ranks)
         fabric = Fabric(
             accelerator=device.type,
             devices=ranks.per_node,
@@ -58,6 +61,37 @@ def open_fabric(device: torch.device, precision: Precision, ranks: Ranks = ALONE
         )
         fabric.launch()
         return fabric
+
+
+def _meet(device: torch.device, ranks: Ranks) -> None:
+    """Connect the ranks that torchrun started.
+
+    Ranks find each other by addresses in a store that may outlive them: where torchrun starts all again after one died,
+    those of the dead are still there. So each start has names of its own.
+    """
+    import torch.distributed as dist
+
+    if dist.is_initialized() or "TORCHELASTIC_RUN_ID" not in os.environ:
+        return
+    host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    served = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == str(True)
+    store = dist.TCPStore(  # type: ignore[attr-defined]
+        host, port, ranks.count, is_master=ranks.first and not served
+    )
+    started = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    named = dist.PrefixStore(f"start-{started}", store)  # type: ignore[attr-defined]
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    backend = "nccl" if device.type == "cuda" else "gloo"
+    dist.init_process_group(backend, store=named, rank=ranks.number, world_size=ranks.count)
+    atexit.register(_part)
+
+
+def _part() -> None:
+    import torch.distributed as dist
+
+    if dist.is_initialized():
+        dist.destroy_process_group()
 
 
 @contextmanager
