@@ -99,7 +99,7 @@ def seam(found: Figures) -> Iterator[str]:
     median, least, most = (found[name] for name in ("median", "least", "most"))
     word = "holds" if median <= OVERHEAD else "does not hold"
     if least <= OVERHEAD < most:
-        word += f", but single repetitions lie on both sides ({least:+.1%} to {most:+.1%})"
+        word = "cannot say, because repetitions lie on both sides of it"
     yield (
         f"**The seam costs at most {OVERHEAD:.0%} with one worker: {word}.** {median:+.2%} of processor time in "
         f"the median "
@@ -199,12 +199,18 @@ TITLES = {
 }
 
 
+def loaded(load: float | None) -> str:
+    """How busy the machine was, where somebody looked."""
+    return "other work on the same cores, load not recorded" if load is None else f"load {load} at the end"
+
+
 def answer(known: Figures) -> str:
     """The first line of the page: what holds, what does not, and what nobody has measured."""
     text = " ".join(line for name in SECTIONS for line in SECTIONS[name](known.get(name, {}).get("figures", {})))
     missing = [TITLES[name].lower() for name in SECTIONS if name not in known]
     held, failed = text.count("holds") - text.count("not hold"), text.count("not hold")
     words = f"**Answer.** {max(held, 0)} of {max(held, 0) + failed} bars that were measured hold."
+    words += f" {text.count('cannot say')} cannot be judged from what was measured." * ("cannot say" in text)
     return words + (f" Not measured yet: {', '.join(missing)}." if missing else "")
 
 
@@ -225,7 +231,7 @@ def write_page(results: Path) -> None:
         about = known.get(name)
         if about:
             lines += [
-                f"`{about['command']}`, {about['machine']}, load {about['load']} at the end, {about['date']}.",
+                f"`{about['command']}`, {about['machine']}, {loaded(about['load'])}, {about['date']}.",
                 "",
             ]
         lines += [*section(about["figures"] if about else {}), ""]
