@@ -227,7 +227,7 @@ class Study:
         home = self.home / "networks"
         began = time.time()
         trained = train_stages(
-            "small_cnn" if self.small and row.model == "resnet18_32" else row.model,
+            "small_cnn" if self.small and self.plain is None and row.model == "resnet18_32" else row.model,
             stages,
             self.benchmark,
             [*(home / row.name / f"stage{number}" for number in range(1, len(stages))), home / row.name],

@@ -6,7 +6,7 @@ import pytest
 
 import oodscope as oods
 from oodscope.base.config import read_yaml
-from oodscope.base.errors import DataError, UnknownNameError
+from oodscope.base.errors import DataError, OodscopeError, UnknownNameError
 from oodscope.jobs.run import PACKAGED, execute_declared
 from oodscope.jobs.study import read_study
 from oodscope.models.zoo.human_centric import PRETRAINED, STUDIED
@@ -24,6 +24,19 @@ def test_it_holds_every_network_of_the_paper_whose_weights_are_published():
         known = published[each.model.name]
         assert (each.job.model.architecture, each.model.family) == (known.spec, known.family)
     assert {each.model.distilled_from for each in jobs} == {"", "ResMLP-12", "ResMLP-24", "DeiT-T", "DeiT-B"}
+
+
+def test_the_retrained_networks_are_those_of_the_paper_and_come_by_file(tmp_path):
+    declared = read_yaml(PACKAGED / "human-centric-retrained.yaml")
+    jobs = read_study(declared, "human-centric-retrained")
+    retrained = {name: each for name, each in STUDIED.items() if each.weights != PRETRAINED}
+    assert {each.model.name for each in jobs} == {*retrained, "ResNet-50"}
+    by_name = {each.model.name: each for each in jobs}
+    for name, known in retrained.items():
+        assert (by_name[name].job.model.architecture, by_name[name].model.strategy) == (known.spec, known.strategy)
+    assert [each.model.perturbation for each in jobs if each.model.perturbation is not None][:3] == [0, 0.01, 0.03]
+    with pytest.raises(OodscopeError, match=r"weights/resnet50-\S+: no such file"):
+        execute_declared({**declared, "models": declared["models"][2:], "output": str(tmp_path)}, "retrained")
 
 
 @pytest.mark.slow

@@ -163,7 +163,7 @@ def test_a_checkpoint_that_does_not_fit_names_the_first_keys(tmp_path: Path) -> 
 def test_files_that_are_no_weights(tmp_path: Path) -> None:
     cases = {
         "gone.pt": "no such file",
-        "w.bin": "must be a .safetensors, .pt, .pth or .ckpt",
+        "w.bin": "must be a .safetensors, .pt, .pth, .ckpt or .pth.tar",
         "cut.pt": "not a readable",
     }
     (tmp_path / "w.bin").touch()
@@ -247,6 +247,36 @@ def test_a_file_with_the_names_of_openood_gives_the_same_logits(tmp_path: Path, 
     assert sum(".shortcut." in name for name in state) == 18
     torch.save({"state_dict": state} if wrapped else state, tmp_path / "best.ckpt")
     loaded, _ = create_model("resnet18_32", weights=tmp_path / "best.ckpt")
+    with torch.no_grad():
+        assert loaded.eval()(images).equal(model.eval()(images))
+
+
+def _parallel(state: dict[str, torch.Tensor], before: str = "module.") -> dict[str, torch.Tensor]:
+    return {f"{before}{name}": tensor for name, tensor in state.items()}
+
+
+RELEASED = {
+    "stylised.pth.tar": lambda s: {"epoch": 60, "arch": "resnet50", "best_prec1": 60.2, "state_dict": _parallel(s)},
+    "noise.pth": lambda s: {"model_state_dict": s, "optimizer_state_dict": {"lr": 0.1}},
+    "l2.ckpt": lambda s: {
+        "epoch": 89,
+        "model": {
+            "module.normalizer.new_mean": torch.zeros(3, 1, 1),
+            **_parallel(s, "module.model."),
+            **_parallel(s, "module.attacker.model."),
+        },
+    },
+}
+"""What files of retrained networks wrap around the weights: of stylised images, additive noise, adversarial training."""
+
+
+@pytest.mark.parametrize("file", RELEASED)
+def test_files_of_retrained_networks_give_the_same_logits(tmp_path: Path, file: str) -> None:
+    torch.manual_seed(0)
+    model, _ = create_model("small_cnn", num_classes=4)
+    torch.save(RELEASED[file](model.state_dict()), tmp_path / file)
+    loaded, _ = create_model("small_cnn", weights=tmp_path / file)
+    images = torch.rand(2, 3, 32, 32)
     with torch.no_grad():
         assert loaded.eval()(images).equal(model.eval()(images))
 

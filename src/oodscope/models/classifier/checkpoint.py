@@ -15,22 +15,26 @@ from oodscope.models.classifier.network import first_line
 
 Weights = dict[str, Tensor]
 
+_TORCH = (".pt", ".pth", ".ckpt", ".tar")  # .tar: training scripts of ImageNet write ``.pth.tar``, which is no archive
+_WRAPPERS = ("state_dict", "model_state_dict", "model")
+
 
 def read_checkpoint(path: str | Path) -> Weights:
-    """The named tensors in a ``.safetensors``, ``.pt``, ``.pth`` or ``.ckpt`` file.
+    """The named tensors in a ``.safetensors``, ``.pt``, ``.pth``, ``.ckpt`` or ``.pth.tar`` file.
 
     Pickle can run any code while it loads, so a file that needs it (a whole model saved with
     ``torch.save(model)``, say) is refused. What training scripts wrap around the weights is taken off:
-    an outer ``state_dict`` or ``model`` entry, and the ``module.`` that parallel training puts before names.
+    an outer ``state_dict``, ``model_state_dict`` or ``model`` entry, the ``module.`` that parallel training puts before
+    names, and the attacker that adversarial training keeps beside its ``model.``.
     """
     path = Path(path)
     if not path.is_file():
         raise ModelError(f"{path}: no such file")
     if path.suffix == ".safetensors":
         return _unprefixed(_read_safetensors(path))
-    if path.suffix in (".pt", ".pth", ".ckpt"):
+    if path.suffix in _TORCH:
         return _unprefixed(_read_torch(path))
-    raise ModelError(f"{path}: weights must be a .safetensors, .pt, .pth or .ckpt file")
+    raise ModelError(f"{path}: weights must be a .safetensors, .pt, .pth, .ckpt or .pth.tar file")
 
 
 def load_weights(model: nn.Module, weights: Weights, where: str) -> None:
@@ -93,7 +97,7 @@ def _read_torch(path: Path) -> Weights:
         ) from error
     except Exception as error:  # on damaged files the unpickler raises whatever it stumbles over
         raise ModelError(f"{path}: not a readable torch file ({type(error).__name__}: {first_line(error)})") from error
-    for wrapper in ("state_dict", "model"):
+    for wrapper in _WRAPPERS:
         if isinstance(content, Mapping) and isinstance(content.get(wrapper), Mapping):
             content = content[wrapper]
     if not isinstance(content, Mapping) or not all(isinstance(value, Tensor) for value in content.values()):
@@ -103,7 +107,11 @@ def _read_torch(path: Path) -> Weights:
 
 def _unprefixed(weights: Weights) -> Weights:
     if weights and all(name.startswith("module.") for name in weights):
-        return {name.removeprefix("module."): tensor for name, tensor in weights.items()}
+        weights = {name.removeprefix("module."): tensor for name, tensor in weights.items()}
+    parts = {name.partition(".")[0] for name in weights}
+    if "attacker" in parts and parts <= {"model", "attacker", "normalizer"}:
+        # its attacker shares the network, and its normaliser does what the transform does here
+        return {name.removeprefix("model."): value for name, value in weights.items() if name.startswith("model.")}
     return weights
 
 
