@@ -155,20 +155,23 @@ def over_seeds(value: float, classes: Estimate | None, luck: tuple[float, int], 
     return Estimate(value, sqrt(sum(variance for variance, _ in parts)), satterthwaite(parts))
 
 
-def against_plain(networks: pd.DataFrame, method: str, sign: int, read: Reader) -> tuple[str, ...] | None:
-    """Difference from cross-entropy and its verdicts for images, classes and seeds; ``None`` where not yet run.
+def against_plain(
+    networks: pd.DataFrame, method: str, sign: int, read: Reader, other: str = "CE"
+) -> tuple[str, ...] | None:
+    """Difference from another method and its verdicts for images, classes and seeds; ``None`` where not yet run.
 
     Parameters
     ----------
     networks : near AUROC of each network, with ``method`` and ``seed``.
+    other : what it is compared with, by default cross-entropy.
     read : gives the placements of the networks of a method, an empty list where there are no scores.
     """
-    own, plain = (networks[networks["method"] == name]["near"] for name in (method, "CE"))
+    own, plain = (networks[networks["method"] == name]["near"] for name in (method, other))
     if own.empty or plain.empty:
         return None
     difference = float(own.mean() - plain.mean())
     images = classes = None
-    scores = [read(name) for name in (method, "CE")]
+    scores = [read(name) for name in (method, other)]
     if all(scores):
         images, classes = contrast(*(mean_placements(each) for each in scores))
     seeds = f"{OPEN}: one seed"

@@ -140,6 +140,9 @@ def lines_of(known: str) -> dict[str, Line]:
     return {line.method: line for line in LINES if line.known == known}
 
 
+RELEASED = {"VOS": "CE", "MOS": "MOS-released", "NPOS": "NPOS-released", "CSI": "CSI-released", "MCD": "MCD-released"}
+"""Methods whose released loss is defective, and the networks of that form; of VOS it is cross-entropy alone."""
+
 FINDINGS = {
     "cifar10": [
         ("training for OOD detection", "LogitNorm", 1),

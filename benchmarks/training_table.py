@@ -159,7 +159,13 @@ def summary(frame: pd.DataFrame, method: str, seed: int) -> pd.DataFrame:
 
 
 def write_table(folder: Path) -> None:
-    """All networks' rows together."""
+    """All networks' rows together; those of scores that came alone are made from them, for the stored detectors."""
+    for path in (folder / "scores").glob("*.parquet"):
+        rows = folder / "rows" / f"{path.stem}.csv"
+        if not rows.exists():
+            method, _, seed = path.stem.rpartition("-")
+            rows.parent.mkdir(exist_ok=True)
+            write_text(rows, summary(pd.read_parquet(path), method, int(seed)).to_csv(index=False))
     parts = [pd.read_csv(path) for path in sorted((folder / "rows").glob("*.csv"))]
     if parts:
         write_text(folder / "table.csv", pd.concat(parts, ignore_index=True).to_csv(index=False))

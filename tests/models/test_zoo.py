@@ -267,7 +267,7 @@ RELEASED = {
         },
     },
 }
-"""What files of retrained networks wrap around the weights: of stylised images, additive noise, adversarial training."""
+"""What files of retrained networks wrap around the weights: stylised images, additive noise, adversarial training."""
 
 
 @pytest.mark.parametrize("file", RELEASED)

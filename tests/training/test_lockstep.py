@@ -4,6 +4,7 @@ import logging
 
 import pytest
 import torch
+from torch.optim import SGD
 
 import oodscope.training.loop.compiled as compiled
 import oodscope.training.loop.lockstep as lockstep
@@ -11,6 +12,7 @@ import oodscope.training.train as calls
 from oodscope.training.loop.checkpoint import Checkpoints
 from oodscope.training.loop.lockstep import Lockstep, run_loops
 from oodscope.training.loop.loop import Loop
+from oodscope.training.loop.replay import begin_momentum
 from oodscope.training.loop.sets import Sets, facts_of
 from oodscope.training.loop.streams import Streams
 from oodscope.training.methods.cross_entropy import CrossEntropy
@@ -59,6 +61,27 @@ def test_a_phase_of_the_training_has_a_recording_of_its_own():
     driver.replay = listening
     driver.run(6, lambda count: None)
     assert phases == [0, 0, 0, 0, 1, 1]
+
+
+def test_a_parameter_may_be_reached_for_the_first_time_in_a_later_phase():
+    """Fused SGD refuses it, unless all momentum begins at once; the digits are those of plain SGD."""
+
+    def moved(fused, begun):
+        early, late = (torch.nn.Parameter(torch.tensor([1.0, -2.0])) for _ in range(2))
+        optimizer = SGD([early, late], lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.01, fused=fused)
+        if begun:
+            begin_momentum(optimizer)
+        for phase in (0, 0, 1, 1):
+            optimizer.zero_grad()
+            loss = (early**3).sum() + ((early * late).sum() if phase else 0.0)
+            loss.backward()
+            optimizer.step()
+        return torch.stack([early, late]).detach()
+
+    with pytest.raises(TypeError, match="NoneType"):
+        moved(fused=True, begun=False)
+    assert torch.equal(moved(fused=False, begun=True), moved(fused=False, begun=False))
+    torch.testing.assert_close(moved(fused=True, begun=True), moved(fused=False, begun=False))
 
 
 @pytest.mark.parametrize("name", ["cross_entropy", "regmixup", "outlier_exposure"])

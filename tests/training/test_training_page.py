@@ -243,3 +243,23 @@ class TestPage:
         both = pages.read_tables(tmp_path / "new.csv", tmp_path / "old.parquet")
         assert (both[both["method"] == "CE"]["auroc"] > 0).all() and set(both["method"]) == set(table["method"])
         assert (both[both["method"] == "Cutout"]["auroc"] == 0).all()
+
+    def test_a_correct_loss_stands_beside_the_released_one(self, tmp_path):
+        made = {"MOS": [1.6, 1.6, 1.6], "MOS-released": [1.0, 1.0, 1.0], "NPOS": [1.2]}
+        for place, (method, centres) in enumerate(made.items()):
+            score = lines_of("cifar10")[method].score
+            for seed, centre in enumerate(centres):
+                frame(100 + 10 * place + seed, centre, score=score).to_parquet(tmp_path / f"{method}-{seed}.parquet")
+        lines = pages.released_section(table_of(tmp_path), "cifar10", tmp_path)
+        found = {line.split(" | ")[0]: line.split(" | ") for line in lines if line.startswith("| ")}
+        assert found["| MOS"][1] == "3, 3" and found["| MOS"][5:] == ["holds", "holds", "holds |"]
+        assert float(found["| MOS"][4]) > 5
+        assert (
+            found["| NPOS"][1:4] == ["1, 0", found["| NPOS"][2], "not yet run"] and found["| CSI"][2] == "not yet run"
+        )
+
+    def test_given_starts_are_named(self, world):
+        table = world[1].assign(start=np.where(world[1]["method"] == "Cutout", "net_s0", ""))
+        (line,) = pages.start_lines(table)
+        assert line.startswith("- Cutout 0, Cutout 1, Cutout 2 went on from `net_s0`")
+        assert not pages.start_lines(world[1])

@@ -16,7 +16,7 @@ from oodscope.training.loop.history import Epoch, Meter
 from oodscope.training.loop.logits import logits_of
 from oodscope.training.loop.patience import Patience
 from oodscope.training.loop.randomness import generator, restore_rng, rng_state, seed_of
-from oodscope.training.loop.replay import rates_on_device
+from oodscope.training.loop.replay import begin_momentum, rates_on_device
 from oodscope.training.loop.shared import SynchronisedNorms, own_part, total
 from oodscope.training.loop.streams import Raw, Stream, Streams
 from oodscope.training.recipe import Batch, Recipe, Step
@@ -271,6 +271,8 @@ class Loop:
         self.optimizer.load_state_dict(state["optimizer"])
         for group, rate in zip(self.optimizer.param_groups, self.rates or ()):
             group["lr"] = rate
+        if self.rates is not None:
+            begin_momentum(self.optimizer)
         self.fabric.strategy.precision.load_state_dict(state["precision"])
         self.epoch, self.step = state["epoch"], state["step"]
         self.history = [Epoch.model_validate(epoch) for epoch in state["history"]]

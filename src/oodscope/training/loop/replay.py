@@ -128,4 +128,19 @@ def rates_on_device(optimizer: Optimizer, device: torch.device) -> list[Tensor] 
         group.update(lr=rate, fused=True, foreach=False)
         if "capturable" in group:
             group["capturable"] = True
+    begin_momentum(optimizer)
     return rates
+
+
+def begin_momentum(optimizer: Optimizer) -> None:
+    """Give each parameter of an SGD with momentum its buffer now, of zeros: the first step is the same to the bit.
+
+    A fused SGD refuses parameters of which only some have a buffer: those that a later phase of a training reaches
+    first, beside those that moved before.
+    """
+    if type(optimizer) is not SGD:
+        return
+    for group in optimizer.param_groups:
+        for parameter in group["params"] if group["momentum"] and not group["dampening"] else ():
+            if optimizer.state[parameter].get("momentum_buffer") is None:
+                optimizer.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
