@@ -204,9 +204,10 @@ def page(found: dict[str, Any], day: str) -> str:
         steps = ", ".join(f"{each:.2f}" for each in row["milliseconds"].values())
         cells = [name, f"{row['minutes']:.2f}", row["epochs"], row["batch_size"], row["precision"], steps]
         lines.append("| " + " | ".join(map(str, [*cells, "yes" if row["recorded"] else "no"])) + " |")
-    lines += ["", f"- Taken step by step, because a step asks the host: {', '.join(plain) or 'none'}."]
+    lines += ["", f"- Taken step by step, because a step or its optimiser asks the host: {', '.join(plain) or 'none'}."]
     lines += [f"- Failed: {name}: {why}" for name, why in failed.items()]
-    lines.append(f"- Not measured: {', '.join(absent) or 'nothing'}.")
+    lines.append(f"- Not measured here (`train-speed.md` has some of them): {', '.join(absent) or 'nothing'}.")
+    lines += [f"- {note}" for note in found.get("notes", ())]
     return "\n".join(lines) + "\n"
 
 

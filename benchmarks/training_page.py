@@ -206,6 +206,18 @@ def released_section(table: pd.DataFrame, known: str, scores: Path | None) -> li
     return [*lines, ""]
 
 
+def scored_lines(table: pd.DataFrame) -> list[str]:
+    """Methods of which only some detectors were scored, or kept."""
+    best = table[table["kept"] == "best"]
+    found = best.groupby("method")["detector"].agg(lambda names: sorted(set(names)))
+    most = max(map(len, found), default=0)
+    return [
+        f"- Of {method} there are scores of {', '.join(names)} only."
+        for method, names in found.items()
+        if len(names) < most / 2
+    ]
+
+
 def start_lines(table: pd.DataFrame) -> list[str]:
     """Which networks went on from weights that were given, in place of a network of cross-entropy of this table."""
     if "start" not in table:
@@ -394,6 +406,7 @@ def page(table: pd.DataFrame, rows: pd.DataFrame, known: str, scores: Path | Non
         *([precisions(networks)] if TF32 in lines_of(known) else []),
         "- Tiny ImageNet is its validation set, resized by us. Far sets are not the published ones and not compared.",
         *start_lines(table),
+        *scored_lines(table),
         f"- Not yet run: {', '.join(missing) or 'nothing'}.",
     ]
     return "\n".join(lines) + "\n"

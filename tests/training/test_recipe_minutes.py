@@ -54,5 +54,9 @@ def test_the_page_and_the_list(tmp_path):
     page = (tmp_path / "page.md").read_text()
     assert "2 of " in page and "0 take at most two minutes; the longest is nae with 7.0." in page
     assert "| vos | 2.50 | 3 | 8 | tf32 | 1.00, 2.50 | yes |" in page
-    assert "asks the host: nae." in page and "- Failed: udg: ValueError: no" in page and "mcd" in page.splitlines()[-1]
+    assert (
+        "optimiser asks the host: nae." in page
+        and "- Failed: udg: ValueError: no" in page
+        and "mcd" in page.splitlines()[-1]
+    )
     assert json.loads(listed.read_text())["minutes"] == {"nae": 6.5, "vos": 2.5}, "whole trainings stay"

@@ -258,6 +258,11 @@ class TestPage:
             found["| NPOS"][1:4] == ["1, 0", found["| NPOS"][2], "not yet run"] and found["| CSI"][2] == "not yet run"
         )
 
+    def test_methods_with_few_detectors_are_named(self, world):
+        more = [world[1].assign(detector=name) for name in ("knn", "ebo")]
+        table = pd.concat([world[1], *(each[each["method"] != "Cutout"] for each in more)])
+        assert pages.scored_lines(table) == ["- Of Cutout there are scores of msp only."]
+
     def test_given_starts_are_named(self, world):
         table = world[1].assign(start=np.where(world[1]["method"] == "Cutout", "net_s0", ""))
         (line,) = pages.start_lines(table)
