@@ -224,9 +224,7 @@ def former(file: Path) -> list[str]:
         "Metropolis-Hastings at T = 1, standardised scores, the first 1,000 of 5,000 SVHN digits, 2,000 evaluations, "
         "one search seed, 9,000 ID test images, detectors fitted with 50,000 training images, another generator; "
         f"NVIDIA H200, 2026-11-15. Of {len(rows)} detectors {best['detector']} is left with most under the worst of "
-        f"affine, color and both: {shown(best, 'any')}; with one search seed nothing is said of pairs. Pages with "
-        "galleries and transfer: [all](evg/all.html), [5,000 chains](evg/large.html), [l-inf](evg/linf.html), "
-        "[l-inf, 20,000 steps](evg/long.html).",
+        f"affine, color and both: {shown(best, 'any')}; with one search seed nothing is said of pairs.",
         "",
         f"| detector | {' | '.join(names)} |",
         "| --- |" + " ---: |" * len(names),
