@@ -139,7 +139,7 @@ def test_what_is_wrong_is_said(home, tmp_path):
         ("{", r"run\.json: not valid JSON"),
         (json.dumps({"identity": 1}), r"run\.json: not the record of a result"),
         ({"schema": 1}, r"run\.json: schema 1, this version reads 2; run it again"),
-        ({"kind": "stream"}, "a run of kind 'stream', which is not installed here. Known: .*evaluation"),
+        ({"kind": "tomography"}, "a run of kind 'tomography', which is not installed here. Known: .*evaluation"),
         ({"record": {"identity": 1}}, r"run\.json: unknown key 'identity'"),
     ],
 )

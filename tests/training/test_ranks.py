@@ -78,20 +78,29 @@ def test_only_losses_that_are_means_over_images_are_shared():
         check_shared(CrossEntropy(), 3, ranks)
 
 
+def as_rank(number, variables, target, arguments, queue):
+    """What a process of ``run_ranks`` does."""
+    os.environ.update(variables)
+    torch.set_num_threads(1)
+    try:
+        queue.put((number, target(*arguments)))
+    except Exception as error:
+        queue.put((number, error))
+
+
 def run_ranks(count, target, *arguments, variables=as_torchrun):
-    """A function in so many forked processes, each with the variables of a rank; what they return, in order."""
-    context = multiprocessing.get_context("fork")
+    """A function in so many processes, each with the variables of a rank; what they return, in order.
+
+    They are forked by a server that imported torch and has not used it: a process in which earlier tests took
+    gradients cannot be forked.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
     port, queue = free_port(), context.Queue()
-
-    def rank(number):
-        os.environ.update(variables(number, count, port))
-        torch.set_num_threads(1)
-        try:
-            queue.put((number, target(*arguments)))
-        except Exception as error:
-            queue.put((number, error))
-
-    processes = [context.Process(target=rank, args=(number,)) for number in range(count)]
+    processes = [
+        context.Process(target=as_rank, args=(number, variables(number, count, port), target, arguments, queue))
+        for number in range(count)
+    ]
     for process in processes:
         process.start()
     answers = {}

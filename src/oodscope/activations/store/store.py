@@ -132,7 +132,8 @@ class ActivationStore:
                 own = [classifiers[place] for place in places]
                 made = self.extract_many(own, probe.made_of(images), batch_size=batch_size, progress=progress)
                 for place, found in zip(places, made):
-                    plain[place] = plain[place].with_columns({probe.column: _of_made(probe, found)})
+                    column = _of_made(probe, found, classifiers[place].embedding)
+                    plain[place] = plain[place].with_columns({probe.column: column})
             return plain
         for _ in range(2):
             works = [self._open(*each) for each in zip(classifiers, [images] * len(wanted), wanted, strict=True)]
@@ -237,7 +238,9 @@ class ActivationStore:
                 advance(len(asks[0][place].rows))
 
 
-def _of_made(probe: SetProbe, made: Activations) -> torch.Tensor:
+def _of_made(probe: SetProbe, made: Activations, embedding: bool) -> torch.Tensor:
+    if embedding:  # what such a network puts out are its features
+        return probe.of_made(made.logits, made.logits)
     return probe.of_made(made.logits, made.features if "features" in made else None)
 
 

@@ -25,7 +25,8 @@
     const heads = [...table.tHead.rows[table.tHead.rows.length - 1].cells];
     const places = new Map(heads.map((head, place) => [head.dataset.sort, place]));
     places.delete(undefined);
-    const rows = [...body.rows].map((element, place) => ({ element, place, words: null, keys: new Map(), fits: true }));
+    const entries = [...body.rows].filter((row) => !row.classList.contains("gap")); // a line between rows has one cell
+    const rows = entries.map((element, place) => ({ element, place, words: null, keys: new Map(), fits: true }));
     return { table, body, heads, places, rows, section: table.closest(".ranking"), sorted: "", limit: Infinity, more: null };
   });
   const filtered = boards.filter((board) => board.section && form);
