@@ -79,14 +79,17 @@ def lengths_beyond(features: Tensor, space: tuple[Tensor, Tensor, Tensor], skip:
     As :math:`R^\top(h-\mu)+R^\top(\mu-o)`, in the precision of the ``space``: what is rounded is of the size of
     the features' spread, however far they all lie from the origin.
     """
-    if not on_host(features):
-        return _lengths(features, space, skip)
-    rows = block_rows(features)
-    return torch.cat([_lengths(block, space, skip) for block in torch.split(features, rows)])
-
-
-def _lengths(features: Tensor, space: tuple[Tensor, Tensor, Tensor], skip: Sequence[int]) -> Tensor:
     centre, axes, offset = space
-    along = product(features.to(axes.dtype) - centre, axes) + offset
+    if not on_host(features):
+        return _norms((features.to(axes.dtype) - centre) @ axes + offset, skip)
+    lengths = torch.empty(len(features), len(skip), dtype=torch.float64)
+    rows = block_rows(features)
+    for start in range(0, len(features), rows):
+        along = product(features[start : start + rows].to(axes.dtype) - centre, axes)
+        lengths[start : start + rows] = _norms(along.add_(offset), skip)
+    return lengths
+
+
+def _norms(along: Tensor, skip: Sequence[int]) -> Tensor:
     kind = precise(along[:0]).dtype
     return torch.stack([torch.linalg.vector_norm(along[:, some:], dim=1, dtype=kind) for some in skip], dim=1)
