@@ -28,11 +28,11 @@ OUTCOMES = {"skipped": "skipped", "failure": "failed", "error": "failed"}
 
 
 def install(environment: Path) -> None:
-    """The environment, made once; uv resolves `.[dev]` to its lowest bounds."""
+    """The environment, made once, with a pip as tests of plug-ins need; uv resolves `.[dev]` to its lowest bounds."""
     uv = [sys.executable, "-m", "uv"]
     if not (environment / "bin" / "python").exists():
         subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "uv"], check=True)
-        subprocess.run([*uv, "venv", "--quiet", str(environment)], check=True)
+        subprocess.run([*uv, "venv", "--quiet", "--seed", str(environment)], check=True)
     place = ["--python", str(environment / "bin" / "python")]
     command = [*uv, "pip", "install", "--quiet", *place, "--resolution", "lowest-direct", "--editable", ".[dev]"]
     subprocess.run(command, cwd=ROOT, check=True)

@@ -247,7 +247,7 @@ class TestConvergence:
 
 class TestSearchSeeds:
     def test_numbers_are_means_over_searches(self):
-        found = attack(search_seeds=3, budget=10)
+        found = attack(search_seeds=3, budget=10, sampler=MetropolisHastings())
         scores, frame = found.scores, found.scores.frame
         id_test = scores.scores("mean", role="id_test")
         aurocs = [

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from oodscope.base.errors import DetectorError
 from oodscope.base.hashing import fingerprint
+from oodscope.generation.variations.clip import clip
 
 FLOOR = 1e-12
 """The least standard deviation that a score is divided by."""
@@ -90,8 +91,9 @@ class NormalScores:
             right = torch.searchsorted(values, scores.detach().to(kind).contiguous()).clamp(1, len(values) - 1)
             left = right - 1
             share = (scores - values[left]) / (values[right] - values[left])
-            between = torch.lerp(energies[left], energies[right], share.clamp(0, 1))
-            return between + above * (scores - values[-1]).clamp(min=0) + below * (scores - values[0]).clamp(max=0)
+            between = torch.lerp(energies[left], energies[right], clip(share, 0, 1))
+            # relu, whose derivative at 0 is 0: at an end of the reference the slope is that of its last piece alone
+            return between + above * (scores - values[-1]).relu() - below * (values[0] - scores).relu()
 
         return energy
 

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from oodscope.generation.variations.base import Range, Ranged, computed_in
+from oodscope.generation.variations.clip import clip
 
 _GREY = (0.2989, 0.587, 0.114)
 _TINY = 1e-8
@@ -41,7 +42,7 @@ class Color(Ranged):
         pixels = computed_in(images)
         each = self.natural(points.to(pixels.dtype))[:, :, None, None, None]
         brightness, contrast, saturation, turn = each.unbind(1)
-        pixels = (brightness * pixels).clamp(0, 1)
+        pixels = clip(brightness * pixels, 0, 1)
         pixels = _mixed(pixels, _grey(pixels).mean(dim=(1, 2, 3), keepdim=True), contrast)
         if pixels.shape[1] == 3:
             pixels = _mixed(pixels, _grey(pixels), saturation)
@@ -72,7 +73,7 @@ def turned(pixels: Tensor, turn: Tensor) -> Tensor:
     )
     hue = (hue + 6 * turn).remainder(6)
     weights = [(hue - 3).abs() - 1, 2 - (hue - 2).abs(), 2 - (hue - 4).abs()]
-    return least + spread * torch.cat(weights, dim=1).clamp(0, 1)
+    return least + spread * clip(torch.cat(weights, dim=1), 0, 1)
 
 
 def _grey(pixels: Tensor) -> Tensor:
@@ -83,4 +84,4 @@ def _grey(pixels: Tensor) -> Tensor:
 
 
 def _mixed(pixels: Tensor, other: Tensor, factor: Tensor) -> Tensor:
-    return (factor * pixels + (1 - factor) * other).clamp(0, 1)
+    return clip(factor * pixels + (1 - factor) * other, 0, 1)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from oodscope.base.errors import ModelError
 from oodscope.generation.variations.base import Variation
+from oodscope.generation.variations.clip import clip
 from oodscope.generation.variations.domain import Box, Domain, Product, Sphere
 from oodscope.models.classifier.fingerprint import weights_fingerprint
 from oodscope.models.generators.biggan import BigGanGenerator
@@ -112,7 +113,7 @@ class GanVariation(Variation):
 
     def __call__(self, points: Tensor, images: Tensor | None = None) -> Tensor:
         black, white = self.output_range
-        return ((self._draw(points).float() - black) / (white - black)).clamp(0, 1)
+        return clip((self._draw(points).float() - black) / (white - black), 0, 1)
 
     def to(self, device: torch.device | str) -> "GanVariation":
         moved = copy.copy(self)

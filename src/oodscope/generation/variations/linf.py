@@ -4,6 +4,7 @@ from torch import Tensor
 
 from oodscope.base.errors import OodscopeError
 from oodscope.generation.variations.base import Variation, computed_in
+from oodscope.generation.variations.clip import clip
 from oodscope.generation.variations.domain import Box
 
 
@@ -48,7 +49,7 @@ class LInf(Variation):
         assert images is not None, "it varies source images"
         pixels = computed_in(images)
         moved = pixels + self.epsilon * (2 * points.to(pixels.dtype) - 1).view(pixels.shape)
-        return moved.clamp(0, 1).to(images.dtype)
+        return clip(moved, 0, 1).to(images.dtype)
 
     def describe(self) -> dict[str, object]:
         return {"name": self.name, "image_shape": list(self.image_shape), "epsilon": self.epsilon}

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.text import Annotation, Text
 from matplotlib.transforms import Bbox
 from numpy.typing import NDArray
@@ -31,8 +32,8 @@ def label_points(
     size : of the letters.
     """
     names = [named(name) for name in names]
-    figure = panel.get_figure(root=True)
-    assert figure is not None
+    figure = panel.figure
+    assert isinstance(figure, Figure)
     renderer = renderer_of(figure)
     figure.draw_without_rendering()
     dots = panel.transData.transform(points)
