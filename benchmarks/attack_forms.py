@@ -105,14 +105,15 @@ def answer(found: Found) -> str:
     )
 
 
-def page(found: Found, chains: int, budget: int, seconds: float) -> str:
+def page(found: Found, chains: int, budget: int, epochs: int, seconds: float) -> str:
     """The page, every sentence from the numbers."""
     lines = ["# The same detector in three forms", ""]
     lines += [
         "**Question.** AUROC does not change when a score s becomes σ(s) or exp(s). Does an attack find the same?"
     ]
     lines += ["", f"**Answer.** {answer(found)}", ""]
-    lines += ["**Command.** `python benchmarks/attack_forms.py --write docs/results/attack-forms.md`", ""]
+    settings = f"--chains {chains} --budget {budget} --epochs {epochs}"
+    lines += [f"**Command.** `python benchmarks/attack_forms.py {settings} --write docs/results/attack-forms.md`", ""]
     lines += [
         f"**Machine.** {platform.machine()} processor, {seconds:,.0f} s of processor time. **Date.** {date.today()}. "
         f"{chains} chains of {budget} evaluations, outliers near_letters; scores shifted and scaled by ID "
@@ -128,7 +129,7 @@ def page(found: Found, chains: int, budget: int, seconds: float) -> str:
     lines += [
         "",
         "AUROC in percent. Searches of the three forms have the same random numbers, so what differs is what the "
-        "search was told. The same on CIFAR-10 and SVHN: [attack-samplers.md](attack-samplers.md).",
+        "search was told. On CIFAR-10 and SVHN the stage `forms` of `evg_study.py` asks the same.",
     ]
     return "\n".join(lines) + "\n"
 
@@ -145,7 +146,7 @@ def main() -> None:
     fewer = {} if options.images_per_class is None else {"images_per_class": options.images_per_class}
     bench = oods.load_benchmark("glyphs", **fewer)
     found = measure(bench, train_network(bench, options.epochs), options.chains, options.budget)
-    text = page(found, options.chains, options.budget, time.process_time() - began)
+    text = page(found, options.chains, options.budget, options.epochs, time.process_time() - began)
     print(text) if options.write is None else write_text(options.write, text)
 
 
