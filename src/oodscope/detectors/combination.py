@@ -24,6 +24,12 @@ def needs_of(members: Sequence[Detector]) -> Needs:
     return reduce(or_, (each.needs for each in members), Needs(0))
 
 
+def reads_features_alone(member: Detector) -> bool:
+    """Whether any features will do for it: those of another layer, or some of them."""
+    allowed = Needs.FEATURES | Needs.TRAIN | Needs.HELD_OUT | Needs.LABELS
+    return not member.probes and Needs.FEATURES in member.needs and not member.needs & ~allowed
+
+
 class Combination(Detector):
     """Subclasses give ``_new_members`` and what they do with the members' scores.
 

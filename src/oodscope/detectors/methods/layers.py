@@ -9,11 +9,10 @@ from oodscope.activations.probes.taps import PooledMaps
 from oodscope.base.errors import DetectorError
 from oodscope.base.paper import Paper
 from oodscope.detectors.base import Detector, Needs
-from oodscope.detectors.combination import Combination, OfMembers, needs_of
+from oodscope.detectors.combination import Combination, OfMembers, needs_of, reads_features_alone
 from oodscope.detectors.registry import create_detector
 
 AGGREGATES = ("mean", "fisher", "max")
-_FEATURES = Needs.FEATURES | Needs.TRAIN | Needs.HELD_OUT | Needs.LABELS
 
 
 class Layers(Combination):
@@ -43,7 +42,7 @@ class Layers(Combination):
 
     def _new_members(self) -> list[Detector]:
         member = create_detector(self.detector)
-        if member.probes or Needs.FEATURES not in member.needs or member.needs & ~_FEATURES:
+        if not reads_features_alone(member):
             raise DetectorError(f"layers: {self.detector} needs more than features, and stages have nothing else")
         return [create_detector(self.detector) for _ in getattr(self, "stages_", [0])]
 

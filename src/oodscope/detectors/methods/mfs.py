@@ -11,11 +11,9 @@ from oodscope.activations.probes.probe import Probe
 from oodscope.base.errors import DetectorError
 from oodscope.base.paper import Paper
 from oodscope.detectors.base import Detector, Needs
-from oodscope.detectors.combination import Combination, OfMembers, needs_of
+from oodscope.detectors.combination import Combination, OfMembers, needs_of, reads_features_alone
 from oodscope.detectors.math.numbers import precise
 from oodscope.detectors.registry import create_detector
-
-_FEATURES = Needs.FEATURES | Needs.TRAIN | Needs.HELD_OUT | Needs.LABELS
 
 
 class MFS(Combination):
@@ -50,7 +48,7 @@ class MFS(Combination):
 
     def _new_members(self) -> list[Detector]:
         member = create_detector(self.detector)
-        if member.probes or Needs.FEATURES not in member.needs or member.needs & ~_FEATURES:
+        if not reads_features_alone(member):
             raise DetectorError(f"mfs: {self.detector} needs more than features, of which a part is to be kept")
         return [member]
 
