@@ -14,7 +14,9 @@ def test_counts_are_those_of_the_resamples(n, ood_set, together, monkeypatch):
     one_by_one = resamples(n, seed=3, ood_set=ood_set)
     draws = Draws(n, seed=3, ood_set=ood_set)
     for _ in range(2):
-        for counts in draws.take(12).T:
+        drawn = draws.take(12)
+        assert drawn.most == drawn.counts.max()
+        for counts in drawn.counts.T:
             np.testing.assert_array_equal(counts, np.bincount(next(one_by_one), minlength=n))
 
 

@@ -7,6 +7,7 @@ many replicates side by side, serves every reading of the catalogue; any other m
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from oodscope.metrics.metric import Metric
 from oodscope.metrics.ranking.ranking import Ranking
 from oodscope.metrics.ranking.readings import Reading
 from oodscope.metrics.ranking.walk import Positive, Walk
-from oodscope.metrics.resampling.draws import Counts, Workspace
+from oodscope.metrics.resampling.draws import Counts, Drawn, Workspace
 from oodscope.metrics.resampling.tallies import Piece, RocTally, Tally, tally_of
 from oodscope.metrics.scores import FloatArray, IntArray
 
@@ -29,7 +30,23 @@ _PIECE = 2**16
 _TABLE = 2**21
 """Numbers in a table of running sums: 16 MB."""
 
+_HELD = 2**16 - 1
+"""The largest sum of a lane."""
+
 Steps = NDArray[np.intp]
+
+
+class IdSums(NamedTuple):
+    """The draws of a detector's ID images, ``[step, replicate]``; its OOD sets share them.
+
+    Parameters
+    ----------
+    up_to : how many fall on the first k distinct scores from below, k = 0 ...
+    above : how many fall on the others.
+    """
+
+    up_to: FloatArray
+    above: FloatArray
 
 
 @dataclass(frozen=True)
@@ -46,57 +63,36 @@ class Pair:
     id_order: IntArray
     ood_order: IntArray
 
-    def replicates(
-        self, id_counts: Counts, ood_counts: Counts, metrics: Sequence[Metric], workspace: Workspace
+    def readings(
+        self, id_sums: IdSums, drawn: Drawn, metrics: Sequence[Metric], workspace: Workspace
     ) -> dict[str, FloatArray]:
-        """Every metric of the replicates whose draws are counted."""
-        found = {metric.name: np.empty(id_counts.shape[1]) for metric in metrics}
-        readings = {metric.name: metric for metric in metrics if isinstance(metric.of, Reading)}
-        others = [metric for metric in metrics if metric.name not in readings]
-        if readings:
-            found.update(self._gathered(id_counts, ood_counts, list(readings.values()), workspace))
-        for start in range(0, id_counts.shape[1], LANES) if others else ():
-            block = slice(start, start + LANES)
-            walks = self._walks(np.ascontiguousarray(id_counts[:, block]), np.ascontiguousarray(ood_counts[:, block]))
-            for metric in others:
-                assert metric.of is not None and metric.positive is not None, "metrics of a walk are computed from it"
-                found[metric.name][block] = metric.of(walks[metric.positive])
-        return found
-
-    def _gathered(
-        self, id_counts: Counts, ood_counts: Counts, metrics: Sequence[Metric], workspace: Workspace
-    ) -> dict[str, FloatArray]:
-        replicates = id_counts.shape[1]
+        """Metrics that are read off a walk, of the replicates whose draws are counted."""
+        replicates = drawn.counts.shape[1]
         tallies: dict[Positive, dict[str, Tally]] = {"id": {}, "ood": {}}
         for metric in metrics:
             assert isinstance(metric.of, Reading) and metric.positive is not None, "readings are read off a walk"
             walk = self.ranking.walk(metric.positive)
             tallies[metric.positive][metric.name] = tally_of(metric.of, walk, replicates)
-        id_sums = workspace.array("id_sums", (self.ranking.walk("id").tp.size + 1, replicates))
-        id_sums[0] = 0.0
-        for start, _, tp in running(id_counts, self.id_order, self.ranking.walk("id").tp, workspace):
-            id_sums[start + 1 : start + 1 + len(tp)] = tp
         # negatives tied with a step are wanted apart by the area under the ROC curve only
         ties = {side: any(isinstance(each, RocTally) for each in own.values()) for side, own in tallies.items()}
         met = _Met(self.ranking, workspace, replicates, ties=ties["id"]) if tallies["id"] else None
-        for piece in self._ood_pieces(ood_counts, id_sums, met, workspace, ties=ties["ood"]):
+        for piece in self._ood_pieces(drawn, id_sums.above, met, workspace, ties=ties["ood"]):
             for tally in tallies["ood"].values():
                 tally.add(piece, workspace)
         if met is not None:
-            for piece in _id_pieces(id_sums, met, workspace):
+            for piece in _id_pieces(id_sums.up_to, met, workspace):
                 for tally in tallies["id"].values():
                     tally.add(piece, workspace)
         return {name: tally.value() for each in tallies.values() for name, tally in each.items()}
 
     def _ood_pieces(
-        self, counts: Counts, id_sums: FloatArray, met: "_Met | None", workspace: Workspace, *, ties: bool
+        self, drawn: Drawn, above: FloatArray, met: "_Met | None", workspace: Workspace, *, ties: bool
     ) -> Iterator[Piece]:
         """The walk from the OOD side; ``met`` keeps of it what the walk from the ID side will need."""
         walk, steps = self.ranking.walk("ood"), self.ranking.walk("id").tp
-        above = np.subtract(walk.n_negative, id_sums, out=workspace.array("above", id_sums.shape))
         fp_at, before_at = (_steps_up_to(steps, walk.n_negative - each) for each in (walk.fp, walk.fp_before))
         tied = ties and not np.array_equal(fp_at, before_at)
-        for start, gained, tp in running(counts, self.ood_order, walk.tp, workspace):
+        for start, gained, tp in running(drawn, self.ood_order, walk.tp, workspace):
             if met is not None:
                 met.keep(start, tp)
             stop = start + len(tp)
@@ -107,6 +103,17 @@ class Pair:
                 before = above.take(before_at[start:stop], axis=0, out=out, mode="clip")
             weighted = np.multiply(gained, tp, out=workspace.array("weighted", tp.shape))
             yield Piece(gained, tp, fp, before, weighted)
+
+    def others(self, id_counts: Counts, ood_counts: Counts, metrics: Sequence[Metric]) -> dict[str, FloatArray]:
+        """Metrics that are computed from whole walks."""
+        values = {metric.name: np.empty(id_counts.shape[1]) for metric in metrics}
+        for start in range(0, id_counts.shape[1], LANES) if metrics else ():
+            block = slice(start, start + LANES)
+            walks = self._walks(np.ascontiguousarray(id_counts[:, block]), np.ascontiguousarray(ood_counts[:, block]))
+            for metric in metrics:
+                assert metric.of is not None and metric.positive is not None, "metrics of a walk are computed from it"
+                values[metric.name][block] = metric.of(walks[metric.positive])
+        return values
 
     def _walks(self, id_counts: Counts, ood_counts: Counts) -> dict[Positive, Walk]:
         """The whole walks of a few replicates, for metrics other than readings."""
@@ -170,6 +177,32 @@ def _id_pieces(id_sums: FloatArray, met: _Met, workspace: Workspace) -> Iterator
         yield Piece(gained, tp, met.fp[start:stop], met.fp_before[start:stop], weighted)
 
 
+def replicates_of(
+    pairs: Mapping[str, Pair], drawn: Mapping[str | None, Drawn], metrics: Sequence[Metric], workspace: Workspace
+) -> dict[str, dict[str, FloatArray]]:
+    """By OOD set every metric of one detector, of the replicates whose draws are counted (``None``: the ID sample)."""
+    readings = [metric for metric in metrics if isinstance(metric.of, Reading)]
+    others = [metric for metric in metrics if metric not in readings]
+    values: dict[str, dict[str, FloatArray]] = {name: {} for name in pairs}
+    if readings:
+        id_sums = _id_sums(next(iter(pairs.values())), drawn[None], workspace)
+        for name, pair in pairs.items():
+            values[name].update(pair.readings(id_sums, drawn[name], readings, workspace))
+    for name, pair in pairs.items():
+        values[name].update(pair.others(drawn[None].counts, drawn[name].counts, others))
+    return values
+
+
+def _id_sums(pair: Pair, drawn: Drawn, workspace: Workspace) -> IdSums:
+    walk = pair.ranking.walk("id")
+    shape = (walk.tp.size + 1, drawn.counts.shape[1])
+    up_to = workspace.array("id_sums", shape)
+    up_to[0] = 0.0
+    for start, _, tp in running(drawn, pair.id_order, walk.tp, workspace):
+        up_to[start + 1 : start + 1 + len(tp)] = tp
+    return IdSums(up_to, np.subtract(walk.n_positive, up_to, out=workspace.array("above", shape)))
+
+
 def replicates_together(n_id: int) -> int:
     """How many replicates one pass takes: as many as leave the tables of running sums small."""
     return int(np.clip(_TABLE // (n_id + 1) // LANES * LANES, 4 * LANES, 32 * LANES))
@@ -185,7 +218,7 @@ def pairs_of(id_scores: FloatArray, ood_sets: Mapping[str, FloatArray]) -> dict[
 
 
 def running(
-    counts: Counts, order: IntArray, ends: FloatArray, workspace: Workspace
+    drawn: Drawn, order: IntArray, ends: FloatArray, workspace: Workspace
 ) -> Iterator[tuple[int, FloatArray, FloatArray]]:
     """From step to step, how many draws a sample gains and how many there are so far: ``(first step, gained, sum)``.
 
@@ -194,27 +227,34 @@ def running(
     order : the images in the order of the steps.
     ends : how many images there are up to each step; equal scores make one step.
     """
-    images, replicates = counts.shape
-    size = min(max(1, _PIECE // replicates), 65_535 // max(1, int(counts.max())))
+    images, replicates = drawn.counts.shape
+    most = max(1, drawn.most)
+    size = min(max(1, _PIECE // replicates), max(1, _HELD // 2 // most))
     steps = ends.astype(np.intp)
     firsts = range(0, images, size)
     stops = np.searchsorted(steps, [min(first + size, images) for first in firsts], side="right").tolist()
-    so_far, before, start = np.zeros(replicates), np.zeros(replicates), 0
+    so_far, before, start = np.zeros(replicates, dtype=np.int64), np.zeros(replicates), 0
     for first, stop in zip(firsts, stops):
         piece = order[first : first + size]
         out = workspace.array("drawn", (len(piece), replicates), np.uint16)
-        drawn = counts.take(piece, axis=0, out=out, mode="clip")
+        sums = drawn.counts.take(piece, axis=0, out=out, mode="clip")
         gained = workspace.array("gained", (stop - start, replicates))
         tp = workspace.array("tp", gained.shape)
         distinct = stop - start == len(piece)
         if distinct:
-            np.copyto(gained, drawn)
-        words = drawn.view(np.uint64)
-        sums = np.cumsum(words, axis=0, out=words).view(np.uint16)
-        np.copyto(tp, sums if distinct else sums.take(steps[start:stop] - first - 1, axis=0))
-        tp += so_far
-        so_far = so_far + sums[-1]
+            np.copyto(gained, sums)
+        lifted = _lifted(so_far, len(piece) * most)
+        sums[0] += (so_far - lifted).astype(np.uint16)
+        words = sums.view(np.uint64)
+        np.cumsum(words, axis=0, out=words)
+        so_far = lifted + sums[-1].astype(np.int64)
         if stop > start:
+            if not distinct:
+                out = workspace.array("stepped", gained.shape, np.uint16)
+                sums = sums.take(steps[start:stop] - first - 1, axis=0, out=out, mode="clip")
+            np.copyto(tp, sums)
+            if np.any(lifted):
+                tp += lifted
             # a step may have begun in the piece before
             np.subtract(tp[0], before, out=gained[0])
             if not distinct:
@@ -222,6 +262,17 @@ def running(
             before = tp[-1].copy()
             yield start, gained, tp
         start = stop
+
+
+def _lifted(so_far: IntArray, room: int) -> IntArray:
+    """What is left out of the draws so far, so that lanes hold the rest and ``room`` more.
+
+    Mostly that is nothing, or one number for all replicates, which differ little: adding it is quick.
+    """
+    for lifted in (np.zeros((), dtype=np.int64), so_far.min()):
+        if int(so_far.max() - lifted) + room <= _HELD:
+            return np.asarray(lifted)
+    return so_far
 
 
 def _steps_up_to(ends: FloatArray, images: FloatArray) -> Steps:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -25,12 +25,34 @@ class Workspace:
         size = prod(shape)
         array = self._arrays.get(name)
         if array is None or array.size < size or array.dtype != dtype:
-            array = self._arrays[name] = np.empty(size, dtype=dtype)
+            array = self._arrays[name] = _aligned(size, np.dtype(dtype))
         return array[:size].reshape(shape)
+
+
+def _aligned(size: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """An array that begins with a cache line, so that no vector of its numbers lies across two."""
+    line = 64
+    memory = np.empty(size * dtype.itemsize + line, dtype=np.uint8)
+    start = -memory.ctypes.data % line
+    return memory[start : start + size * dtype.itemsize].view(dtype)
 
 
 Counts = NDArray[np.uint16]
 """``[image, replicate]``: how often each replicate drew each image."""
+
+
+class Drawn(NamedTuple):
+    """Some replicates of one sample.
+
+    Parameters
+    ----------
+    counts : how often each drew each image.
+    most : the largest of them, which every detector asks for.
+    """
+
+    counts: Counts
+    most: int
+
 
 _TOGETHER = 2**19  # counts that are made before they are turned over
 
@@ -65,7 +87,7 @@ class Draws:
         self.n = n
         self._numbers = random_rows(seed, ood_set)
 
-    def take(self, replicates: int) -> Counts:
+    def take(self, replicates: int) -> Drawn:
         """The next replicates."""
         counts: Counts = np.empty((self.n, replicates), dtype=np.uint16)
         rows = max(1, _TOGETHER // self.n)
@@ -77,4 +99,4 @@ class Draws:
                 # 65,535 of one image: a sample of that many equal draws will not be seen
                 np.minimum(drawn, np.iinfo(np.uint16).max, out=row, casting="unsafe")
             counts[:, start:stop] = block.T
-        return counts
+        return Drawn(counts, int(counts.max()))

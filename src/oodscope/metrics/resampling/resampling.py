@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,8 +19,8 @@ from oodscope.metrics.ranking.readings import PrecisionArea, Reading
 from oodscope.metrics.ranking.walk import Walk
 from oodscope.metrics.rejection.selective import draw_counts
 from oodscope.metrics.resampling.bootstrap import Bootstrap
-from oodscope.metrics.resampling.counting import LANES, Pair, pairs_of, replicates_together
-from oodscope.metrics.resampling.draws import Counts, Draws, Workspace, resamples
+from oodscope.metrics.resampling.counting import LANES, Pair, pairs_of, replicates_of, replicates_together
+from oodscope.metrics.resampling.draws import Drawn, Draws, Workspace, resamples
 from oodscope.metrics.scores import FloatArray, check_scores
 
 Sample = tuple[ArrayLike, Mapping[str, ArrayLike]]
@@ -143,27 +143,40 @@ def _count(
     metrics: Sequence[Metric],
     replicates: int,
 ) -> _Values:
-    """The replicates of every pair; all pairs work on one share of the draws before the next is made."""
+    """The replicates of every pair; detectors share the draws, which are made some replicates at a time.
+
+    The next share of the draws is asked for before detectors are measured on the present one, so no thread waits for
+    another; and it is asked for when the present one has been made, so no more than three are held.
+    """
     values = {key: {metric.name: np.empty(replicates) for metric in metrics} for key in pairs}
+    by_detector: dict[str, dict[str, Pair]] = {}
+    for (detector, name), pair in pairs.items():
+        by_detector.setdefault(detector, {})[name] = pair
     workspaces = threading.local()
 
-    def measure(key: _Key, counts: Mapping[str | None, Counts], start: int) -> None:
+    def measure(detector: str, drawn: Mapping[str | None, Drawn], start: int) -> None:
         if not hasattr(workspaces, "own"):
             workspaces.own = Workspace()
-        found = pairs[key].replicates(counts[None], counts[key[1]], metrics, workspaces.own)
-        for metric, each in found.items():
-            # the last share may hold up to three replicates more than were asked for
-            target = values[key][metric][start:]
-            target[: each.size] = each[: target.size]
+        for name, measured in replicates_of(by_detector[detector], drawn, metrics, workspaces.own).items():
+            for metric, each in measured.items():
+                # the last share may hold up to three replicates more than were asked for
+                target = values[detector, name][metric][start:]
+                target[: each.size] = each[: target.size]
 
-    longest_first = sorted(pairs, key=lambda key: -draws[key[1]].n)
     share = replicates_together(draws[None].n)
-    for start in range(0, replicates, share):
-        size = min(share, -(-(replicates - start) // LANES) * LANES)
-        drawn = [pool.submit(each.take, size) for each in draws.values()]
-        counts = {name: done.result() for name, done in zip(draws, drawn)}
-        for measured in [pool.submit(measure, key, counts, start) for key in longest_first]:
-            measured.result()
+    sizes = [min(share, -(-(replicates - start) // LANES) * LANES) for start in range(0, replicates, share)]
+    # the largest set first, so that nobody waits for it alone
+    longest_first = sorted(draws, key=lambda name: -draws[name].n)
+    measuring: list[Future[None]] = []
+    drawing: dict[str | None, Future[Drawn]] = {}
+    for number in range(len(sizes) + 1):
+        drawn = {name: done.result() for name, done in drawing.items()}
+        if number < len(sizes):
+            drawing = {name: pool.submit(draws[name].take, sizes[number]) for name in longest_first}
+        if drawn:
+            measuring += [pool.submit(measure, detector, drawn, (number - 1) * share) for detector in by_detector]
+    for measured in measuring:
+        measured.result()
     return values
 
 
