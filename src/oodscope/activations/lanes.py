@@ -67,6 +67,8 @@ class Lane(ABC):
         self.bytes = largest * math.prod(self.crop)
         self.rate = 0.0
         self._copied: dict[int, torch.cuda.Event] = {}
+        # copies wait for nothing that the network does, and the network for no copy but its own
+        self._copies = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
 
     @abstractmethod
     def memory(self, slot: int) -> Tensor:
@@ -92,11 +94,16 @@ class Lane(ABC):
     def take(self, slot: int, count: int) -> Tensor:
         """The crops ``[count, size, size, C]`` of a slot, on the device; on the CPU they are the slot itself."""
         crops = self.memory(slot)[: count * math.prod(self.crop)].view(count, *self.crop)
-        if self.device.type != "cuda":
+        if self._copies is None:
             return crops.to(self.device)
-        moved = crops.to(self.device, non_blocking=True)
-        self._copied[slot] = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
-        self._copied[slot].record()
+        copied = self._copied[slot] = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
+        with torch.cuda.stream(self._copies):
+            moved = crops.to(self.device, non_blocking=True)
+            copied.record()
+        network = torch.cuda.current_stream(self.device)
+        network.wait_event(copied)
+        # its memory belongs to the stream of copies, which must not hand it out again while the network reads it
+        moved.record_stream(network)
         return moved
 
 

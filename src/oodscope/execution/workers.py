@@ -104,7 +104,8 @@ class Workers:
                 call[1].set_exception(_died(None))
             else:
                 self._calls.append(call)
-                self._changed.notify_all()
+                # one idle process is enough; those beyond a limit would not take the call
+                self._changed.notify(1 if self.limit == self.count else self.count)
         return call[1]
 
     def allocate(self, size: int) -> int | None:

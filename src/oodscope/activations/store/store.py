@@ -244,6 +244,10 @@ def _of_made(probe: SetProbe, made: Activations, embedding: bool) -> torch.Tenso
     return probe.of_made(made.logits, made.features if "features" in made else None)
 
 
+_Pieces = list[tuple[Rows, NDArray[Any]]]
+"""Rows of a column and their values, block by block."""
+
+
 @dataclass
 class _Work:
     """One network's columns of a set, what they lack, and what was computed since the last publication."""
@@ -253,7 +257,7 @@ class _Work:
     wanted: Rows
     probes: Sequence[Probe]
     storage: Storage
-    _ready: dict[str, list[tuple[Rows, NDArray[Any]]]] = field(default_factory=dict)
+    _ready: dict[str, _Pieces] = field(default_factory=dict)
     _since: float = field(default_factory=perf_counter)
 
     def __post_init__(self) -> None:
@@ -276,7 +280,8 @@ class _Work:
             if name in self.columns:
                 new = np.isin(ask.rows, self.lacking[name])
                 if new.any():
-                    self._ready.setdefault(name, []).append((ask.rows[new], self._stored(name, values[new])))
+                    rows, values = (ask.rows, values) if new.all() else (ask.rows[new], values[new])
+                    self._ready.setdefault(name, []).append((rows, self._stored(name, values)))
 
     def _stored(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
         if self.storage == "float32" or values.dtype.kind != "f":
@@ -300,9 +305,7 @@ class _Work:
             "torch": torch.__version__,
             "seconds": seconds,
         }
-        for name, pieces in self._ready.items():
-            rows, values = (np.concatenate(parts) for parts in zip(*pieces))
-            publisher.submit(self.columns[name], rows, values, about, size)
+        publisher.submit([(self.columns[name], pieces) for name, pieces in self._ready.items()], about, size)
         self._ready, self._since = {}, perf_counter()
 
     def sound(self) -> bool:
@@ -331,17 +334,23 @@ class _Work:
 
 
 class _Publisher:
-    """One thread that packs and publishes while the network works; at most two shards wait for it."""
+    """One thread that joins, packs and publishes while the network works; at most two shards wait for it."""
 
     def __enter__(self) -> "_Publisher":
         self._pool = ThreadPoolExecutor(1)
         self._waiting: deque[Future[None]] = deque()
         return self
 
-    def submit(self, column: ShardedColumn, rows: Rows, values: NDArray[Any], about: dict[str, Any], size: int) -> None:
-        self._waiting.append(self._pool.submit(column.publish, rows, values, about, size))
+    def submit(self, shard: Sequence[tuple[ShardedColumn, _Pieces]], about: dict[str, Any], size: int) -> None:
+        """Publish the columns of one shard, each from the pieces that were computed of it."""
+        self._waiting.append(self._pool.submit(self._publish, shard, about, size))
         while len(self._waiting) > 2:
             self._waiting.popleft().result()
+
+    def _publish(self, shard: Sequence[tuple[ShardedColumn, _Pieces]], about: dict[str, Any], size: int) -> None:
+        for column, pieces in shard:
+            rows, values = (np.concatenate(parts) for parts in zip(*pieces))
+            column.publish(rows, values, about, size)
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         self._pool.shutdown(wait=True)
