@@ -21,8 +21,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -52,12 +53,19 @@ class Step:
     command : arguments of ``python -m oodscope``; ``{name}`` is a path found by the patterns of ``PLACES``.
     printed : file that keeps what the command printed, if that is compared.
     statuses : exit statuses that are expected.
+    since : options that leave out what 0.1 did not do, each with a file of the checkouts that have it.
     """
 
     name: str
     command: str
     printed: str = ""
     statuses: tuple[int, ...] = (0,)
+    since: Mapping[str, str] = field(default_factory=dict)
+
+    def command_of(self, checkout: Path) -> str:
+        """The command in a checkout."""
+        options = [option for option, file in self.since.items() if (checkout / file).exists()]
+        return " ".join([self.command, *options])
 
 
 @dataclass(frozen=True)
@@ -84,7 +92,7 @@ class Artefact:
 NETWORK = "--model small_cnn --weights {weights} --device cpu"
 PAIR = "--ensemble small_cnn,small_cnn --epochs 2 --count 40 --pool 120 --device cpu"
 STEPS = (
-    Step("demo", "demo --output demo"),
+    Step("demo", "demo --output demo", since={"--no-training": "src/oodscope/cli/demo/demo.py"}),
     Step("judged", "run judged.yaml --output judged"),
     Step("tuned", "run tuned.yaml --output tuned"),
     Step(
@@ -290,7 +298,7 @@ def filled(text: str, room: Path) -> str:
     return text.format(**places)
 
 
-def execute(step: Step, room: Path, environment: Mapping[str, str], protocols: str) -> float:
+def execute(step: Step, checkout: Path, room: Path, environment: Mapping[str, str], protocols: str) -> float:
     """Run one command; the seconds that it took."""
     for name, content in JOBS.items():
         if name in step.command:
@@ -298,7 +306,7 @@ def execute(step: Step, room: Path, environment: Mapping[str, str], protocols: s
             (room / name).write_text(filled(text, room), encoding="utf-8")
     for folder in ("fit", Path(step.printed).parent):
         (room / folder).mkdir(exist_ok=True)
-    command = [sys.executable, "-m", "oodscope", *filled(step.command, room).split()]
+    command = [sys.executable, "-m", "oodscope", *filled(step.command_of(checkout), room).split()]
     start = time.perf_counter()
     done = subprocess.run(command, cwd=room, env=dict(environment), capture_output=True, text=True)
     if done.returncode not in step.statuses:
@@ -461,7 +469,7 @@ def record(checkout: Path, out: Path) -> None:
         check_import(checkout, room, environment)
         protocols = next(text for file, text in PROTOCOLS.items() if (checkout / file).exists())
         for step in STEPS:
-            taken[step.name] = execute(step, room, environment, protocols)
+            taken[step.name] = execute(step, checkout, room, environment, protocols)
             print(f"{step.name:20} {taken[step.name]:6.1f} s", flush=True)
         for artefact in ARTEFACTS:
             if not find(room, artefact.patterns)[1]:
@@ -524,7 +532,7 @@ class Verdict:
     differing : how many of them are not equal to the bit.
     largest : the largest absolute difference of numbers.
     changed : columns with such values, or of another type or length.
-    alone : columns that only one of both has.
+    alone : columns that only one of both has, and how many rows.
     """
 
     name: str
@@ -583,11 +591,31 @@ def in_order(values: Values, names: list[str]) -> Values:
     return {name: array[order] for name, array in values.items()}
 
 
+def in_both(first: Values, second: Values, names: list[str]) -> tuple[Values, Values, int]:
+    """The rows of two tables whose texts stand in both, as often as in both, and how many others there are."""
+    keys = [list(zip(*(values[name].tolist() for name in names))) for values in (first, second)]
+    shared = Counter(keys[0]) & Counter(keys[1])
+    if not names or shared.total() == len(keys[0]) == len(keys[1]):
+        return first, second, 0
+    parts = []
+    for values, rows in zip((first, second), keys):
+        left, kept_rows = shared.copy(), []
+        for number, key in enumerate(rows):
+            if left[key] > 0:
+                left[key] -= 1
+                kept_rows.append(number)
+        parts.append({name: array[kept_rows] for name, array in values.items()})
+    return parts[0], parts[1], len(keys[0]) + len(keys[1]) - 2 * shared.total()
+
+
 def compare_values(name: str, kind: str, first: Values, second: Values) -> Verdict:
-    """Compare the columns that both have, to the bit."""
+    """Compare the columns that both have, to the bit; of a table the rows that both have."""
     both = [each for each in first if each in second]
+    alone = sorted(first.keys() ^ second.keys())
     if kind == TABLE:
         texts = [each for each in both if first[each].dtype.kind == "U" and second[each].dtype.kind == "U"]
+        first, second, rows = in_both(first, second, texts)
+        alone += [f"{rows:,} rows"] * bool(rows)
         first, second = in_order(first, texts), in_order(second, texts)
     found = {each: unequal(first[each], second[each]) for each in both}
     sizes = [max(first[each].size, second[each].size) for each in both]
@@ -598,7 +626,7 @@ def compare_values(name: str, kind: str, first: Values, second: Values) -> Verdi
         differing=sum(count for count, _ in found.values()),
         largest=max(distances, key=lambda each: float("inf") if np.isnan(each) else each, default=0.0),
         changed=tuple(each for each, (count, _) in found.items() if count),
-        alone=tuple(sorted(first.keys() ^ second.keys())),
+        alone=tuple(alone),
     )
 
 
@@ -645,7 +673,7 @@ def conclusion(verdicts: list[Verdict]) -> str:
     )
 
 
-HEADINGS = ["artefact", "values", "equal", "largest difference", "columns that differ", "columns of only one"]
+HEADINGS = ["artefact", "values", "equal", "largest difference", "columns that differ", "columns or rows of only one"]
 
 
 def plain_table(verdicts: list[Verdict]) -> str:
