@@ -7,6 +7,7 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Event
 from unittest.mock import Mock
 
 import numpy as np
@@ -386,3 +387,12 @@ def test_a_transform_without_identity_leaves_nothing_behind(tmp_path):
     first.extract(clf, images)
     assert first.forwarded == 20
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_shard_of_many_columns_is_not_waited_for():
+    disk, column = Event(), Mock()
+    column.publish.side_effect = lambda *_: disk.wait(60)
+    with store._Publisher() as publisher:
+        publisher.submit([(column, [(np.arange(2), np.ones(2))])] * 5, {}, 2)
+        disk.set()  # nobody could have published before
+    assert column.publish.call_count == 5

@@ -34,6 +34,13 @@ def test_answers_come_back_in_the_order_of_the_calls(workers):
     assert workers.start_seconds > 0
 
 
+def test_an_idle_process_within_the_limit_takes_a_call(workers):
+    """One is woken for a call; another that may take none must not be the one."""
+    for limit in (1, 2, 1, 2):
+        workers.limit = limit
+        assert [workers.submit(calls.square, number).result(timeout=60) for number in range(20)][-1] == 361
+
+
 def test_memory_is_shared(workers):
     start = workers.allocate(5000)
     workers.submit(calls.write, start, b"seen here").result(timeout=60)
