@@ -215,8 +215,8 @@ def _differences() -> list[str]:
         "the KNN of k = 10 on all of them. `running_prototypes` follows the abstract of DART on one layer: an",
         "unverified form, no entry under the authors' name; where it stands near chance, this form does not work",
         "([why](stream-axis.md)), which says nothing about DART. Windows cannot judge a stream whose ID images all",
-        "come first: there the plain AUROC stands alone, which a score that drifts can spoil. Methods that need text (AdaNeg,",
-        "TANL) run on miniatures in the tests and have no row.",
+        "come first: there the plain AUROC stands alone, which a score that drifts can spoil. Methods that need text",
+        "(AdaNeg, TANL) run on miniatures in the tests and have no row.",
         "",
     ]
 
