@@ -74,9 +74,7 @@ class Encoder:
 
     def row(self, detector: str, protocol: str, group: str, metric: str) -> Measurement | None:
         """The mean over a group of sets; None where it was not measured."""
-        found = self.measurements.filter(
-            detector=detector, protocol=protocol, group=group, metric=metric, set=MEAN, tuning="default"
-        )
+        found = self.measurements.filter(detector=detector, protocol=protocol, group=group, metric=metric, set=MEAN)
         return found[0] if found else None
 
 
