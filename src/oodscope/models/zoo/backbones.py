@@ -35,7 +35,7 @@ def create_backbone(spec: str, *, weights: str | Path | None = None, width: int 
         return ZooModel(towers.image, towers.transform)
     if library == "hf":
         made, prepare = build_hf_encoder(name, pretrained=weights == "pretrained")
-        if weights not in (None, "pretrained"):
+        if weights is not None and weights != "pretrained":
             load_weights(made, read_checkpoint(weights), str(weights))
         return ZooModel(made, prepare)
     if weights == "pretrained":
