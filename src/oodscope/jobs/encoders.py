@@ -39,10 +39,12 @@ def read_encoders(declared: Mapping[str, Any], where: str, folder: Path = Path()
 def _fitting(each: StudyJob) -> StudyJob:
     if not each.job.model.embedding:
         return each
-    kept = [
-        entry for entry in each.job.protocols if not set([entry] if isinstance(entry, str) else entry) & _CLASSIFYING
-    ]
+    kept = [entry for entry in each.job.protocols if _CLASSIFYING.isdisjoint(_names(entry))]
     return StudyJob(each.model, each.job.model_copy(update={"protocols": kept}))
+
+
+def _names(entry: str | Mapping[str, Any]) -> list[str]:
+    return [entry] if isinstance(entry, str) else list(entry)
 
 
 def join_encoders(jobs: Sequence[StudyJob], folders: Sequence[Path], output: Path) -> tuple[Scorecard, list[Path]]:
