@@ -213,10 +213,10 @@ def _differences() -> list[str]:
         "OODD's bank has 5,000 images (half of 10,000 training rows) in place of 25,000, and its queue is scaled to",
         "the stream. Differences in the first tables are from the default KNN (k = 50, all training rows), below from",
         "the KNN of k = 10 on all of them. `running_prototypes` follows the abstract of DART on one layer: an",
-        "unverified form, no entry under the authors' name; where it stands near chance, this form does not work,",
-        "which says nothing about DART. Windows cannot judge a stream whose ID images all come first: there the",
-        "plain AUROC stands alone, which a score that drifts can spoil. Methods that need text (AdaNeg, TANL) run on",
-        "miniatures in the tests and have no row.",
+        "unverified form, no entry under the authors' name; where it stands near chance, this form does not work",
+        "([why](stream-axis.md)), which says nothing about DART. Windows cannot judge a stream whose ID images all",
+        "come first: there the plain AUROC stands alone, which a score that drifts can spoil. Methods that need text",
+        "(AdaNeg, TANL) run on miniatures in the tests and have no row.",
         "",
     ]
 

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from oodscope.base.boundedjson import DEEPEST, read_bounded_json
 from oodscope.base.errors import DataError
-from oodscope.leaderboard.records.board import BY_CLASSES, OVERLAP, PAIRED, Board, Places
+from oodscope.leaderboard.records.board import BY_CLASSES, OVERLAP, PAIRED, SAME_WORDS, Board, Places
 from oodscope.leaderboard.records.entry import Entry
 from oodscope.leaderboard.records.folder import read_entry, write_entry
 from oodscope.leaderboard.records.records import Reported
@@ -249,6 +249,21 @@ class TestRanks:
         assert [row.standing.entry.id for row in found] == ["d", "b", "a", "c"]
         assert [next(iter(row.cells.values())).rank for row in found] == [(1, 2), (1, 2), None, None]
         assert [row.ranked_by for row in found] == [OVERLAP, OVERLAP, "", ""]
+
+    def test_networks_that_classify_by_other_words_are_not_ranked_against_each_other(self):
+        def worded(id, value, words):
+            found = standing(id, value, value - 0.01, value + 0.01)
+            model = found.entry.model.model_copy(update={"words": words})
+            return replace(found, entry=found.entry.model_copy(update={"model": model}))
+
+        one, same, none = worded("a", 0.9, "aaaa"), worded("b", 0.8, "aaaa"), worded("c", 0.7, "")
+        assert self.ranks(one, same, none) == {"a": (1, 1), "b": (2, 2), "c": (3, 3)}
+        rows = self.rows(one, same, none, worded("d", 0.95, "bbbb"), worded("e", 0.6, ""))
+        ranks = {row.standing.entry.id: next(iter(row.cells.values())).rank for row in rows}
+        assert ranks == {"d": None, "a": (1, 1), "b": (2, 2), "c": (1, 1), "e": (2, 2)}
+        assert {row.ranked_by for row in rows} == {"", f"{OVERLAP}, {SAME_WORDS}"}
+        families = {worded("a", 0.9, words).family for words in ("aaaa", "bbbb")}
+        assert len(families) == 2, "seeds of two kinds of words are never averaged"
 
     def test_against_csid_nobody_wins(self):
         found = self.ranks(standing("a", 0.9, 0.88, 0.92, group="csid"), standing("b", 0.1, 0.0, 0.2, group="csid"))

@@ -141,6 +141,34 @@ def test_published_clip_weights_get_their_own_activation_and_no_pickle(monkeypat
         assert (asked["pretrained"], asked["force_quick_gelu"], asked["weights_only"]) == (tag, quick, True)
 
 
+@pytest.mark.parametrize("kind", ["dinov2", "siglip", "clip"])
+def test_an_encoder_of_transformers_ends_in_its_image_embedding(tmp_path, kind):
+    library = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    shared = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    vision, text = {**shared, "image_size": 16, "patch_size": 8}, {**shared, "vocab_size": 64}
+    towers = {"text_config": text, "vision_config": vision}
+    saved = {
+        "dinov2": lambda: library.Dinov2Model(library.Dinov2Config(**vision)),
+        "siglip": lambda: library.SiglipModel(library.SiglipConfig(**towers)),
+        "clip": lambda: library.CLIPModel(library.CLIPConfig(**towers, projection_dim=8)),
+    }[kind]().eval()
+    saved.save_pretrained(tmp_path / "net")
+    library.ViTImageProcessor(size={"height": 16, "width": 16}).save_pretrained(tmp_path / "net")
+    model, transform = create_backbone(f"hf:{tmp_path / 'net'}", weights="pretrained")
+    images = torch.rand(3, 3, 16, 16)
+    with torch.no_grad():
+        if kind == "dinov2":
+            theirs = saved(pixel_values=images).last_hidden_state[:, 0]
+        elif kind == "siglip":
+            theirs = saved.vision_model(pixel_values=images).pooler_output
+        else:
+            theirs = saved.visual_projection(saved.vision_model(pixel_values=images).pooler_output)
+        torch.testing.assert_close(model.eval()(images), theirs)
+    bare = Classifier(model, transform, device="cpu", embedding=True)
+    assert bare.head is None and bare.num_classes == theirs.shape[1]
+
+
 # DINOv2 and heads from files ---------------------------------------------------------------------------
 
 

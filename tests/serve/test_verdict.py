@@ -53,7 +53,7 @@ def test_what_it_promises_and_what_it_refuses(scorer, pictures):
         assert about["detector"] == "msp" and "nothing is promised about outliers" in about["guarantee"]
         for body, status, words in (
             (b"", 400, "no image"),
-            (b"no image", 422, "unreadable image in the request"),
+            (b"no image", 422, "unreadable image in the request: cannot identify its format"),
             (b"x" * (2**20 + 1), 413, "1 MiB at most"),
         ):
             refused = client.post("/predict", content=body)

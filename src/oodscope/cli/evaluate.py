@@ -54,6 +54,7 @@ def evaluate(
     scores: options.ScoreFile = None,
     model_name: options.ModelName = "",
     detectors: options.Detectors = None,
+    skip_inapplicable: options.SkipInapplicable = False,
     protocols: options.Protocols = None,
     tune: Annotated[
         Tune,
@@ -114,6 +115,7 @@ def evaluate(
             model, weights, probe=probe, head=head, embedding=embedding, negatives=negatives, **history
         ),
         "skip_unreadable": skip_unreadable,
+        "skip_inapplicable": skip_inapplicable,
         "batch_size": batch_size,
         "device": device,
         "as_seeds": as_seeds,

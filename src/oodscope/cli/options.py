@@ -172,6 +172,14 @@ Detectors = Annotated[
         show_default="all",
     ),
 ]
+SkipInapplicable = Annotated[
+    bool,
+    typer.Option(
+        "--skip-inapplicable",
+        rich_help_panel=DETECTORS,
+        help="Leave out named detectors that do not apply, and record why.",
+    ),
+]
 Protocols = Annotated[
     list[str] | None,
     typer.Option(

@@ -19,6 +19,7 @@ from oodscope.runs.crossval.fidelity import claims
 from oodscope.runs.crossval.run import HEADLINE, CrossValidation
 from oodscope.runs.crossval.study import study_metric
 from oodscope.runs.crossval.summary import summary
+from oodscope.runs.encoders.run import Scorecard
 from oodscope.runs.evaluation.run import Result
 from oodscope.runs.evaluation.seeds import SeedSummary
 from oodscope.runs.fit.run import Fit
@@ -57,6 +58,8 @@ def show_finished(finished: Finished | WorkPlan, as_json: bool) -> None:
         show_crossval(result, finished.files, as_json)
     elif isinstance(result, Study):
         show_study(result, finished.files, as_json)
+    elif isinstance(result, Scorecard):
+        show_scorecard(result, finished.files, as_json)
     elif isinstance(result, SeedSummary):
         show_seeds(result, finished.runs, as_json)
     elif isinstance(result, Fit):
@@ -162,6 +165,20 @@ def show_study(study: Study, files: Sequence[Path], as_json: bool) -> None:
     console.print(study.summary())
     for path in files:
         console.print(str(path), markup=False, highlight=False, soft_wrap=True)
+
+
+def show_scorecard(card: Scorecard, files: Sequence[Path], as_json: bool) -> None:
+    """Every table of the scorecard, what may be said of the order, and where the rest was written."""
+    if as_json:
+        rows = json.loads(card.measurements.to_dataframe().to_json(orient="records"))
+        record = card.record.model_dump(mode="json")
+        sys.stdout.write(json.dumps({"run": record, "files": [str(each) for each in files], "rows": rows}) + "\n")
+        return
+    console = Console()
+    for table in card.tables().values():
+        console.print(table)
+    for line in (card.verdict(), *(str(path) for path in files)):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def show_streams(run: StreamRun, place: Path, as_json: bool) -> None:

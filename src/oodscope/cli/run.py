@@ -27,8 +27,9 @@ def run(
 ) -> None:
     """Run a job that a YAML file declares.
 
-    An evaluation; with models, a study of them; with plan, a cross-validation; with attack, an attack; with fit, a
-    detector to deploy; with train, a training; with activations or scores, an evaluation of arrays.
+    An evaluation; with models, a study of them; with encoders, a scorecard of them; with plan, a cross-validation; with
+    attack, an attack; with fit, a detector to deploy; with train, a training; with activations or scores, an evaluation
+    of arrays.
     """
     from oodscope.jobs.run import execute_file
 

@@ -36,6 +36,7 @@ CORPORA = {
         Corpus("dinov2", "LVD-142M: web images retrieved around ImageNet-21k", (*_IMAGENET_1K, "ssbhard"), True),
         Corpus("clip", "400 million pairs of image and text from the web", open_ended=True),
         Corpus("laion", "LAION-400M and 5B: image and text from the web", open_ended=True),
+        Corpus("webli", "WebLI: image and text from the web in many languages", open_ended=True),
     )
 }
 

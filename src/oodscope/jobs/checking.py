@@ -38,7 +38,7 @@ def check_declared(declared: Mapping[str, Any], where: str) -> None:
         # the detectors of a score file are its columns
         _check_detectors(_names(given), streams="stream" in declared)
     _check_names("protocol", _names(declared.get("protocols")), loaded="oodscope.protocols.registry")
-    several = declared.get("models")
+    several = declared.get("models", declared.get("encoders"))
     models = [declared.get("model"), *(several if isinstance(several, list) else [])]
     trainings = [declared.get("train"), *(each.get("train") for each in models if isinstance(each, Mapping))]
     _check_names("recipe", (name for each in trainings for name in _recipes(each)), loaded="oodscope.training.registry")

@@ -31,6 +31,7 @@ class Job(Task):
     tune: Tuning = "default"
     intervals: Intervals = "full"
     as_seeds: bool = False
+    skip_inapplicable: bool = False
 
     def check(self) -> None:
         super().check()
@@ -98,6 +99,7 @@ def _evaluated(
         seed=job.seed,
         intervals=job.intervals,
         recipe=built.recipe,
+        skip_inapplicable=job.skip_inapplicable,
         score=score,
         progress=progress,
     )

@@ -53,8 +53,8 @@ class ModelSpec(StrictModel):
     train : train it here on ``id_train``: ``{recipe: NAME, ...}`` (``oodscope list recipes``), cross-entropy if none is
         named; a list is a chain of stages. With ``weights`` the first stage starts from them.
     members : how many networks to train, each with the next seed; more than one make an ensemble.
-    head : a file with the linear head of a network that ends in features (``dinov2``, a function of your own; ``timm``
-        and ``open_clip`` do when asked for a head).
+    head : a file with the linear head of a network that ends in features (``dinov2``, a function of your own; ``timm``,
+        ``open_clip`` and ``hf`` do when asked for a head).
     probe : fit such a head to the features of ``id_train`` here.
     embedding : the network ends in an embedding (CIDER, NPOS) and has no classes: only detectors that read features
         apply; networks of libraries are then taken without their heads.

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from oodscope.runs.attack.run import Attack
     from oodscope.runs.crossval.run import CrossValidation
+    from oodscope.runs.encoders.run import Scorecard
     from oodscope.runs.evaluation.run import Result
     from oodscope.runs.evaluation.seeds import SeedSummary
     from oodscope.runs.fit.run import Fit
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from oodscope.runs.stream.run import StreamRun
     from oodscope.runs.training.run import Training
 
-    Outcome = Result | SeedSummary | Study | CrossValidation | Attack | StreamRun | Fit | Training
+    Outcome = Result | SeedSummary | Study | Scorecard | CrossValidation | Attack | StreamRun | Fit | Training
 
 
 class Finished(NamedTuple):
@@ -21,7 +22,7 @@ class Finished(NamedTuple):
 
     Parameters
     ----------
-    kind : evaluation, seeds, study, crossval, attack, stream, fit or training.
+    kind : evaluation, seeds, study, encoders, crossval, attack, stream, fit or training.
     result : what the Python function of that kind returns.
     runs : saved evaluations or the attack, each with its folder.
     files : what else was written.

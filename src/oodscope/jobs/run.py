@@ -29,6 +29,7 @@ _KINDS = {
     "stream": "stream",
     "plan": "crossval",
     "models": "study",
+    "encoders": "encoders",
     "attack": "attack",
     "fit": "fit",
     "train": "training",
@@ -43,10 +44,10 @@ def run(
 ) -> "Outcome":
     """Execute what a YAML file declares, and return what the Python function of that kind returns.
 
-    An evaluation gives a ``Result`` (with ``as_seeds`` the summary over seeds), a list ``models`` a ``Study``, a
-    ``plan`` a ``CrossValidation``, ``attack`` an ``Attack``, ``stream`` a ``StreamRun``, ``fit`` a ``Fit``, ``train``
-    a ``Training``, ``activations`` and ``scores`` a ``Result`` from arrays. Names, places, device and output folder are
-    checked before the first image is read::
+    An evaluation gives a ``Result`` (with ``as_seeds`` the summary over seeds), a list ``models`` a ``Study``,
+    a list ``encoders`` a ``Scorecard``, a ``plan`` a ``CrossValidation``, ``attack`` an ``Attack``, ``stream`` a
+    ``StreamRun``, ``fit`` a ``Fit``, ``train`` a ``Training``, ``activations`` and ``scores`` a ``Result`` from arrays.
+    Names, places, device and output folder are checked before the first image is read::
 
         result = oods.run("job.yaml")
         print(result.table())
@@ -216,16 +217,24 @@ def _evaluation(declared: Mapping[str, Any], where: str, folder: Path, progress:
 
 
 def _study(declared: Mapping[str, Any], where: str, folder: Path, progress: Progress) -> Finished:
+    return _together("study", declared, where, folder, progress)
+
+
+def _encoders(declared: Mapping[str, Any], where: str, folder: Path, progress: Progress) -> Finished:
+    return _together("encoders", declared, where, folder, progress)
+
+
+def _together(kind: str, declared: Mapping[str, Any], where: str, folder: Path, progress: Progress) -> Finished:
     from oodscope.execution.launch.launcher import refuse_unfinished
     from oodscope.execution.work import work
     from oodscope.jobs.units.divided import Declared, join_plan, write_plan
     from oodscope.jobs.units.kinds import do
 
     # a study is always divided: whoever runs it at the same time, each model is evaluated once
-    plan = write_plan(Declared("study", declared, where, folder), progress=progress)
+    plan = write_plan(Declared(kind, declared, where, folder), progress=progress)
     work(plan, do, progress=progress)
     refuse_unfinished(plan)
-    return join_plan(plan, "study", progress)
+    return join_plan(plan, kind, progress)
 
 
 def _crossval(declared: Mapping[str, Any], where: str, folder: Path, progress: Progress) -> Finished:
@@ -281,6 +290,7 @@ def _scores(declared: Mapping[str, Any], where: str, folder: Path, progress: Pro
 _EXECUTE = {
     "evaluation": _evaluation,
     "study": _study,
+    "encoders": _encoders,
     "crossval": _crossval,
     "attack": _attack,
     "stream": _stream,

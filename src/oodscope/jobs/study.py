@@ -51,22 +51,33 @@ def read_study(declared: Mapping[str, Any], where: str, folder: Path = Path()) -
     where : what messages begin with.
     folder : what paths are relative to.
     """
-    declared = dict(declared)
-    models = declared.pop("models")
-    if not isinstance(models, list) or not all(isinstance(entry, Mapping) for entry in models):
-        raise UsageError(f"{where}: models must be a list of models, each with an architecture")
-    declared.setdefault("protocols", [STUDIED])
-    if STUDIED not in [name for each in declared["protocols"] for name in ([each] if isinstance(each, str) else each)]:
+    declared = {"protocols": [STUDIED], **declared}
+    if STUDIED not in protocol_names(declared):
         raise UsageError(f"{where}: a study shows the numbers of {STUDIED}; add it to protocols")
-    jobs = []
-    for number, entry in enumerate(models):
-        labels = {key: entry[key] for key in entry if key in StudyModel.model_fields}
-        labels.setdefault("name", str(entry.get("architecture", "")))
-        spec = {key: entry[key] for key in entry if key not in StudyModel.model_fields}
-        model = parse_declared(StudyModel, labels, f"{where}: models.{number}")
-        jobs.append(StudyJob(model, Job.read({**declared, "model": spec}, where, folder)))
+    jobs = read_members(declared, "models", where, folder)
     # names and pairs first: a study should not fail after its last model
     Study([StudyMember(each.model, Measurements()) for each in jobs])
+    return jobs
+
+
+def protocol_names(declared: Mapping[str, Any]) -> list[str]:
+    """The names in ``protocols: [a, {b: {option: value}}]``."""
+    return [name for each in declared["protocols"] for name in ([each] if isinstance(each, str) else each)]
+
+
+def read_members(declared: Mapping[str, Any], key: str, where: str, folder: Path) -> list[StudyJob]:
+    """One job for each network of the list under ``key``; all other keys are shared."""
+    shared = {name: value for name, value in declared.items() if name != key}
+    models = declared[key]
+    if not isinstance(models, list) or not all(isinstance(entry, Mapping) for entry in models):
+        raise UsageError(f"{where}: {key} must be a list of models, each with an architecture")
+    jobs = []
+    for number, entry in enumerate(models):
+        labels = {name: entry[name] for name in entry if name in StudyModel.model_fields}
+        labels.setdefault("name", str(entry.get("architecture", "")))
+        spec = {name: entry[name] for name in entry if name not in StudyModel.model_fields}
+        model = parse_declared(StudyModel, labels, f"{where}: {key}.{number}")
+        jobs.append(StudyJob(model, Job.read({**shared, "model": spec}, where, folder)))
     return jobs
 
 

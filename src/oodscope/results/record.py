@@ -70,6 +70,8 @@ class RunRecord(StrictModel):
     transform, head : descriptions for people of the preprocessing and of the classifier's last layer.
     preprocess : the preprocessing as settings; ``None`` for anybody's callable.
     architecture, head_path : class of the network, and the name of the head inside it; empty if not known.
+    parameters : how many numbers the network has learnt; ``None`` if not known.
+    words : digest of the class names and sentences behind a head made of words, of ``text_head``; empty for others.
     trained_on, pretrained_on : what its weights are known to have seen.
     environment : versions of Python and libraries, the platform, the number of processors.
     skipped : detectors that did not apply, each with the reason.
@@ -99,6 +101,8 @@ class RunRecord(StrictModel):
     preprocess: dict[str, Any] | None = None
     architecture: str = ""
     head_path: str = ""
+    parameters: int | None = None
+    words: str = ""
     trained_on: list[str] = Field(default_factory=list)
     pretrained_on: list[str] = Field(default_factory=list)
     seed: int = 0

@@ -6,6 +6,7 @@ import yaml
 from torchvision import datasets
 
 from oodscope.base.errors import OodscopeError, UnknownNameError
+from oodscope.data.loading import find_manifest
 from oodscope.data.manifest import Manifest
 from oodscope.data.packaged import HOME, class_list, class_words, names_in, row_list
 from oodscope.data.public.cards import Card, load_card
@@ -121,7 +122,33 @@ def test_checksums_and_addresses_are_torchvisions():
 
 def test_only_what_needs_an_agreement_or_has_no_address_is_fetched_by_hand():
     by_hand = {name for name in names_in("datasets") for fetch in load_card(name).fetch if fetch.url is None}
-    assert by_hand == {"celeba", "imagenet_1k", "imagenet_200", "midog", "phakir", "species"}
+    assert by_hand == {"celeba", "imagenet_1k", "imagenet_200", "midog", "oasis3", "phakir", "species"}
+
+
+@pytest.mark.parametrize(
+    ("name", "near", "far", "csid", "classes"),
+    [("midog", 7, 2, 2, 3), ("phakir", 3, 2, 2, 7), ("oasis3", 3, 2, 2, 2)],
+)
+def test_the_benchmarks_of_openmibood_have_its_sets(name, near, far, csid, classes):
+    manifest, _ = find_manifest(name)
+    counts = tuple(len(getattr(manifest.sets, role)) for role in ("near", "far", "csid"))
+    assert counts == (near, far, csid)
+    assert manifest.sets.ood_val is not None and manifest.sets.id_val is not None
+    card = load_card(name)
+    assert "OpenMIBOOD" in card.title
+    labelled = {split for split, layout in card.splits.items() if layout.classes}
+    assert {card.splits[split].classes for split in labelled} == {classes}
+    assert len(labelled) == 3 + csid, "outliers have no class among these"
+
+
+def test_a_volume_is_called_one(tmp_path):
+    from oodscope.data.images.decoding import UnreadableImageError, decode
+
+    (tmp_path / "brain.nii.gz").write_bytes(b"\x1f\x8b" + bytes(40))
+    with pytest.raises(UnreadableImageError, match="a volume, not a picture; run your network over it"):
+        decode(tmp_path / "brain.nii.gz", "brain.nii.gz")
+    with pytest.raises(UnreadableImageError, match="no such file"):
+        decode(tmp_path / "none.nii.gz", "none.nii.gz")
 
 
 def test_a_file_has_a_checksum_or_is_called_unverified():

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from datetime import datetime, timedelta
 
 import numpy as np
 import pytest
@@ -125,11 +126,96 @@ def test_huggingface_yaml_has_the_documented_fields(result, tmp_path):
     for entry in entries:
         assert set(entry) == {"dataset", "value", "date", "notes", "source"}
         assert set(entry["dataset"]) == {"id", "task_id"} and 0 <= entry["value"] <= 100
+        assert datetime.fromisoformat(entry["date"]).utcoffset() == timedelta(0)
     assert "interval" in entries[0]["notes"]
     with pytest.raises(DataError, match="OWNER/NAME"):
         write_huggingface(result, tmp_path / "b.yaml", "bench")
     with pytest.raises(DataError, match="unknown metric"):
         huggingface_entries(result, "me/bench", metric="auroK")
+
+
+TEXT, NUMBER, WHOLE, TRUTH, NOTHING = ({"type": kind} for kind in ("string", "number", "integer", "boolean", "null"))
+TEXTS = {"type": "array", "items": TEXT}
+WORDS = {"type": "object", "additionalProperties": TEXT}
+
+
+def closed(optional=(), **fields):
+    """An object of these fields, all but the optional ones required, and no others."""
+    required = [name for name in fields if name not in optional]
+    return {"type": "object", "properties": fields, "required": required, "additionalProperties": False}
+
+
+RESULT = closed(
+    evaluation_name=TEXT,
+    source_data=closed(dataset_name=TEXT, source_type={"const": "other"}, additional_details=WORDS),
+    evaluation_timestamp=TEXT,
+    metric_config=closed(
+        evaluation_description=TEXT,
+        lower_is_better=TRUTH,
+        score_type={"enum": ["binary", "continuous", "levels"]},
+        min_score=NUMBER,
+        max_score=NUMBER,
+    ),
+    score_details=closed(
+        ["uncertainty"],
+        score=NUMBER,
+        uncertainty=closed(
+            confidence_interval=closed(lower=NUMBER, upper=NUMBER, method=TEXT, confidence_level=NUMBER)
+        ),
+    ),
+)
+AGGREGATE = closed(
+    ["detailed_evaluation_results"],
+    schema_version={"const": "0.2.1"},
+    evaluation_id=TEXT,
+    evaluation_timestamp=TEXT,
+    retrieved_timestamp={"type": "string", "pattern": "^[0-9]+$"},
+    source_metadata=closed(
+        source_name=TEXT,
+        source_type={"enum": ["documentation", "evaluation_run"]},
+        source_organization_name=TEXT,
+        evaluator_relationship={"enum": ["first_party", "third_party", "collaborative", "other"]},
+    ),
+    eval_library=closed(name=TEXT, version=TEXT),
+    model_info=closed(name=TEXT, id=TEXT),
+    evaluation_results={"type": "array", "items": RESULT},
+    detailed_evaluation_results=closed(
+        format={"enum": ["jsonl", "json"]},
+        file_path=TEXT,
+        hash_algorithm={"enum": ["sha256", "md5"]},
+        checksum=TEXT,
+        total_rows=WHOLE,
+    ),
+)
+INSTANCE = closed(
+    schema_version={"const": "instance_level_eval_0.2.1"},
+    evaluation_id=TEXT,
+    model_id=TEXT,
+    evaluation_name=TEXT,
+    sample_id=TEXT,
+    interaction_type={"const": "single_turn"},
+    input=closed(raw=TEXT, reference=TEXTS),
+    output=closed(raw=TEXTS),
+    messages=NOTHING,
+    answer_attribution={
+        "type": "array",
+        "items": closed(turn_idx=WHOLE, source=TEXT, extracted_value=TEXT, extraction_method=TEXT, is_terminal=TRUTH),
+    },
+    evaluation=closed(score=NUMBER, is_correct=TRUTH),
+    metadata=WORDS,
+)
+"""The fields of Every Eval Ever 0.2.1 that we write, with the types of its published schema and no others."""
+
+
+def test_every_eval_ever_has_the_fields_and_types_of_its_schema(result, tmp_path):
+    validator = pytest.importorskip("jsonschema").Draft7Validator
+    first, second = write_every_eval_ever(result, tmp_path / "e.json", organization="me")
+    validator(AGGREGATE).validate(json.loads(first.read_text()))
+    lines = second.read_text().splitlines()
+    for line in lines:
+        validator(INSTANCE).validate(json.loads(line))
+    broken = {**json.loads(lines[0]), "metadata": {"role": 1}}
+    assert list(validator(INSTANCE).iter_errors(broken)), "the description can say no"
 
 
 def test_every_eval_ever_has_what_its_schema_requires(result, tmp_path):

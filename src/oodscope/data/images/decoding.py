@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from oodscope.base.errors import DataError
 from oodscope.data.images.base import pixel_digest
@@ -45,6 +45,14 @@ MOST_STRETCHED = 1000
 """Long side over short side: a line of pixels is a small file, and gigabytes once its short side is resized."""
 
 
+VOLUMES = (".nii", ".nii.gz")
+VOLUME = (
+    "a volume, not a picture; run your network over it and judge its features and logits: oodscope evaluate "
+    "--activations"
+)
+"""What is said of files of medical images in three dimensions."""
+
+
 class UnreadableImageError(DataError):
     """An image that cannot be decoded."""
 
@@ -70,6 +78,9 @@ def decode(file: Path | BinaryIO, where: str | Callable[[], str]) -> Image.Image
     except Exception as error:  # on damaged files Pillow's decoders raise whatever they stumble over
         reason = "no such file" if isinstance(error, FileNotFoundError) else " ".join(str(error).split())
         name = where if isinstance(where, str) else where()
+        if isinstance(error, UnidentifiedImageError) and not isinstance(file, Path):
+            reason = "cannot identify its format"  # Pillow adds the address of the stream in memory
+        reason = VOLUME if name.endswith(VOLUMES) and reason != "no such file" else reason
         raise UnreadableImageError(f"unreadable image {name}: {reason or type(error).__name__}") from error
 
 

@@ -33,7 +33,11 @@ class MMPlusPlus(Detector):
     """
 
     name = "mm_pp"
-    paper = Paper("MM++", "authors of arXiv 2606.17352", "arXiv 2606.17352")
+    paper = Paper(
+        "MM++: Unsupervised Scale-Invariant Multilayer OOD Detection via Top-K Gated Feature Fusion",
+        "Hossain et al.",
+        "arXiv 2606.17352",
+    )
     needs = Needs.MAPS | Needs.TRAIN | Needs.LABELS
     cost = Cost.MOMENTS
     unverified_form = True

@@ -38,7 +38,11 @@ class ROSS(CopyScore):
     """
 
     name = "ross"
-    paper = Paper("ROSS", "authors of arXiv 2605.08191", "arXiv 2605.08191")
+    paper = Paper(
+        "A Robust Out-of-Distribution Detection Framework via Synergistic Smoothing",
+        "Stoica, Hekal & Lomuscio",
+        "CVPR Findings 2026",
+    )
     needs = Needs.COPIES | Needs.HELD_OUT
     cost = Cost.PASSES
 

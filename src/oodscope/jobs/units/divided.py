@@ -75,6 +75,10 @@ class Declared:
             from oodscope.jobs.units.study import DividedStudy
 
             return DividedStudy.read(self.keys, self.where, self.folder)
+        if self.kind == "encoders":
+            from oodscope.jobs.units.study import DividedEncoders
+
+            return DividedEncoders.read(self.keys, self.where, self.folder)
         if self.kind == "crossval":
             from oodscope.jobs.units.crossval import DividedCrossval
 

@@ -88,7 +88,9 @@ class OpenedJob:
 
     @cached_property
     def detectors(self) -> list[Detector]:
-        return choose_detectors(asked_detectors(self.job), self.extraction, self.benchmark)[0]
+        asked = asked_detectors(self.job)
+        skip = self.job.skip_inapplicable
+        return choose_detectors(asked, self.extraction, self.benchmark, skip_inapplicable=skip)[0]
 
     def sets(self) -> dict[str, ImageSet]:
         """Those whose activations an evaluation reads, by name."""

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from oodscope.execution.plan import WorkPlan
 from oodscope.execution.progress import SILENT, Progress
 from oodscope.execution.units import Unit
+from oodscope.jobs.encoders import join_encoders, read_encoders
 from oodscope.jobs.job import Job, execute
 from oodscope.jobs.outcome import Finished
 from oodscope.jobs.study import StudyJob, join_study, read_study
@@ -22,7 +23,7 @@ class DividedStudy(DividedJob):
         self.jobs, self.output = jobs, Path(jobs[0].job.output)
 
     @classmethod
-    def read(cls, keys: Mapping[str, Any], where: str, folder: Path) -> "DividedStudy":
+    def read(cls, keys: Mapping[str, Any], where: str, folder: Path) -> Self:
         return cls(read_study(keys, where, folder.absolute()))
 
     @property
@@ -56,9 +57,23 @@ class DividedStudy(DividedJob):
         return [name for name, folder in folders.items() if not (self.output / str(folder) / "run.json").is_file()]
 
     def join(self, plan: WorkPlan, progress: Progress) -> Finished:
-        folders = [self.output / str(plan.record(unit.name)["folder"]) for unit in _evaluations(plan)]
-        study, files = join_study(self.jobs, folders, self.output)
+        study, files = join_study(self.jobs, self._folders(plan), self.output)
         return Finished("study", study, files=tuple(files))
+
+    def _folders(self, plan: WorkPlan) -> list[Path]:
+        return [self.output / str(plan.record(unit.name)["folder"]) for unit in _evaluations(plan)]
+
+
+class DividedEncoders(DividedStudy):
+    """A scorecard of encoders: the same units, other tables."""
+
+    @classmethod
+    def read(cls, keys: Mapping[str, Any], where: str, folder: Path) -> Self:
+        return cls(read_encoders(keys, where, folder.absolute()))
+
+    def join(self, plan: WorkPlan, progress: Progress) -> Finished:
+        card, files = join_encoders(self.jobs, self._folders(plan), self.output)
+        return Finished("encoders", card, files=tuple(files))
 
 
 def _evaluations(plan: WorkPlan) -> list[Unit]:

@@ -30,6 +30,9 @@ PAIRED, OVERLAP = "paired tests for other images of these classes", "overlap of 
 BY_CLASSES = "paired tests for other OOD classes"
 """How ranks were found, and the population that they speak about."""
 
+SAME_WORDS = "among rows of the same class names and sentences"
+"""What ranks speak about where networks of one table classify by different words."""
+
 
 @dataclass(frozen=True)
 class Places:
@@ -120,13 +123,14 @@ class Board:
 
         Group means of a metric carry ranks. On AUROC they come from paired tests where all ranked rows are of single
         entries with scores of the same images: for other OOD classes where classes were sampled and suffice, else for
-        other images of these. Otherwise they come from the intervals: only who lies wholly above counts.
+        other images of these. Otherwise they come from the intervals: only who lies wholly above counts. Networks that
+        classify by different words (class names, sentences) are not ranked against each other.
         """
         metric = metric or headline_metrics(protocol)[0]
         found = [each for each in self._current(benchmark, protocol) if (each.track, each.tuning) == (track, tuning)]
         rows = [_row(members, protocol, metric) for members in _families(found)]
         rows = [row for row in rows if row.cells]
-        ranked = self._ranks([row for row in rows if row.ranked], protocol, metric)
+        ranked = self._ranks_by_words([row for row in rows if row.ranked], protocol, metric)
         unranked = [row for row in rows if not row.ranked]
         return _sorted(ranked, protocol, metric) + _sorted(unranked, protocol, metric)
 
@@ -159,6 +163,15 @@ class Board:
             and not each.apart
             and protocol in each.measurements.distinct("protocol")
         ]
+
+    def _ranks_by_words(self, rows: Sequence[BoardRow], protocol: str, metric: str) -> list[BoardRow]:
+        """Ranks of all rows; where networks classify by different words, among the rows of the same words alone."""
+        words = [row.standing.entry.model.words for row in rows]
+        if len(set(filter(None, words))) < 2:
+            return self._ranks(rows, protocol, metric)
+        parts = [[row for row, own in zip(rows, words) if own == each] for each in dict.fromkeys(words)]
+        ranked = [row for part in parts for row in self._ranks(part, protocol, metric)]
+        return [replace(row, ranked_by=f"{row.ranked_by}, {SAME_WORDS}" if row.ranked_by else "") for row in ranked]
 
     def _ranks(self, rows: Sequence[BoardRow], protocol: str, metric: str) -> list[BoardRow]:
         if len(rows) < 2:

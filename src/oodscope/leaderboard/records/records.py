@@ -132,6 +132,7 @@ class ModelUse(Part):
     trained_on, pretrained_on : data that its weights have seen; ``None`` if not known.
     recipe : how it was trained.
     seed : of its training.
+    words : digest of the class names and sentences of a network that classifies by words; empty for others.
     """
 
     name: Name = NOT_KNOWN
@@ -143,6 +144,7 @@ class ModelUse(Part):
     pretrained_on: tuple[Line, ...] | None = None
     recipe: Line = NOT_KNOWN
     seed: int | None = None
+    words: Line = ""
 
 
 class Search(Part):

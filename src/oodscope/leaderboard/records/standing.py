@@ -102,6 +102,7 @@ class Standing:
         return (
             *(self.submitter, entry.method, entry.group, str(entry.benchmark), self.track, self.tuning),
             *(entry.detector.name, str(entry.detector.version), entry.model.architecture),
+            entry.model.words,
         )
 
     @property

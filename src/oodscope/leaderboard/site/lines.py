@@ -149,7 +149,7 @@ def table_view(board: Board, benchmark: str, protocol: str, metric: str) -> Tabl
             track,
             tuning,
             tuple(_lines(rows, columns, protocol, metric)),
-            next((row.ranked_by for row in rows), ""),
+            next((row.ranked_by for row in rows if row.ranked_by), ""),
             higher_is_better(metric),
         )
         for (track, tuning), rows in found.items()

@@ -68,6 +68,7 @@ def describe_model(record: RunRecord, scores: ScoreTable, about: About) -> Part:
         "pretrained_on": about.pretrained_on or record.pretrained_on or None,
         "recipe": scores.context.recipe or NOT_KNOWN,
         "seed": about.training_seed,
+        "words": record.words,
     }
 
 

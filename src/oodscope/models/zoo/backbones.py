@@ -6,11 +6,12 @@ from oodscope.base.errors import ModelError
 from oodscope.models.classifier.checkpoint import load_weights, read_checkpoint
 from oodscope.models.classifier.head import Head
 from oodscope.models.zoo.dinov2 import TRANSFORM, build_dinov2
+from oodscope.models.zoo.huggingface import build_hf_encoder
 from oodscope.models.zoo.libraries import build_timm
 from oodscope.models.zoo.openclip import open_towers
 from oodscope.models.zoo.zoo import ZooModel
 
-LIBRARIES = ("dinov2", "timm", "open_clip")
+LIBRARIES = ("dinov2", "timm", "open_clip", "hf")
 
 
 def create_backbone(spec: str, *, weights: str | Path | None = None, width: int | None = None) -> ZooModel:
@@ -20,7 +21,8 @@ def create_backbone(spec: str, *, weights: str | Path | None = None, width: int 
 
     Parameters
     ----------
-    spec : ``dinov2:NAME``, ``timm:NAME`` (its pooled features) or ``open_clip:NAME/TAG`` (image embeddings).
+    spec : ``dinov2:NAME``, ``timm:NAME`` (its pooled features), ``open_clip:NAME/TAG`` or ``hf:NAME`` (image
+        embeddings).
     weights : ``"pretrained"``, or the path of a file; ``None`` leaves it untrained.
     width : of the features, where the network has several (``dinov2``).
     """
@@ -31,6 +33,11 @@ def create_backbone(spec: str, *, weights: str | Path | None = None, width: int 
     if library == "open_clip":
         towers = open_towers(name, weights)
         return ZooModel(towers.image, towers.transform)
+    if library == "hf":
+        made, prepare = build_hf_encoder(name, pretrained=weights == "pretrained")
+        if weights is not None and weights != "pretrained":
+            load_weights(made, read_checkpoint(weights), str(weights))
+        return ZooModel(made, prepare)
     if weights == "pretrained":
         model, transform = build_timm(name, None, pretrained=True)
         model.reset_classifier(0)  # type: ignore[operator]  # every network of timm has it

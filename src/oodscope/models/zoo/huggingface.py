@@ -1,4 +1,4 @@
-"""Image classifiers of Hugging Face's transformers, with the image processor that belongs to them."""
+"""Image classifiers and encoders of Hugging Face's transformers, with the image processor that belongs to them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +26,43 @@ class ProcessorTransform:
 
     def __repr__(self) -> str:
         return f"ProcessorTransform({' '.join(repr(self.processor).split())})"
+
+
+class ImageFeatures(nn.Module):
+    """An encoder of transformers as a module: pixels in, one vector per image out.
+
+    Of a network with an image and a text tower (CLIP, SigLIP) it is the image embedding; of others (DINOv2, ViT, MAE)
+    the pooled output, or the first token where nothing is pooled.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, images: Tensor) -> Tensor:
+        towers = getattr(self.model, "get_image_features", None)
+        returned = self.model(pixel_values=images) if towers is None else towers(pixel_values=images)
+        if isinstance(returned, Tensor):
+            return returned
+        pooled: Tensor | None = getattr(returned, "pooler_output", None)
+        features: Tensor = returned.last_hidden_state[:, 0] if pooled is None else pooled
+        return features.flatten(1)
+
+
+def build_hf_encoder(name: str, *, pretrained: bool = False) -> Built:
+    """``hf:NAME`` without a head, as ``build_hf`` finds it: images in, features out."""
+    spec = f"hf:{name}"
+    library = require("transformers", "hf", spec)
+    _refuse_pickles(name, spec)
+    with published_weights(spec):
+        processor = library.AutoImageProcessor.from_pretrained(name, trust_remote_code=False)
+        if pretrained:
+            model = library.AutoModel.from_pretrained(name, use_safetensors=True, trust_remote_code=False)
+        else:
+            config = library.AutoConfig.from_pretrained(name, trust_remote_code=False)
+            model = library.AutoModel.from_config(config, trust_remote_code=False)
+    transform: Callable[..., Tensor] = ProcessorTransform(processor)
+    return ImageFeatures(model), transform
 
 
 def build_hf(name: str, num_classes: int | None, *, pretrained: bool = False) -> Built:

@@ -31,6 +31,7 @@ def evaluate(
     seed: int = 0,
     intervals: Intervals = "full",
     recipe: str = "",
+    skip_inapplicable: bool = False,
     score: Callable[..., ScoreTable] = score_benchmark,
     progress: Progress = SILENT,
 ) -> Result:
@@ -55,6 +56,7 @@ def evaluate(
     intervals : ``"full"``: analytic where they exist, else from 1,000 bootstrap replicates; ``"fast"``: 200 of them;
         ``"none"``: values alone, without ranks.
     recipe : how the model was trained, for the record.
+    skip_inapplicable : leave out named detectors that do not apply, and record why, as ``"all"`` does.
     score : makes the table of scores, as ``score_benchmark`` does; for those who have divided that work.
     progress : receives how far the work has come; ``ConsoleProgress()`` of ``oodscope.execution.console`` shows bars.
 
@@ -82,6 +84,7 @@ def evaluate(
         seed=seed,
         recipe=recipe,
         intervals=intervals,
+        skip_inapplicable=skip_inapplicable,
         score=score,
         progress=progress,
     )

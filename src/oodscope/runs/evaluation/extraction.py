@@ -17,6 +17,7 @@ from oodscope.detectors.base import Capabilities, Detector
 from oodscope.detectors.capabilities import capabilities_of
 from oodscope.execution.progress import SILENT, Progress
 from oodscope.models.classifier.classifier import Classifier
+from oodscope.models.zoo.zero_shot import ZeroShot
 from oodscope.results.gallery import Gallery
 from oodscope.results.scoretable import ScoreTable
 from oodscope.runs.evaluation.alarms import accuracy_alarms, answers_of, better_normalisation
@@ -200,6 +201,8 @@ def network_record(classifier: Classifier) -> dict[str, Any]:
         "preprocess": transform.model_dump(mode="json") if isinstance(transform, Preprocess) else None,
         "architecture": type(classifier.model).__name__,
         "head_path": classifier.head_path or "",
+        "parameters": sum(each.numel() for each in classifier.model.parameters()),
+        "words": classifier.model.digest if isinstance(classifier.model, ZeroShot) else "",
         "trained_on": [each.name if isinstance(each, ImageSet) else each for each in classifier.trained_on],
         "pretrained_on": list(classifier.pretrained_on),
     }

@@ -55,6 +55,7 @@ def evaluate_extraction(
     seed: int,
     recipe: str,
     intervals: Intervals = "full",
+    skip_inapplicable: bool = False,
     score: Callable[..., ScoreTable] = score_benchmark,
     progress: Progress = SILENT,
 ) -> Result:
@@ -71,7 +72,7 @@ def evaluate_extraction(
     prepared = benchmark
     for protocol in protocols:
         prepared = protocol.prepare(prepared, seed)
-    chosen, skipped = choose_detectors(detectors, extraction, benchmark)
+    chosen, skipped = choose_detectors(detectors, extraction, benchmark, skip_inapplicable=skip_inapplicable)
     exposure = extraction.exposure(benchmark)
     with progress.stage("compare images", 1) as advance:
         notes = [*benchmark.notes, *extraction.notes(benchmark), *_held_out_notes(benchmark, chosen)]
@@ -121,9 +122,9 @@ def evaluate_extraction(
 
 
 def choose_detectors(
-    detectors: AskedDetectors, extraction: Extraction, benchmark: Benchmark
+    detectors: AskedDetectors, extraction: Extraction, benchmark: Benchmark, *, skip_inapplicable: bool = False
 ) -> tuple[list[Detector], dict[str, str]]:
-    """The detectors that are asked for, and why others of ``all`` do not apply."""
+    """The detectors that are asked for, and why others of ``all``, or of those that may be skipped, do not apply."""
     if isinstance(detectors, str) and detectors == ALL:
         return applicable([create_detector(name) for name in DETECTORS], extraction, benchmark)
     given = [detectors] if isinstance(detectors, (str, Detector)) else list(detectors)
@@ -134,7 +135,13 @@ def choose_detectors(
     for name in ids:
         if ids.count(name) > 1:
             raise DetectorError(f"{name}: asked for twice with the same parameters")
-    return refuse_inapplicable(asked, extraction, benchmark), {}
+    if not skip_inapplicable:
+        return refuse_inapplicable(asked, extraction, benchmark), {}
+    usable, skipped = applicable(asked, extraction, benchmark)
+    if not usable:
+        name, reason = next(iter(skipped.items()))
+        raise DetectorError(f"none of the detectors applies. {name}: {reason}. {extraction.hint}".strip())
+    return usable, skipped
 
 
 def _held_out_notes(benchmark: Benchmark, detectors: Sequence[Detector]) -> list[str]:

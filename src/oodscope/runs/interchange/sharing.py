@@ -1,9 +1,9 @@
 """Evaluations in the formats in which others collect results.
 
-**Hugging Face evaluation results** (hub documentation "eval-results", read in 2026-09): a YAML list for
-``.eval_results/NAME.yaml`` of a model's repository. An entry has ``dataset`` (``id`` and ``task_id`` required,
-``revision``), ``value`` (required), ``date``, ``source`` (``url``, ``name``) and ``notes``. The dataset must be one
-that is registered there.
+**Hugging Face evaluation results** (hub documentation "eval-results", read in 2026-11): a YAML list for
+``.eval_results/NAME.yaml`` of a model's repository. An entry has ``dataset`` (``id`` required, ``task_id``,
+``revision``), ``value`` (required), ``date`` (ISO 8601, with the time), ``source`` (``url``, ``name``) and ``notes``.
+The dataset must be one that is registered there.
 
 **Every Eval Ever** (schema 0.2.1; instances ``instance_level_eval_0.2.1``): a JSON object for one model, a result per
 detector, set and metric with its interval, and a JSON line per image. Written for language models: an image is a single
@@ -40,7 +40,7 @@ def huggingface_entries(result: Result, dataset: str, *, metric: str = "auroc", 
         entry: dict[str, Any] = {
             "dataset": {"id": dataset, "task_id": task},
             "value": round(100 * row.value, 4),
-            "date": result.record.created[:10],
+            "date": result.record.created,
             "notes": f"{notes}; oodscope {result.record.oodscope_version}, run {result.record.id}",
         }
         entries.append(entry | ({"source": {"url": url, "name": "oodscope"}} if url else {}))

@@ -1,0 +1,1 @@
+"""A scorecard of image encoders."""
