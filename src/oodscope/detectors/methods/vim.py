@@ -10,7 +10,7 @@ from oodscope.activations.activations import Activations
 from oodscope.base.paper import Paper
 from oodscope.detectors.base import Cost, Detector, Needs
 from oodscope.detectors.estimator import clone
-from oodscope.detectors.math.numbers import column_by_column, on_host, precise
+from oodscope.detectors.math.numbers import column_by_column, precise
 from oodscope.detectors.math.principal import lengths_beyond, narrower, principal_dim, residual_space
 
 
@@ -63,9 +63,6 @@ class ViM(Detector):
 
     def _residuals(self, batch: Activations, dims: Sequence[int]) -> Tensor:
         space = (self.centre_, self.residual_, self.offset_)
-        if on_host(batch.features):
-            # around the centre, float32 loses nothing that a length shows, and is twice as fast
-            space = (self.centre_.float(), self.residual_.float(), self.offset_.float())
         return lengths_beyond(batch.features, space, [dim - min(dims) for dim in dims])
 
     def search_space(self, train: Activations) -> list[dict[str, Any]]:
