@@ -16,7 +16,7 @@ from torch import Tensor
 
 from oodscope.base.errors import DetectorError
 from oodscope.base.hashing import fingerprint
-from oodscope.generation.variations.clip import clip
+from oodscope.models.classifier.clip import clip
 
 FLOOR = 1e-12
 """The least standard deviation that a score is divided by."""

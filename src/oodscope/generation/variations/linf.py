@@ -4,8 +4,8 @@ from torch import Tensor
 
 from oodscope.base.errors import OodscopeError
 from oodscope.generation.variations.base import Variation, computed_in
-from oodscope.generation.variations.clip import clip
 from oodscope.generation.variations.domain import Box
+from oodscope.models.classifier.clip import clip
 
 
 class LInf(Variation):

@@ -100,7 +100,7 @@ class NAERecipe(DensityRecipe):
         )
         network.remember(latents, draws)
         with torch.no_grad():
-            start = network.decode(latents).clamp(0, 1)
+            start = unit_box(network.decode(latents))
         return langevin(
             network.score,
             start,
