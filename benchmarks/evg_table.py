@@ -148,7 +148,8 @@ class Study:
             else f"{platform.machine()} processor",
             "date": datetime.now(UTC).strftime("%Y-%m-%d"),
             "plain": self.plain.stem if self.plain else "",
-            "form": self.form.words.format(train=f"{len(self.benchmark.id_train or ()):,}"),
+            "form": next(name for name, form in FORMS.items() if form is self.form),
+            "words": self.form.words.format(train=f"{len(self.benchmark.id_train or ()):,}"),
             "learnt_outliers": len(self.benchmark.ood_train or ()),
         }
         write_text(self.home / "study.json", json.dumps(facts, indent=1) + "\n")

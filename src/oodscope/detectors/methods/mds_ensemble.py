@@ -111,6 +111,8 @@ class MahalanobisLayers(MDSEnsemble):
     """
 
     name = "mahalanobis_layers"
+    needs = Needs.MAPS | Needs.TRAIN | Needs.LABELS
+    cost = Cost.MOMENTS
 
     def __init__(self, parity: bool = False) -> None:
         super().__init__("all", 0.0)

@@ -149,7 +149,7 @@ class ANT(CrossEntropy):
             reversed_ = 2 * made.detach() - made  # the same values, and minus the gradient
             which = chance[:-1].view(-1, 1, 1, 1)
             delta = scaled(torch.where(which < self.share * _OLD, old, reversed_), self.epsilon)
-            noisy = clip(images + torch.where(which < self.share, delta, 0.0), 0, 1)
+            noisy = clip(images + delta.masked_fill(which >= self.share, 0.0), 0, 1)
         return super().loss(model, batch._replace(images=batch.scale.from_pixels(noisy)))
 
 
