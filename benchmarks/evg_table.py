@@ -145,7 +145,7 @@ class Study:
         facts = {
             "machine": torch.cuda.get_device_name(device)
             if device.type == "cuda"
-            else f"{platform.machine()} processor",
+            else f"{os.cpu_count()} cores ({platform.machine()})",
             "date": datetime.now(UTC).strftime("%Y-%m-%d"),
             "plain": self.plain.stem if self.plain else "",
             "form": next(name for name, form in FORMS.items() if form is self.form),

@@ -144,6 +144,7 @@ def test_an_attack_lowers_the_score(networks, evaluated):
     assert worst.mean() < clean.mean()
 
 
+@pytest.mark.slow
 def test_every_one_is_tuned_fitted_attacked_and_submitted(networks, evaluated, tmp_path, monkeypatch):
     """What any detector can do, with each of them in one call."""
     bench, clf, store = evaluated.bench, evaluated.clf, evaluated.store
