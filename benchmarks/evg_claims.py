@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 from scipy.stats import t as student
 
-from evg_rows import KINDS, ROWS, SETS, STRONG, VARIED, WEAK
+from evg_rows import KINDS, PROVEN, ROWS, SETS, STRONG, VARIED, WEAK
 
 Floats = NDArray[np.float64]
 
@@ -102,7 +102,7 @@ def read_cells(folder: Path) -> dict[tuple[str, str, str], Cell]:
     content: dict[tuple[str, str, str], list[Mapping[str, Floats]]] = {}
     for row in ROWS:
         for name in SETS:
-            for kind in ("clean", *KINDS):
+            for kind in ("clean", PROVEN, *KINDS):
                 files = sorted((folder / "units").glob(f"{row.name}-{name}-{kind}-[0-9].npz"))
                 if files:
                     content[row.name, name, kind] = [dict(np.load(file)) for file in files]
@@ -162,7 +162,7 @@ def _drop(cells: Cells, row: str, name: str, kind: str) -> Estimate | None:
     return None if cell is None or not len(cell.clean) else cell.drop
 
 
-def _difference(cells: Cells, one: str, other: str, name: str, kind: str) -> Estimate | None:
+def difference(cells: Cells, one: str, other: str, name: str, kind: str) -> Estimate | None:
     """One row less another on the same images."""
     ours, theirs = cells.get((one, name, kind)), cells.get((other, name, kind))
     if ours is None or theirs is None or len(ours.images) != len(theirs.images):
@@ -178,7 +178,7 @@ def claims(cells: Cells) -> list[Claim]:
         at_most(f"{row}, {kind}", auroc_of(cells, row, "svhn", kind), 0.03) for row in WEAK for kind in ("color", "gan")
     ]
     weak += [at_least(f"{row}, scenes", auroc_of(cells, row, "scenes", "clean"), 0.2) for row in WEAK]
-    raised = _difference(cells, "nae", "autoencoder", "svhn", "clean")
+    raised = difference(cells, "nae", "autoencoder", "svhn", "clean")
     energy = [
         at_least("NAE less AE, clean", raised, 0.6),
         at_most("NAE, gan", auroc_of(cells, "nae", "svhn", "gan"), 0.1),
@@ -241,7 +241,7 @@ def spearman_orders(cells: Cells, name: str) -> dict[str, Estimate]:
 
 def best_worst(cells: Cells, name: str) -> Estimate | None:
     """The largest over rows of the smallest AUROC over the four variations."""
-    rows = [row.name for row in ROWS if all((row.name, name, kind) in cells for kind in VARIED)]
+    rows = [row.name for row in ROWS if row.published and all((row.name, name, kind) in cells for kind in VARIED)]
     if not rows:
         return None
     lowest = {row: min((cells[row, name, kind].auroc for kind in VARIED), key=lambda each: each.value) for row in rows}

@@ -1,8 +1,8 @@
 """Table 2 of evaluation via generation, in kind: detectors trained here, attacked on CIFAR-10 against two sets.
 
     OODSCOPE_DATA=path/to/packs python benchmarks/evg_table.py --output FOLDER [--minutes 9.5] [--device cuda]
-        [--rows glow,nae] [--kinds linf,color] [--plain FILE] [--chains 200] [--budget 2000] [--seeds 3] [--small]
-        [--write docs/results/evg-table.md]
+        [--rows glow,nae] [--kinds linf,color] [--plain FILE] [--chains 200] [--budget 2000] [--seeds 3]
+        [--form whole|cpu|small] [--write docs/results/evg-table.md]
 
 ID is CIFAR-10 (OpenOOD's split: 1,000 images to validate, 9,000 to test), outliers are SVHN digits and SUN scenes. Of
 each set of outliers one half trains the generator (1,000 digits of it also weigh the layers of MD), the other half is
@@ -11,10 +11,11 @@ trained in a compact form, then attacked: l-inf .01 by white-box gradients and, 
 color and a generator by search.
 
 Everything is kept in --output and never repeated: a call stops after --minutes and the next one goes on, trainings in
-the middle of an epoch. A row that fails is reported and left out. --plain names the weights of a ResNet-18 that was
+the middle of an epoch. Rows come from cheap to dear, each whole with one search seed before the next; further seeds
+follow. A row that fails is reported and left out. --plain names the weights of a ResNet-18 that was
 trained on CIFAR-10 before, which then need not be trained here; the page names the file. Calls for different rows may
-run at the same time, each with an --output of its own; `cp -r` puts their folders together. --small tries the script
-out; its numbers mean nothing.
+run at the same time, each with an --output of its own; `cp -r` puts their folders together. --form cpu is a stated
+smaller study for two processor cores, with a page of its own; --form small tries the script out.
 """
 
 import argparse
@@ -36,7 +37,8 @@ import numpy as np
 import torch
 
 import oodscope as oods
-from evg_rows import KINDS, ROWS, SETS, VARIED, Row
+from evg_forms import FORMS, Form
+from evg_rows import KINDS, PROVEN, ROWS, SETS, VARIED, Row
 from evg_table_page import record_minutes, write_page
 from oodscope.base.files import atomic_path, write_text
 from oodscope.deploy.scorer import Scorer
@@ -61,6 +63,8 @@ from oodscope.training.registry import RECIPES, create_recipe
 from openood_cifar import TRANSFORM, drawn, open_training, pack
 
 PLAIN = "plain"
+RADIUS = 0.01
+"""Of the l-inf ball, in pixels of [0, 1]."""
 LAYERS = 1_000
 """Images of the test source that weigh the layers of MD."""
 NEAR_CIFAR10 = (
@@ -99,7 +103,7 @@ class Study:
     chains: int
     budget: int
     seeds: int
-    small: bool
+    form: Form
     clock: Deadline
     plain: Path | None = None
     failed: dict[str, str] = field(default_factory=dict)
@@ -108,29 +112,28 @@ class Study:
     @cached_property
     def benchmark(self) -> oods.Benchmark:
         """CIFAR-10 by OpenOOD's split, with outliers to learn from."""
-        splits, whole = np.load(self.data / "openood_v15_splits.npz"), pack(self.data, "cifar10_test")
-        count = (200, 60, 80) if self.small else (None, None, None)
-        train = open_training(self.data, "cifar10") if not self.small else whole.take(np.arange(400), "id_train")
+        splits, whole, form = np.load(self.data / "openood_v15_splits.npz"), pack(self.data, "cifar10_test"), self.form
+        train = open_training(self.data, "cifar10") if not form.network else whole.take(np.arange(400), "id_train")
         return oods.Benchmark(
             name="cifar10 against svhn and scenes",
             version="evg-table-1",
             transform=TRANSFORM["cifar10"],
-            id_train=drawn(train, count[0]),
-            id_val=drawn(whole.take(splits["cifar10_val_id"], "id_val"), count[1]),
-            id_test=drawn(whole.take(splits["cifar10_test_id"], "id_test"), count[2]),
+            id_train=drawn(train, form.train),
+            id_val=drawn(whole.take(splits["cifar10_val_id"], "id_val"), form.val),
+            id_test=drawn(whole.take(splits["cifar10_test_id"], "id_test"), form.test),
             ood_train=self._outliers(),
         )
 
     def _outliers(self) -> oods.ImageSet:
         """CIFAR-100 without the superclasses that show CIFAR-10's classes: to learn from, never to be judged on."""
         names = ["cifar100_train_25k", "cifar100_train_rest_25k"]
-        names = names[:1] if self.small or not (self.data / f"{names[1]}.npz").exists() else names
+        names = names[:1] if self.form.learnt or not (self.data / f"{names[1]}.npz").exists() else names
         pixels, labels = [], []
         for name in names:
             images = pack(self.data, name)
             content = np.load(self.data / f"{name}.npz")
             near = np.isin(content["coarse_names"][content["coarse_labels"]], NEAR_CIFAR10)
-            rows = np.flatnonzero(~near)[: 120 if self.small else None]
+            rows = np.flatnonzero(~near)[: self.form.learnt]
             pixels.append(np.stack(images.images(rows)))
             labels.append(images.labels[rows])
         classes = [str(number) for number in range(100)]
@@ -142,9 +145,11 @@ class Study:
         facts = {
             "machine": torch.cuda.get_device_name(device)
             if device.type == "cuda"
-            else f"{platform.machine()} processor",
+            else f"{os.cpu_count()} cores ({platform.machine()})",
             "date": datetime.now(UTC).strftime("%Y-%m-%d"),
             "plain": self.plain.stem if self.plain else "",
+            "form": next(name for name, form in FORMS.items() if form is self.form),
+            "words": self.form.words.format(train=f"{len(self.benchmark.id_train or ()):,}"),
             "learnt_outliers": len(self.benchmark.ood_train or ()),
         }
         write_text(self.home / "study.json", json.dumps(facts, indent=1) + "\n")
@@ -161,7 +166,7 @@ class Study:
                 scenes.take(np.sort(order[len(order) // 2 :]), "scenes"),
             ),
         }
-        few = 64 if self.small else None
+        few = self.form.judged
         return {name: (drawn(learnt, few), drawn(judged, few)) for name, (learnt, judged) in halves.items()}
 
     def sources(self, name: str) -> oods.ImageSet:
@@ -209,25 +214,28 @@ class Study:
         return detector.to(classifier.device).fit(train, val, ood_val=ood)
 
     def _classifier(self, row: Row) -> oods.Classifier:
-        """The network of a row; an own one is scored beside the plain network, which has no part in it."""
+        """The network of a row; a detector's own one is scored beside a small one, which has no part in it."""
         if row.own:
             self._train(row)
-        plain = self._train(next(each for each in ROWS if each.name == PLAIN))
-        model = self._train(row) if row.recipe and not row.own else plain
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(0)
+                model = oods.create_model("small_cnn", num_classes=10)[0]
+        else:
+            model = self._train(row if row.recipe else next(each for each in ROWS if each.name == PLAIN))
         return oods.Classifier(model, TRANSFORM["cifar10"], device=self.device, name=row.name)
 
     def _train(self, row: Row) -> torch.nn.Module:
         if row.name == PLAIN and self.plain is not None:
             return oods.create_model(row.model, num_classes=10, weights=self.plain)[0]
         cuda = choose_device(self.device).type == "cuda"
-        fast = {"epochs": 1, "batch_size": 32, "warmup_epochs": 0, **row.tiny} if self.small else {}
-        common = {**fast, "precision": row.precision if cuda else "32-true"}
+        fewer = {**self.form.common, **self.form.settings.get(row.name, {})}
+        common = {**fewer, "precision": row.precision if cuda else "32-true"}
         stages = [create_recipe(name, **{**settings, **common}) for name, settings in row.stages]
         check_training(stages, self.benchmark)
         home = self.home / "networks"
         began = time.time()
         trained = train_stages(
-            "small_cnn" if self.small and self.plain is None and row.model == "resnet18_32" else row.model,
+            self.form.network if self.form.network and row.model == "resnet18_32" and not self.plain else row.model,
             stages,
             self.benchmark,
             [*(home / row.name / f"stage{number}" for number in range(1, len(stages))), home / row.name],
@@ -241,10 +249,13 @@ class Study:
         return trained.model
 
     def _start(self, row: Row) -> str | None:
-        """The weights that its first stage starts from."""
+        """The weights that its first stage starts from, made first if they are not there."""
+        if not row.start:
+            return None
         if row.start == PLAIN and self.plain is not None:
             return str(self.plain)
-        return str(self.home / "networks" / row.start / "model.safetensors") if row.start else None
+        self._train(next(each for each in ROWS if each.name == row.start))
+        return str(self.home / "networks" / row.start / "model.safetensors")
 
     def variation(self, kind: str, name: str) -> str | Variation:
         """What is varied; a generator is trained on the half of the set that is not attacked."""
@@ -253,12 +264,9 @@ class Study:
         folder = self.home / "generators" / name
         if not (folder / "done").exists():
             cuda = choose_device(self.device).type == "cuda"
-            width = 4 if self.small else 48
             recipe = GanRecipe(
-                steps=2 if self.small else 3_000,
-                batch_size=8 if self.small else 256,
-                width=width,
-                discriminator_width=max(1, width * 4 // 3),
+                **self.form.generator,
+                discriminator_width=max(1, self.form.generator["width"] * 4 // 3),
                 r1=0.01,
                 augment=0.5,
                 precision="bf16-mixed" if cuda else "32-true",
@@ -274,9 +282,10 @@ class Study:
     def measure(self, row: Row, name: str, kind: str, seed: int) -> None:
         """Score or search once, and keep the scores of ID test images, of the sources, and of what was found."""
         scorer, began = self.scorer(row), time.time()
-        if kind == "clean":
-            bench = self.benchmark
-            found = {"id_test": scorer.score(bench.id_test), "found": scorer.score(self.outliers[name][1])}
+        if kind in ("clean", PROVEN):
+            proven = oods.create_detector("guaranteed_msp", epsilon=RADIUS)
+            judge = Scorer(scorer.classifier, proven) if kind == PROVEN else scorer
+            found = {"id_test": scorer.score(self.benchmark.id_test), "found": judge.score(self.outliers[name][1])}
         else:
             found = self._search(row, scorer, name, kind, seed)
         with atomic_path(self.unit(row, name, kind, seed)) as temporary, temporary.open("wb") as stream:
@@ -328,15 +337,13 @@ def samplers_of(kind: str) -> tuple[Sampler, ...]:
 
 
 def units(rows: Sequence[Row], seeds: int, kinds: Sequence[str] = KINDS) -> Iterator[tuple[Row, str, str, int]]:
-    """What is to be done, in the order in which it pays: every row once, then further seeds of what has some."""
-    for row in rows:
-        for name in SETS:
-            yield row, name, "clean", 0
+    """What is to be done, in the order in which it pays: each row whole with one search seed, then further seeds."""
     for seed in range(seeds):
         for row in rows:
-            for kind in KINDS if seed == 0 else VARIED:
+            first = ("clean", *([PROVEN] if row.certified else []), *KINDS)
+            for kind in first if seed == 0 else VARIED:
                 for name in SETS:
-                    if kind in kinds:
+                    if kind in (*kinds, "clean", PROVEN):
                         yield row, name, kind, seed
 
 
@@ -363,12 +370,11 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--rows", default="")
-    parser.add_argument("--kinds", default=",".join(KINDS), help="of variation, in the order of the table")
+    parser.add_argument("--kinds", default="", help="of variation, in the order of the table")
     parser.add_argument("--plain", type=Path, metavar="FILE", help="weights of the plain network")
-    parser.add_argument("--chains", type=int, default=200)
-    parser.add_argument("--budget", type=int, default=2000)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--form", choices=FORMS, default="whole", help="how large the study is")
+    for name in ("chains", "budget", "seeds"):
+        parser.add_argument(f"--{name}", type=int, help="of each search; by default the form's")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--write", type=Path, help="the page to write from what is there")
     parser.add_argument("--record-minutes", type=Path, metavar="FILE", help="src/oodscope/training/minutes.json")
@@ -377,7 +383,9 @@ def read_options() -> argparse.Namespace:
 
 def main() -> int:
     options = read_options()
-    names = [name for name in options.rows.split(",") if name] or [row.name for row in ROWS if row.name != PLAIN]
+    form = FORMS[options.form]
+    names = [name for name in options.rows.split(",") if name] or form.rows
+    names = names or [row.name for row in ROWS if row.name != PLAIN]
     rows = [row for row in ROWS if row.name in names]
     if missing := set(names) - {row.name for row in ROWS}:
         raise SystemExit(f"unknown row {min(missing)!r}; rows: {', '.join(row.name for row in ROWS)}")
@@ -386,14 +394,14 @@ def main() -> int:
         Path(os.environ["OODSCOPE_DATA"]).resolve(),
         options.output.resolve(),
         options.device,
-        options.chains,
-        options.budget,
-        options.seeds,
-        options.small,
+        options.chains or form.chains,
+        options.budget or form.budget,
+        options.seeds or form.seeds,
+        form,
         Deadline(time.time() + 60 * options.minutes),
         options.plain.resolve() if options.plain else None,
     )
-    kinds = options.kinds.split(",")
+    kinds = options.kinds.split(",") if options.kinds else form.kinds or KINDS
     if unknown := [kind for kind in kinds if kind not in KINDS]:
         raise SystemExit(f"unknown kind {unknown[0]!r}; kinds: {', '.join(KINDS)}")
     if options.plain and not options.plain.is_file():

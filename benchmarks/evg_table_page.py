@@ -16,19 +16,26 @@ from evg_claims import (
     Estimate,
     auroc_of,
     claims,
+    difference,
     read_cells,
     spearman_orders,
 )
-from evg_rows import KINDS, ROWS, SETS, VARIED, Row
+from evg_rows import KINDS, PROVEN, ROWS, SETS, VARIED, Row
 from oodscope.base.files import write_text
 
 QUESTION = """\
 **Question.** Do detectors that are trained here in compact form fail where those of the paper (arXiv 2208.10940) fail,
 when a search picks the variation of an outlier that they take for in-distribution?"""
 
-COMMAND = """\
+WHOLE = """\
 **Command.** `OODSCOPE_DATA=path/to/packs python benchmarks/evg_table.py --output FOLDER --minutes 9.5
 --write docs/results/evg-table.md`, again and again until it says `done`."""
+
+OTHER = """\
+**Command.** `OODSCOPE_DATA=path/to/packs python benchmarks/evg_table.py --form {name} --output FOLDER
+--write docs/results/evg-table-{name}.md`; a stopped call goes on.
+
+**Form.** {words}. The whole study is `evg-table.md`."""
 
 POINTS = """\
 Bars are chosen from the paper's table, in kind; a part *holds* if its 95 % interval lies on its side of the bar. Drops
@@ -72,14 +79,16 @@ def facts_of(folder: Path) -> dict[str, Any]:
         "budget": max((int(unit["budget"]) for unit in units), default=0),
         "search_minutes": sum(float(unit["seconds"]) for unit in units) / 60,
         "training_minutes": minutes,
-        **{name: said.get(name, "") for name in ("machine", "date", "plain", "learnt_outliers")},
+        **{name: said.get(name, "") for name in ("machine", "date", "plain", "learnt_outliers", "form", "words")},
     }
 
 
 def record_minutes(folder: Path, path: Path) -> None:
     """Add the minutes of recipes that were trained with their default settings to those that ``list`` prints."""
-    known = json.loads(path.read_text(encoding="utf-8"))
-    measured = facts_of(folder)["training_minutes"]
+    facts = facts_of(folder)
+    if facts["words"] or "NVIDIA" not in facts["machine"]:
+        raise SystemExit("--record-minutes: only the whole study on a GPU says how long recipes take there")
+    known, measured = json.loads(path.read_text(encoding="utf-8")), facts["training_minutes"]
     plain = {row.recipe: measured[row.name] for row in ROWS if row.name in measured and not row.stages[-1][1]}
     known["minutes"] |= {name: round(minutes, 2) for name, minutes in plain.items()}
     write_text(path, json.dumps(known, indent=1, sort_keys=True) + "\n")
@@ -89,10 +98,11 @@ def answer(cells: Cells) -> str:
     """One sentence of all points."""
     made = claims(cells)
     counts = {verdict: sum(claim.verdict == verdict for claim in made) for verdict in (HOLDS, NOT, OPEN)}
-    complete = sum(all((row.name, name, kind) in cells for name in SETS for kind in VARIED) for row in ROWS)
+    published = [row for row in ROWS if row.published]
+    complete = sum(all((row.name, name, kind) in cells for name in SETS for kind in VARIED) for row in published)
     return (
         f"Of the six points of the paper's table, {counts[HOLDS]} hold, {counts[NOT]} do not, and on {counts[OPEN]} "
-        f"these runs cannot say; {complete} of {len(ROWS) - 1} rows are complete. Population: these trained networks "
+        f"these runs cannot say; {complete} of {len(published)} rows are complete. Population: these trained networks "
         "(one training seed), source images and search seeds drawn again."
     )
 
@@ -104,7 +114,7 @@ def page(cells: Cells, failed: Mapping[str, str], facts: Mapping[str, Any]) -> s
         "# Table 2 of evaluation via generation, in kind",
         QUESTION,
         f"**Answer.** {answer(cells)}",
-        COMMAND,
+        OTHER.format(name=facts["form"], words=facts["words"]) if facts["words"] else WHOLE,
         _effort(facts),
         *(_table(cells, rows, name) for name in SETS),
         "## The six points",
@@ -113,11 +123,13 @@ def page(cells: Cells, failed: Mapping[str, str], facts: Mapping[str, Any]) -> s
         "## Orders",
         ORDERS,
         "\n".join(_order_lines(cells)),
+        "## Proven, and released",
+        "\n".join(_beside_lines(cells)),
         "## What differs from the paper",
         "\n".join([DIFFERENCES, *_start_lines(facts)]),
         "## Not run",
         "\n".join(_missing_lines(cells, failed)) or "Nothing is missing.",
-        "## GPU minutes of training",
+        "## Minutes of training on this machine" if facts["words"] else "## GPU minutes of training",
         "\n".join(_minute_lines(facts["training_minutes"])),
     ]
     return "\n\n".join(parts) + "\n"
@@ -176,6 +188,24 @@ def _order_lines(cells: Cells) -> Iterator[str]:
         orders = spearman_orders(cells, name)
         for kind in VARIED:
             yield f"| {name} | {kind} | {_number(orders.get(kind))} |"
+
+
+def _beside_lines(cells: Cells) -> Iterator[str]:
+    """What interval bounds prove of GOOD, and what the attack in ROWL's training is worth."""
+    for name in SETS:
+        proven, found = auroc_of(cells, "good", name, PROVEN), auroc_of(cells, "good", name, "linf")
+        attacked = "not run" if found is None else f"{found}"
+        yield (
+            f"- good on {name}: no attack within .01 brings its AUROC below "
+            f"{_number(proven)} (interval bounds, all images of the half); white-box gradients reach {attacked}."
+            if proven
+            else f"- good on {name}: its proven AUROC is not run."
+        )
+    gap = difference(cells, "rowl", "rowl_released", "svhn", "linf")
+    yield (
+        "- rowl less rowl_released (what its released code trains, without a working attack), under l-inf on svhn, "
+        f"paired by source image: {'not run' if gap is None else gap}."
+    )
 
 
 def _missing_lines(cells: Cells, failed: Mapping[str, str]) -> Iterator[str]:

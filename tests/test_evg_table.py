@@ -10,6 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 import evg_table
+import oodscope as oods
 from evg_claims import (
     HOLDS,
     NOT,
@@ -26,12 +27,14 @@ from evg_claims import (
     read_cells,
     spearman_orders,
 )
+from evg_forms import FORMS
 from evg_rows import KINDS, ROWS, SETS, STRONG
 from evg_table_page import page, record_minutes, write_page
+from oodscope.generation.gan.recipe import GanRecipe
 
 FACTS = {
     "chains": 60, "budget": 50, "search_minutes": 1, "training_minutes": {}, "machine": "none", "date": "2026-01-01",
-    "plain": "", "learnt_outliers": 0,
+    "plain": "", "learnt_outliers": 0, "form": "whole", "words": "",
 }  # fmt: skip
 
 
@@ -140,24 +143,58 @@ def test_minutes_of_default_settings_are_recorded(tmp_path):
         history = {"history": [{"seconds": 30.0}, {"seconds": 33.0}]}
         (tmp_path / "networks" / name / "training.json").write_text(json.dumps(history))
     (tmp_path / "minutes.json").write_text('{"about": "", "minutes": {"vos": 2.0}}')
+    with pytest.raises(SystemExit, match="only the whole study on a GPU"):
+        record_minutes(tmp_path, tmp_path / "minutes.json")
+    (tmp_path / "study.json").write_text('{"machine": "NVIDIA H200", "words": ""}')
     record_minutes(tmp_path, tmp_path / "minutes.json")
     found = json.loads((tmp_path / "minutes.json").read_text())["minutes"]
     assert found == {"glow": 1.05, "vos": 2.0}, "plain was trained with other epochs than the recipe's own"
 
 
-def test_every_row_comes_before_further_seeds():
-    order = list(evg_table.units(ROWS[1:3], 2))
-    assert [each[2] for each in order[:4]] == ["clean"] * 4
+def test_cheap_rows_are_whole_before_dear_ones_and_all_before_further_seeds():
+    rows = [row for row in ROWS if row.published]
+    trained = [row.minutes for row in rows if row.stages]
+    assert len(rows) == 14 and trained == sorted(trained)
+    order = list(evg_table.units(ROWS[1:], 2))
+    first = [each for each in order if each[3] == 0]
+    assert [each[0].name for each in first] == [row.name for row in ROWS[1:] for each in first if each[0] is row]
+    assert {kind for row, _, kind, _ in first if row.name == "good"} == {"clean", "proven", *KINDS}
     seeds = [seed for _, _, _, seed in order]
     assert seeds == sorted(seeds) and len(order) == len({(row.name, *rest) for row, *rest in order})
+
+
+def test_what_is_proven_and_what_was_released_stand_beside_the_table():
+    made = cells(dict.fromkeys(KINDS, 0.5))
+    rng = np.random.default_rng(1)
+    made["good", "svhn", "proven"] = cell_of([{"id_test": np.linspace(-2.5, 2.5, 400), "found": rng.normal(0, 1, 60)}])
+    made["rowl_released", "svhn", "linf"] = made["rowl", "svhn", "linf"]
+    text = page(made, {}, FACTS)
+    assert "- good on svhn: no attack within .01 brings its AUROC below 0." in text
+    assert "- good on scenes: its proven AUROC is not run." in text
+    assert "paired by source image: 0.000" in text
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_every_form_names_what_exists(name):
+    form = FORMS[name]
+    assert {*form.rows, *form.settings} <= {row.name for row in ROWS} and set(form.kinds) <= set(KINDS)
+    for row in ROWS:
+        for recipe, settings in row.stages:
+            oods.create_recipe(recipe, **{**settings, **form.common, **form.settings.get(row.name, {})})
+    GanRecipe(**form.generator)
+
+
+def test_another_form_has_a_page_of_its_own():
+    text = page({}, {}, {**FACTS, "form": "cpu", "words": "small networks"})
+    assert "--form cpu" in text and "evg-table-cpu.md" in text and "**Form.** small networks." in text
 
 
 @pytest.mark.soak
 @pytest.mark.realdata
 @pytest.mark.skipif("OODSCOPE_DATA" not in os.environ, reason="needs the packs")
 def test_the_study_in_miniature_stops_and_goes_on(tmp_path, monkeypatch, capsys):
-    common = ["evg_table.py", "--output", str(tmp_path), "--small", "--chains", "4", "--budget", "10", "--seeds", "1",
-              "--device", "cpu", "--rows", "autoencoder,nae,md,oe", "--write", str(tmp_path / "page.md")]  # fmt: skip
+    common = ["evg_table.py", "--output", str(tmp_path), "--form", "small", "--seeds", "1", "--device", "cpu",
+              "--write", str(tmp_path / "page.md")]  # fmt: skip
     monkeypatch.setattr(sys, "argv", [*common, "--minutes", "0"])
     evg_table.main()
     assert "not done: the same command goes on" in capsys.readouterr().out
@@ -165,8 +202,12 @@ def test_the_study_in_miniature_stops_and_goes_on(tmp_path, monkeypatch, capsys)
     evg_table.main()
     assert "left out" not in (out := capsys.readouterr().out) and out.rstrip().endswith("done")
     found = read_cells(tmp_path)
-    assert len(found) == 4 * 2 * (1 + len(KINDS))
-    assert all(cell.by_seed.shape == (1, 4) for (_, _, kind), cell in found.items() if kind != "clean")
+    assert len(found) == 15 * 2 * (1 + len(KINDS)) + 2, "every row of the table, ROWL as released, and what is proven"
+    assert all(cell.by_seed.shape == (1, 4) for (_, _, kind), cell in found.items() if kind in KINDS)
+    for name in SETS:
+        assert found["good", name, "proven"].images.mean() <= found["good", name, "clean"].images.mean() + 1e-9
+    text = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert "14 of 14 rows are complete" in text and "Nothing is missing." in text
     assert all(cell.drop.value >= -1e-6 for (_, _, kind), cell in found.items() if kind in ("affine", "color"))
     files = {path: path.stat().st_mtime_ns for path in (tmp_path / "units").iterdir()}
     evg_table.main()

@@ -129,7 +129,7 @@ def test_presets():
         ({"--boundary": "clip"}, "'clip' is not one of 'reflect', 'clamp'", 2),
         (
             {"--energy": "rank"},
-            "is not one of 'canonical', 'standardised', 'rank_probit'. Did you mean 'rank_probit'?",
+            "is not one of 'canonical', 'standardised', 'released', 'rank_probit'. Did you mean 'rank_probit'?",
             2,
         ),
         ({"--on": "od"}, "unknown set of outliers 'od'. Did you mean 'odd'", 2),

@@ -44,8 +44,9 @@ class TestMDSEnsemble:
         """Two distances of which the first is 2 deviations larger for outliers; the oracle's penalty is on raw ones."""
         rng = np.random.default_rng(0)
         known, outliers = rng.normal(0, 1, (500, 2)), rng.normal([2, 0], 1, (500, 2))
-        weights = _weights(torch.from_numpy(known), torch.from_numpy(outliers))
+        weights, level = _weights(torch.from_numpy(known), torch.from_numpy(outliers))
         assert weights.tolist() == pytest.approx([1.985, 0.0], abs=0.02)
+        assert level == pytest.approx(-weights.sum().item(), abs=0.15), "the odds are even halfway, at a distance of 1"
 
     def test_the_step_is_a_probe_of_the_fitted_gaussians(self):
         train = self.rows(400, 0)

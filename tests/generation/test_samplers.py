@@ -9,7 +9,7 @@ from scipy.stats import kstest
 
 from oodscope.base.errors import OodscopeError, UnknownNameError
 from oodscope.generation.samplers.registry import SAMPLERS, create_sampler
-from oodscope.generation.search.energy import Standardised, rank_probit
+from oodscope.generation.search.energy import RELEASED, Standardised, rank_probit
 from oodscope.generation.search.search import search
 from tests.generation.toys import FLAT, SLOPE, Ball, Pixels, energy
 
@@ -321,6 +321,11 @@ class TestEnergy:
         found = search(steep, Pixels(), create_sampler("mh", step=0.3), 40, chains=20_000, energy=Standardised(7, 100))
         assert abs(float(found.last.mean()) - GIBBS) < 0.006
         assert torch.allclose(found.scores, 300 * found.points[:, 0].double() + 7)
+
+    def test_the_released_code_adds_to_the_deviation(self):
+        """A reject probability that spreads by .0005 is searched at three times the temperature."""
+        narrow = 0.0005 * np.array([-1.0, 1.0])
+        assert Standardised.of(narrow, RELEASED).scale / Standardised.of(narrow).scale == pytest.approx(3)
 
     @pytest.mark.parametrize("scores", [[1.0], [1.0, np.nan]])
     def test_scores_that_give_no_scale_are_refused(self, scores):

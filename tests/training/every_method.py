@@ -40,6 +40,7 @@ OWN = {
     "ssd": {"warmup_epochs": 0, "size": 8},
     "supcon": {"warmup_epochs": 0, "size": 8},
     "ntom": {"decay": "cosine"},
+    "energy_oe": {"known_energy": -6.0, "outlier_energy": -1.0},
     "atom": {"decay": "cosine"},
     "rowl": {"decay": "cosine"},
     "rowl_released": {"decay": "cosine"},

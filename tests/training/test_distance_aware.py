@@ -21,6 +21,7 @@ from oodscope.training.methods.distance_aware import (
     mean_field,
     orthogonal_rows,
     predictive_variance,
+    weighted_features,
 )
 from oodscope.training.methods.simclr import SSD, SimCLR, SupCon
 from tests.training.every_method import fast, prepared, run
@@ -120,6 +121,8 @@ class TestSpectral:
         assert found.item() == near(7.758770, 1e-5) and found.item() == near(4 + 4 * math.cos(math.pi / 9), 1e-5)
         image = torch.rand(1, 1, 8, 8)
         torch.testing.assert_close(layer.eval()(image), conv(image) * 3 / found)
+        kernel = torch.linalg.matrix_norm(conv.weight.view(3, 3)).item()
+        assert kernel == near(4.472136), "the reshaped kernel's norm: 42 % too small"
 
     @pytest.mark.parametrize(("sigma", "divisor"), [(5.0, 5 / 3), (2.0, 1.0)])
     def test_only_what_stretches_too_much_is_bounded(self, sigma, divisor):
@@ -168,6 +171,12 @@ class TestGaussianProcess:
         dual = self.new.square().sum(1) - (across @ torch.linalg.inv(gram + torch.eye(2)) * across).sum(1)
         torch.testing.assert_close(dual, variance)
 
+    def test_images_may_count_by_their_curvature(self):
+        beta = torch.tensor([[1, -1], [0.5, 0.5], [-1, 0]], dtype=D)
+        phi = weighted_features(self.phi, self.phi @ beta.T)
+        covariance = torch.linalg.inv(torch.eye(2, dtype=D) + phi.T @ phi)
+        assert predictive_variance(self.new, covariance, 1.0).tolist() == near([0.951295, 6.775294])
+
     @pytest.mark.parametrize(("factor", "u"), [(math.pi / 8, 0.198318), (25.0, 0.477799), (0.0, 0.051078)])
     def test_mean_field(self, factor, u):
         beta = torch.tensor([[1, -1], [0.5, 0.5], [-1, 0]], dtype=D)
@@ -199,6 +208,9 @@ class TestGaussianProcess:
             phi = layer.random_features(trained.model.eval().features((images - mean) / std)).double()
             expected = torch.linalg.inv(torch.eye(64, dtype=D) + phi.flip(0).T @ phi.flip(0))
         torch.testing.assert_close(layer.covariance.double(), expected, rtol=1e-3, atol=1e-5)
+        sure = run(fast("sngp", curvature=True)).model.fc
+        torch.testing.assert_close(sure.linear.weight, layer.linear.weight)
+        assert (sure.covariance.diagonal() > layer.covariance.diagonal()).all(), "p(1 - p) is below 1"
 
     def test_far_images_have_more_variance_and_smaller_logits(self):
         trained = run(fast("sngp", epochs=6))

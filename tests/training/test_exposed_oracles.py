@@ -13,6 +13,9 @@ from torch.nn.functional import cross_entropy
 import oodscope as oods
 from oodscope.base.errors import DetectorError, ModelError, OodscopeError
 from oodscope.detectors.registry import create_detector
+from oodscope.generation.samplers.projected_gradient import ProjectedGradient
+from oodscope.generation.search.target import Noise, Target, Visits
+from oodscope.generation.variations.linf import LInf
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.classifier.intervals import (
     Interval,
@@ -26,8 +29,10 @@ from oodscope.models.small import SMALL_NETS
 from oodscope.training.methods.atom import mined
 from oodscope.training.methods.ceda import confidence
 from oodscope.training.methods.cross_entropy import CrossEntropy
+from oodscope.training.methods.energy_oe import hinges
 from oodscope.training.methods.good import spread_loss
 from oodscope.training.perturbation import Attack, Ball, steepest, worst_in_ball
+from oodscope.training.recipe import Batch
 from oodscope.training.registry import create_recipe
 from tests.training.every_method import FAST, SCALE, prepared, run
 from tests.training.training_toys import PREPROCESS, Bounded, TinyNet, colours, negatives, same_weights
@@ -86,6 +91,53 @@ class TestAttack:
         ]  # fmt: skip
         assert torch.equal(*found) and net.training and all(each.grad is None for each in net.parameters())
         assert all(torch.equal(value, before[name]) for name, value in net.state_dict().items()), "also its statistics"
+
+    @pytest.mark.parametrize("value", [0.0, 1.0])
+    @pytest.mark.parametrize("norm", ["linf", "l2"])
+    def test_black_and_white_images_can_be_moved(self, norm, value):
+        images = torch.full((2, 3), value)
+        way = 1.0 if value == 0 else -1.0
+        found = worst_in_ball(lambda x: way * x.sum(1), images, Ball(norm, 0.1), steps=4, step=0.05)
+        assert (way * (found - images) > 0.05).all(), "the end of the range does not hold them"
+
+    def test_a_search_in_the_ball_ends_where_training_does(self):
+        """One step for both: the white-box sampler and the attack of a recipe find the same corner."""
+        images = torch.rand(6, 3, 1, 1, generator=torch.Generator().manual_seed(0)) * 0.8 + 0.1
+        weight = W.view(3, 1, 1)
+
+        def score(pixels):
+            return (pixels.float() * weight).sum(dim=(1, 2, 3))
+
+        trained = worst_in_ball(lambda x: -score(x), images, Ball("linf", 0.05), steps=12, step=0.02)
+        ball = LInf(image_shape=(3, 1, 1), epsilon=0.05)
+        visits, noise = Visits(6, 3, (20,), torch.device("cpu")), Noise(0, 0, torch.device("cpu"))
+        target = Target(
+            lambda at, shown: score(ball(at, shown)).double(), images, lambda s: s, ball.domain, noise, visits
+        )
+        points = torch.full((6, ball.domain.dimension), 0.5)
+        sampler = ProjectedGradient(step=0.4)
+        state = sampler.begin(target, points)
+        for number in range(12):
+            sampler.move(target, state, number)
+        torch.testing.assert_close(ball(state.points, images), trained)
+
+    @pytest.mark.parametrize(
+        ("name", "settings", "passes"),
+        [
+            ("acet", {"attack_steps": 4}, lambda known, out: known + (4 + 2) * out),
+            ("l2_adversarial", {"attack_steps": 3}, lambda known, out: (3 + 1) * known),
+            ("atom", {"attack_steps": 3}, lambda known, out: known + out + (3 + 1) * (out // 2)),
+            ("rowl", {"attack_steps": 5}, lambda known, out: (5 + 3) * (known + out)),
+            ("rowl_released", {}, lambda known, out: known + out),
+            ("ceda", {}, lambda known, out: known + out),
+        ],
+    )
+    def test_passes_of_a_step(self, name, settings, passes):
+        recipe, net, shown = prepared(name, **settings)
+        seen = []
+        net.conv.register_forward_pre_hook(lambda _, inputs: seen.append(len(inputs[0])))
+        recipe.loss(net, shown)
+        assert sum(seen) == passes(len(shown.images), 0 if shown.ood is None else len(shown.ood.images))
 
     def test_random_starts_fill_the_ball(self):
         draws = torch.Generator().manual_seed(0)
@@ -160,6 +212,29 @@ class TestCEDA:
         assert (confidence(net(moved), "uniform") > confidence(net(clean), "uniform")).all()
         inside = SCALE.to_pixels(clean)
         assert (SCALE.to_pixels(moved) - inside).abs().max() <= 0.2 + 1e-5
+
+
+class TestEnergyOE:
+    def test_hinges(self):
+        assert hinges(torch.tensor([-20.0]), torch.tensor([-10.0]), -23.0, -5.0).item() == 34.0
+        assert hinges(torch.tensor([-24.0]), torch.tensor([-4.0]), -23.0, -5.0).item() == 0.0
+
+    def test_the_loss_adds_a_tenth_of_them(self):
+        logits = torch.cat([torch.full((2, 1), 20.0), torch.full((3, 1), 10.0)]).repeat(1, 2) - math.log(2)
+        shown = Batch(torch.zeros(2, 1), torch.tensor([0, 1]), torch.arange(2),
+                      ood=Batch(torch.zeros(3, 1), torch.zeros(3), torch.arange(3)))  # fmt: skip
+        found = create_recipe("energy_oe").loss(lambda images: logits, shown)
+        assert found.loss.item() == near(math.log(2) + 3.4, 1e-5) and len(found.logits) == 2
+
+    def test_it_parts_the_energies(self):
+        recipe = create_recipe("energy_oe", **{**FAST, "epochs": 8}, ood_batch_size=16, known_energy=-6,
+                               outlier_energy=-1, weight=0.5)  # fmt: skip
+        net = run(recipe).model.eval()
+        known, unknown = (
+            net(SCALE.from_pixels(torch.from_numpy(np.stack(each.images(range(40)))).permute(0, 3, 1, 2) / 255))
+            for each in (colours(40, seed=5), negatives(40))
+        )
+        assert known.logsumexp(1).mean() > unknown.logsumexp(1).mean() + 1
 
 
 class TestATOM:
@@ -245,6 +320,10 @@ class TestGOOD:
         differences = logit_differences(layers, box)[0]
         assert differences.max().item() == near(1.45) and differences[1].tolist() == near([1.45, 0, 0.65])
         assert certified_confidence(layers, box).item() == near(0.569276)
+        naive = logits.upper[0][:, None] - logits.lower[0]
+        naive.fill_diagonal_(0)
+        assert naive[1].tolist() == near([1.45, 0, 0.95]), "the last layer propagated like any other"
+        assert (1 / (-naive).exp().sum(1)).max().item() == near(0.616785), "so that less is proven"
         draws = np.random.default_rng(0).uniform(-0.1, 0.1, (20_000, 2))
         with torch.no_grad():
             largest = oracle_network()(self.x + torch.from_numpy(draws)).softmax(1).amax().item()

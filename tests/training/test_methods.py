@@ -154,6 +154,18 @@ class TestOracles:
         assert divergence(views).item() == near(0.043362)
         assert AugMixJSD().loss(giving(torch.cat(views)), batch()).loss.item() == near(1.938880)
         assert AugMixJSD().loss(giving(Z.repeat(3, 1)), batch()).loss.item() == near(1.418540)
+
+    @pytest.mark.parametrize(
+        ("rows", "expected"),
+        [
+            (((0.7, 0.2, 0.1), (0.6, 0.3, 0.1), (0.2, 0.5, 0.3)), 0.101599),
+            (((1, 0, 0), (0, 1, 0), (0, 0, 1)), 1.098612),
+            (((0.7, 0.2, 0.1),) * 3, 0.0),
+        ],
+    )
+    def test_jensen_shannon_divergence(self, rows, expected):
+        views = tuple(torch.tensor([row]).clamp(min=1e-30).log() for row in rows)
+        assert divergence(views).item() == pytest.approx(expected, abs=2e-6)
         sure = [1e3 * torch.eye(3, dtype=D)[[number]] for number in range(3)]
         assert divergence(tuple(sure)).item() == near(math.log(3))
 

@@ -63,12 +63,51 @@ def test_rows_are_trained_measured_and_not_made_again(tmp_path, monkeypatch, cap
     assert "| plain | 1 |" in made and "vgg16_32 | 0 | not yet run" in made and "**Answer.** of the study" in made
 
 
+def tiny_32(folder, known):
+    """Sets of the size that the study's networks take."""
+    rng = np.random.default_rng(0)
+
+    def coloured(name, count, labelled=True):
+        pixels, labels = rng.integers(0, 160, (count, 32, 32, 3)), np.arange(count) % 3
+        pixels[np.arange(count), :, :, labels] += 90
+        return ImageSet.from_arrays(name, pixels.astype(np.uint8), *([labels, list("abc")] if labelled else []))
+
+    return oods.Benchmark(
+        known, "1", transform=oods.Preprocess(size=32), id_train=coloured("id_train", 24),
+        id_val=coloured("id_val", 12), id_test=coloured("id_test", 12), near=(coloured("near", 6, False),),
+        far=(coloured("far", 6, False),), csid=(coloured("corrupted", 12),),
+    )  # fmt: skip
+
+
+@pytest.mark.soak
+def test_every_row_from_start_to_page(tmp_path):
+    """All rows and seeds with a small network, and the six architectures as they are."""
+    fast = ["--epochs", "1", "--precision", "32-true", "--device", "cpu"]
+    regimes, kinds = tmp_path / "regimes", tmp_path / "architectures"
+    stopped = regimes_study.main([*fast, "--network", "small_cnn", "--output", str(regimes), "--minutes", "0"], tiny_32)
+    assert stopped == [f"{row.name} {seed}" for row in ROWS.values() for seed in row.seeds], "nothing is begun too late"
+    assert regimes_study.main([*fast, "--network", "small_cnn", "--output", str(regimes)], tiny_32) == []
+    assert len(list((regimes / "runs").glob("*/run.json"))) == len(stopped) == 41
+    names = ",".join(regimes_study.ARCHITECTURES)
+    assert regimes_study.main([*fast, "--output", str(kinds), "--names", names, "--seeds", "0"], tiny_32) == []
+    for folder in (regimes, kinds):
+        regimes_page.main([str(folder / "rows"), str(tmp_path / "page.md"), "--measured", "2026-01-01"])
+        made = (tmp_path / "page.md").read_text(encoding="utf-8")
+        assert made.count("| 0 | not yet run") == (0 if folder == regimes else 8 + 8 + 1)
+    made = page(read_rows(regimes / "rows"), "2026-01-01")
+    assert "Not yet run: nothing." in made and "architectures (6)" in made and "regimes (9)" in made
+    again = oods.open_runs(regimes / "runs")
+    assert len(again) == 41 and all("knn" in run.scores.detectors for run in again)
+
+
 def test_all_rows_can_be_made():
     for row in ROWS.values():
         recipe = oods.create_recipe(row.recipe, **row.settings)
         assert recipe.ood_batch_size == 0 and (row.after is None or row.after in ROWS)
     assert len(REGIMES) == 8 and all(ROWS[name].seeds == (0, 1, 2) for name in (PLAIN, *REGIMES))
     assert len(regimes_study.ARCHITECTURES) == 6
+    assert list(ROWS)[:2] == [PLAIN, "distilled"], "the first ten minutes answer Figure 7"
+    assert {PLAIN, *REGIMES, *regimes_study.ARCHITECTURES, *(f"l2-{r:g}" for r in regimes_study.RADII)} == set(ROWS)
 
 
 def made_rows(effects, seeds=3, noise=0.2, far=40.0):

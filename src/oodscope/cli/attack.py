@@ -109,7 +109,7 @@ def attack(
         typer.Option(
             rich_help_panel=SEARCH,
             metavar="NAME",
-            help="Scale of the score: canonical (ranks), standardised (the paper's) or rank_probit.",
+            help="Scale of the score: canonical (ranks), standardised (paper), released (its code) or rank_probit.",
         ),
     ] = None,
     boundary: Annotated[

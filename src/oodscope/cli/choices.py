@@ -55,6 +55,7 @@ class Energy(StrEnum):
 
     CANONICAL = "canonical"
     STANDARDISED = "standardised"
+    RELEASED = "released"
     RANK_PROBIT = "rank_probit"
 
 

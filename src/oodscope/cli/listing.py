@@ -98,9 +98,11 @@ def _detector(entry: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _recipe(entry: Mapping[str, Any]) -> dict[str, str]:
-    """What it is, its paper, and how long its default settings took on one GPU, where that was measured."""
+    """What it is, its paper, and how long its default settings took on one GPU, or that nobody measured it."""
     minutes = entry.get("gpu_minutes")
-    took = "" if minutes is None else f"{minutes:.2g} GPU minutes"
+    took = (
+        "GPU minutes not measured" if minutes is None else f"{round(minutes, 1 if minutes < 10 else 0):g} GPU minutes"
+    )
     return {"what it trains · paper": _joined(_joined(entry.get("summary"), entry.get("paper")), took)}
 
 

@@ -1,5 +1,6 @@
 """ImageScore: detectors with a network of their own, which need images and nothing of the classifier."""
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, ClassVar, Self
 
@@ -83,10 +84,12 @@ class ImageScore(Detector):
             f"(oodscope train --recipe {self.recipe} --benchmark NAME), or name another ({parameter}=PATH)"
         )
 
-    def own_score(self, parameter: str = "network") -> OwnScore:
-        """The probe of one of its networks."""
+    def own_score(
+        self, parameter: str = "network", form: str = "", score: Callable[[Any, Tensor], Tensor] | None = None
+    ) -> OwnScore:
+        """The probe of one of its networks; ``form`` and ``score`` where the network is not simply called."""
         name = f"own_score({self.recipe}, {self.networks[parameter]})"
-        return OwnScore(name, lambda: self.open_network(parameter))
+        return OwnScore(name, lambda: self.open_network(parameter), form, score)
 
     @property
     def probes(self) -> tuple[Probe, ...]:

@@ -49,6 +49,7 @@ NAMES = {
     "lts": "LTS",
     "maha_free": "Label-free Mahalanobis",
     "mahalanobis": "Mahalanobis (geometry)",
+    "mahalanobis_layers": "Mahalanobis (learnt layers)",
     "mahalanobis_pp": "Mahalanobis++",
     "maxcosine": "MaxCosine",
     "mc_dropout": "MC dropout of the network",

@@ -13,6 +13,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from oodscope.models.classifier.clip import clip
 from oodscope.models.classifier.network import evaluating
 from oodscope.training.recipe import Scale
 
@@ -45,7 +46,7 @@ class Ball:
     def projected(self, difference: Tensor) -> Tensor:
         """The nearest difference within the ball."""
         if self.norm == "linf":
-            return difference.clamp(-self.epsilon, self.epsilon)
+            return clip(difference, -self.epsilon, self.epsilon)
         return difference * (self.epsilon / _length(difference).clamp(min=_TINY)).clamp(max=1.0)
 
     def drawn(self, images: Tensor, draws: torch.Generator) -> Tensor:
@@ -88,7 +89,7 @@ def worst_in_ball(
         the first included. The objective is compared with itself alone: a start by another would keep clean images.
     """
     images = images.detach()
-    there = images if start is None else (images + start).clamp(0, 1)
+    there = images if start is None else clip(images + start, 0, 1)
     best, highest = there, None
     for _ in range(steps):
         there = there.detach().requires_grad_()
@@ -97,7 +98,7 @@ def worst_in_ball(
         if keep == "best":
             best, highest = _better(best, highest, there, values)
         moved = ball.projected(there.detach() - images + step * steepest(gradient.float(), ball.norm))
-        there = (images + moved).clamp(0, 1)
+        there = clip(images + moved, 0, 1)
     if keep == "best" and steps:
         with torch.no_grad():
             best, _ = _better(best, highest, there, objective(there))

@@ -22,6 +22,7 @@ CASES = {
     "dempster_shafer": [{}],
     "gram": [{}],
     "mds_ensemble": [{}, {"epsilon": 0.0}, {"stages": "first"}],
+    "mahalanobis_layers": [{}, {"parity": True}],
 }
 
 
@@ -130,6 +131,12 @@ def gram(train, test):
     expected = np.mean(held_out, axis=0)
     expected[expected == 0] = 1
     return np.array([sum(deviations(g, z) / expected) / max(softmax(z)) for g, z in zip(test["gram"], test["logits"])])
+
+
+def mahalanobis_layers(train, test, parity=False):
+    """Without outliers to learn from: the sum of standardised distances, or its logistic function in 32 bits."""
+    odds = mds_ensemble(train, test)
+    return (1 / (1 + np.exp(-odds.astype(np.float32)))).astype(np.float64) if parity else odds
 
 
 def mds_ensemble(train, test, stages="all", epsilon=0.0014):

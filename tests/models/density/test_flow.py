@@ -46,6 +46,12 @@ def random_glow(**settings):
     return glow
 
 
+def logistic(values, gained):
+    """The log-density of what the logit transform made, under a standard logistic."""
+    flat = values.flatten()
+    return -flat - 2 * torch.nn.functional.softplus(-flat) + gained
+
+
 def test_two_numbers_by_hand():
     point = torch.tensor([0.3, -0.7]).double().reshape(1, 2, 1, 1)
     moved, gained = plane()(point)
@@ -111,6 +117,8 @@ def test_the_logit_transform_at_its_ends():
     [
         (lambda v: gaussian(v - 0.5, torch.zeros_like(v), torch.zeros_like(v)), 9.385860),
         (lambda v: gaussian(v - 0.5, torch.zeros_like(v), torch.full_like(v, -0.5 * math.log(12))), 8.254614),
+        (lambda v: logistic(*spread(v, 0.05)), 8 - math.log2(0.9)),
+        (lambda v: torch.zeros(len(v), dtype=v.dtype), 8.0),
     ],
 )
 def test_uniform_noise_costs_what_it_should_under_known_densities(density, bits):
@@ -118,6 +126,19 @@ def test_uniform_noise_costs_what_it_should_under_known_densities(density, bits)
     values = ((torch.arange(200_000, dtype=torch.float64) + 0.5) / 200_000).reshape(-1, 1, 1, 1)
     found = (bits_per_dimension(density(values), 1) + math.log2(LEVELS)).mean().item()
     assert found == pytest.approx(bits, abs=1e-5)
+
+
+def test_a_logistic_after_the_logit_transform_wastes_its_margin():
+    assert 8 - math.log2(0.9) == pytest.approx(8.152003, abs=1e-6)
+
+
+def test_a_pixel_lies_where_it_is_told_to_in_its_bin():
+    glow, pixels = random_glow(), torch.randint(256, (2, 3, 4, 4)) / 255
+    glow = glow.float()
+    with torch.no_grad():
+        assert torch.equal(glow(pixels), glow.placed(pixels, 0.5))
+        torch.testing.assert_close(glow.placed(pixels, 0.25), glow.dequantised(pixels, torch.full_like(pixels, 0.25)))
+        assert not torch.allclose(glow.placed(pixels, 0.0), glow(pixels), atol=1e-4)
 
 
 def test_actnorm_is_set_once_by_a_dequantised_batch():

@@ -4,7 +4,7 @@ import io
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -72,13 +72,22 @@ class OwnScore(PixelProbe):
     ----------
     name : of the column.
     open_network : hands out the network; asked when the first image is scored.
+    form : how the network is asked where it is not simply called; part of the column's address.
+    score : asks it so, with the network and pixels.
     """
 
     differentiable: ClassVar[bool] = True
 
-    def __init__(self, name: str, open_network: Callable[[], DensityModel]) -> None:
-        self._name = name
+    def __init__(
+        self,
+        name: str,
+        open_network: Callable[[], DensityModel],
+        form: str = "",
+        score: Callable[[Any, Tensor], Tensor] | None = None,
+    ) -> None:
+        self._name = f"{name}, {form}" if form else name
         self._open = open_network
+        self._form, self._score = form, score
 
     @cached_property
     def network(self) -> DensityModel:
@@ -94,12 +103,12 @@ class OwnScore(PixelProbe):
 
     @property
     def identity(self) -> str:
-        return self.network.fingerprint
+        return f"{self.network.fingerprint} {self._form}" if self._form else self.network.fingerprint
 
     def of_pixels(self, pixels: Tensor) -> Tensor:
         model = self.network.to(pixels.device).eval()
         with weights_at_rest(model), torch.autocast(pixels.device.type, enabled=False):
-            scores: Tensor = model(pixels)
+            scores: Tensor = model(pixels) if self._score is None else self._score(model, pixels)
         return scores
 
 

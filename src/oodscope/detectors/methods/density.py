@@ -1,14 +1,20 @@
 """Detectors with a network of their own: reconstruction errors, likelihoods, and corrections of likelihoods."""
 
+from collections.abc import Callable
+from typing import Any
+
+import torch
 from torch import Tensor
 
 from oodscope.activations.activations import Activations
-from oodscope.activations.probes.own import CompressedLength
+from oodscope.activations.probes.own import CompressedLength, OwnScore
 from oodscope.activations.probes.probe import Probe
 from oodscope.base.errors import DetectorError
 from oodscope.base.paper import Paper
+from oodscope.data.addressed import Draws, content_keys
 from oodscope.detectors.imagescore import HOME, ImageScore
 from oodscope.detectors.math.numbers import precise
+from oodscope.models.density.glow import Glow
 
 COMPRESSORS = ("png", "jpeg2000")
 BACKGROUND = "runs/background/{recipe}-seed0"
@@ -41,7 +47,7 @@ class AutoencoderError(ImageScore):
 
 
 class GlowLikelihood(ImageScore):
-    r"""Bits per dimension of a flow, every pixel at the centre of its bin.
+    r"""Bits per dimension of a flow, every pixel at the centre of its bin unless noise says otherwise.
 
     .. math:: s(x) = -\tfrac1D \log_2 p(x), \qquad \log p(x) = \log \mathcal N(z) + \sum \log |\det J|
 
@@ -51,6 +57,10 @@ class GlowLikelihood(ImageScore):
     Parameters
     ----------
     network : the folder or file that ``oodscope train --recipe glow`` wrote.
+    noise : mean over so many random places of each pixel in its bin, which bounds the code length of the stored levels;
+        the places depend on the image alone, not on its batch. 0 takes the centre of the bin.
+    parity : every pixel at the lower end of its bin, as the evaluation of EvG scores flows: dequantised in training,
+        not dequantised in scoring.
     """
 
     name = "glow"
@@ -58,8 +68,26 @@ class GlowLikelihood(ImageScore):
     kinds = ("glow",)
     paper = Paper("Glow: Generative Flow with Invertible 1x1 Convolutions", "Kingma & Dhariwal", "NeurIPS 2018")
 
-    def __init__(self, network: str = HOME.format(recipe="glow")) -> None:
+    def __init__(self, network: str = HOME.format(recipe="glow"), noise: int = 0, parity: bool = False) -> None:
         super().__init__(network)
+        self.noise = noise
+        self.parity = parity
+
+    def own_score(
+        self, parameter: str = "network", form: str = "", score: Callable[[Any, Tensor], Tensor] | None = None
+    ) -> OwnScore:
+        if self.noise < 0 or (self.noise and self.parity):
+            raise DetectorError(f"{self.name}: noise must be 0 or more, and 0 with parity, not {self.noise}")
+        form = f"noise={self.noise}" if self.noise else "parity" if self.parity else ""
+        return super().own_score(parameter, form, self._bits if form else None)
+
+    def _bits(self, flow: Glow, pixels: Tensor) -> Tensor:
+        if self.parity:
+            return flow.placed(pixels, 0.0)
+        draws = Draws(0, "dequantised", content_keys(pixels.detach()))
+        shape = pixels.shape[1:]
+        places = (draws.uniform(f"draw {number}", *shape).to(pixels) for number in range(self.noise))
+        return torch.stack([flow.placed(pixels, place) for place in places]).mean(dim=0)
 
 
 class PixelCNNLikelihood(ImageScore):

@@ -62,13 +62,14 @@ class MDSEnsemble(Detector):
         count = 1 if self.stages == "first" else train.shape(column)[1]
         gaussians = [self._gaussian(train, column, stage) for stage in range(count)]
         self.origin_, self.whiten_, self.means_ = (torch.stack(parts) for parts in zip(*gaussians))
-        self.alpha_ = torch.ones(1, dtype=self.origin_.dtype, device=self.device)
+        self.alpha_, self.level_ = torch.ones(1, dtype=self.origin_.dtype, device=self.device), 0.0
         if self.stages == "all":
             known = val.per_row(lambda chunk: self._distances(chunk[column]), device=self.device)
             outliers = None
             if ood_val is not None:
                 outliers = ood_val.per_row(lambda chunk: self._distances(chunk[column]), device=self.device)
-            self.alpha_ = precise(_weights(known.cpu(), None if outliers is None else outliers.cpu()).to(self.device))
+            weights, level = _weights(known.cpu(), None if outliers is None else outliers.cpu())
+            self.alpha_, self.level_ = precise(weights.to(self.device)), level
 
     def _gaussian(self, train: Activations, column: str, stage: int) -> tuple[Tensor, Tensor, Tensor]:
         chunks = train.chunks(device=self.device, only=(column, "labels"))
@@ -94,13 +95,41 @@ class MDSEnsemble(Detector):
         return torch.stack(found, dim=1)
 
 
-def _weights(known: Tensor, outliers: Tensor | None) -> Tensor:
-    """One weight per column of distances; a column that never varies weighs nothing."""
+class MahalanobisLayers(MDSEnsemble):
+    r"""Log-odds of a logistic regression on the distances of all stages, without a step of the image.
+
+    .. math:: s(x) = \alpha_0 + \sum_l \alpha_l\,d_l(x)
+
+    MD as EvG attacks it: ``mds_ensemble`` with weights learnt from validation outliers and ``epsilon`` 0, so that a
+    score has a gradient. There the outliers come from the source of a test set. Without validation outliers each
+    distance is divided by its standard deviation on held-out images.
+
+    Parameters
+    ----------
+    parity : the probability :math:`\sigma(s)` in 32 bits, as EvG's evaluation scores it: all images beyond
+        log-odds of 17 tie.
+    """
+
+    name = "mahalanobis_layers"
+    needs = Needs.MAPS | Needs.TRAIN | Needs.LABELS
+    cost = Cost.MOMENTS
+
+    def __init__(self, parity: bool = False) -> None:
+        super().__init__("all", 0.0)
+        self.parity = parity
+
+    def _score(self, batch: Activations) -> Tensor:
+        odds = super()._score(batch) + self.level_
+        return precise(odds.float().sigmoid()) if self.parity else odds
+
+
+def _weights(known: Tensor, outliers: Tensor | None) -> tuple[Tensor, float]:
+    """One weight per column of distances, and what is added; a column that never varies weighs nothing."""
     spread = known.std(dim=0, correction=0)
     scale = torch.where(spread > 0, 1 / spread.clamp(min=torch.finfo(spread.dtype).tiny), torch.zeros(()))
     if outliers is None:
-        return scale
+        return scale, 0.0
     rows = torch.cat([known, outliers]) * scale
     is_ood = torch.cat([torch.zeros(len(known)), torch.ones(len(outliers))])
     model = LogisticRegression(class_weight="balanced", max_iter=1000).fit(rows.numpy(), is_ood.numpy())
-    return torch.from_numpy(model.coef_[0]) * scale
+    return torch.from_numpy(model.coef_[0]) * scale, float(model.intercept_[0])

@@ -16,10 +16,14 @@ from torch import Tensor
 
 from oodscope.base.errors import DetectorError
 from oodscope.base.hashing import fingerprint
-from oodscope.generation.variations.clip import clip
+from oodscope.models.classifier.clip import clip
 
 FLOOR = 1e-12
 """The least standard deviation that a score is divided by."""
+
+RELEASED = 1e-3
+"""What the paper's released code adds to the deviation: scores that are probabilities spread less than that, and their
+searches then run at another temperature."""
 
 EnergyOf = Callable[[Tensor], Tensor]
 
@@ -35,10 +39,10 @@ class Standardised:
     scale: float
 
     @classmethod
-    def of(cls, id_val_scores: ArrayLike) -> "Standardised":
-        """From the scores of in-distribution **validation** images."""
+    def of(cls, id_val_scores: ArrayLike, added: float = 0.0) -> "Standardised":
+        """From the scores of in-distribution **validation** images; ``added`` to their deviation."""
         scores = _checked(id_val_scores)
-        return cls(float(scores.mean()), max(float(scores.std()), FLOOR))
+        return cls(float(scores.mean()), max(float(scores.std()) + added, FLOOR))
 
     def on(self, device: torch.device) -> EnergyOf:
         """The map, for scores on a device."""

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from oodscope.generation.variations.base import Range, Ranged, computed_in
-from oodscope.generation.variations.clip import clip
+from oodscope.models.classifier.clip import clip
 
 _GREY = (0.2989, 0.587, 0.114)
 _TINY = 1e-8

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from oodscope.base.errors import ModelError
 from oodscope.generation.variations.base import Variation
-from oodscope.generation.variations.clip import clip
 from oodscope.generation.variations.domain import Box, Domain, Product, Sphere
+from oodscope.models.classifier.clip import clip
 from oodscope.models.classifier.fingerprint import weights_fingerprint
 from oodscope.models.generators.biggan import BigGanGenerator
 from oodscope.models.generators.dcgan import DcganGenerator

@@ -2,10 +2,10 @@
 
 from torch import Tensor
 
-from oodscope.base.errors import OodscopeError
+from oodscope.base.errors import UsageError
 from oodscope.generation.variations.base import Variation, computed_in
-from oodscope.generation.variations.clip import clip
 from oodscope.generation.variations.domain import Box
+from oodscope.models.classifier.clip import clip
 
 
 class LInf(Variation):
@@ -26,9 +26,7 @@ class LInf(Variation):
 
     def __init__(self, image_shape: tuple[int, int, int] = (3, 32, 32), epsilon: float = 0.01) -> None:
         if not 0 < epsilon <= 1:
-            raise OodscopeError(
-                f"linf: epsilon is a distance of pixels in [0, 1], above 0 and up to 1, not {epsilon:g}"
-            )
+            raise UsageError(f"linf: epsilon is a distance of pixels in [0, 1], above 0 and up to 1, not {epsilon:g}")
         self.image_shape = image_shape
         self.epsilon = epsilon
 

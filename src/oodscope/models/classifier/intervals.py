@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import conv2d, linear
 
 from oodscope.base.errors import ModelError
+from oodscope.models.classifier.clip import clip
 
 MONOTONE = (nn.ReLU, nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.MaxPool2d, nn.Flatten, nn.Identity)
 """Layers that carry the two ends of an interval to the two ends of the next."""
@@ -76,7 +77,7 @@ def _affine(layer: nn.Module, centre: Tensor, radius: Tensor) -> tuple[Tensor, T
 
 def box_around(pixels: Tensor, epsilon: float | Tensor) -> Interval:
     """All images of pixels in [0, 1] that differ from ``pixels`` by at most ``epsilon`` in every value."""
-    return Interval((pixels - epsilon).clamp(0, 1), (pixels + epsilon).clamp(0, 1))
+    return Interval(clip(pixels - epsilon, 0, 1), clip(pixels + epsilon, 0, 1))
 
 
 def logit_differences(layers: Sequence[nn.Module], box: Interval) -> Tensor:

@@ -193,7 +193,11 @@ class Glow(DensityModel):
 
     def score(self, pixels: Tensor) -> Tensor:
         """Bits per dimension with every pixel at the centre of its bin."""
-        return self._bits(pixels * (LEVELS - 1) + 0.5)
+        return self.placed(pixels, 0.5)
+
+    def placed(self, pixels: Tensor, place: Tensor | float) -> Tensor:
+        """Bits per dimension with every pixel at ``place`` in [0, 1) of its bin; gradients reach the pixels."""
+        return self._bits(pixels * (LEVELS - 1) + place)
 
     def dequantised(self, pixels: Tensor, noise: Tensor) -> Tensor:
         """Bits per dimension of pixels that lie in their bins at ``noise`` in [0, 1): what is trained and reported.

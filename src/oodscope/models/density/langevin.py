@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from oodscope.base.errors import ModelError
+from oodscope.models.classifier.clip import clip
 
 _ROUNDING = 1e-3
 """How far a start may lie off the set of allowed points."""
@@ -63,7 +64,7 @@ def langevin(
 
 def unit_box(values: Tensor) -> Tensor:
     """The nearest pixels in [0, 1]."""
-    return values.clamp(0, 1)
+    return clip(values, 0, 1)
 
 
 def unit_sphere(values: Tensor) -> Tensor:

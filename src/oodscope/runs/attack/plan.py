@@ -16,7 +16,7 @@ from oodscope.generation.samplers.auto_projected_gradient import AutoProjectedGr
 from oodscope.generation.samplers.base import Sampler
 from oodscope.generation.samplers.metropolis_hastings import MetropolisHastings
 from oodscope.generation.samplers.zeroth_order import ZerothOrder
-from oodscope.generation.search.energy import Energy, NormalScores, Standardised, rank_probit
+from oodscope.generation.search.energy import RELEASED, Energy, NormalScores, Standardised, rank_probit
 from oodscope.generation.search.portfolio import affordable, default_samplers, merge_searches
 from oodscope.generation.search.result import SearchResult
 from oodscope.generation.search.search import search
@@ -26,7 +26,7 @@ from oodscope.generation.variations.linf import LInf
 from oodscope.runs.attack.attacked import Attacked
 from oodscope.runs.attack.sources import SourceDraw
 
-EnergyName = Literal["canonical", "standardised", "rank_probit"]
+EnergyName = Literal["canonical", "standardised", "released", "rank_probit"]
 
 Mix = Literal["portfolio", "paper"]
 """Samplers by variation. ``portfolio``: several, at equal total evaluations (``default_samplers``). ``paper``:
@@ -70,7 +70,7 @@ class Plan:
         the budget equally, and each chain keeps the lowest score that any of them found.
     energy : ``canonical`` replaces scores by normal quantiles of their ranks among ID validation and source images, the
         same for every monotone change of a score; ``standardised`` divides them by their spread on ID validation (the
-        paper); ``rank_probit`` takes ranks among ID validation alone.
+        paper), ``released`` by that and .001 (its code); ``rank_probit`` takes ranks among ID validation alone.
     boundary : of the default samplers: how a step ends that leaves the box; ``clamp`` is the paper's code.
     seed : of all random numbers.
     folder : where searches are kept block by block, so that a killed one goes on; None keeps nothing.
@@ -150,6 +150,8 @@ class Plan:
         """The scale on which a detector's differences count."""
         if self.energy == "standardised":
             return Standardised.of(attacked.id_val)
+        if self.energy == "released":
+            return Standardised.of(attacked.id_val, RELEASED)
         if self.energy == "rank_probit":
             return rank_probit(attacked.id_val)
         return NormalScores(attacked.id_val, attacked.sources)

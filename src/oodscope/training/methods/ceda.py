@@ -72,7 +72,7 @@ class CEDA(CrossEntropy):
 
 
 class ACET(CEDA):
-    r"""Low confidence at the worst image in an :math:`\ell_\infty` ball around each outlier.
+    r"""Low confidence at the worst image in an l-inf ball around each outlier.
 
     .. math:: L = -\log p_y(x) + \kappa\max_{\lVert\delta\rVert_\infty\le\varepsilon}
               \mathrm{KL}\bigl(\mathrm{uniform}\,\Vert\,p(x_{\mathrm{out}}+\delta)\bigr)

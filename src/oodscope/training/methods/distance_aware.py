@@ -212,6 +212,12 @@ def predictive_variance(phi: Tensor, covariance: Tensor, ridge: float) -> Tensor
     return ridge * ((phi @ covariance) * phi).sum(dim=1)
 
 
+def weighted_features(phi: Tensor, logits: Tensor) -> Tensor:
+    r"""Features times :math:`\sqrt{p(1 - p)}` of the likeliest class: the curvature of its cross-entropy."""
+    most = logits.softmax(dim=1).amax(dim=1, keepdim=True)
+    return phi * (most * (1 - most)).sqrt()
+
+
 def mean_field(logits: Tensor, variance: Tensor, factor: float) -> Tensor:
     r""":math:`z/\sqrt{1 + \lambda v}`."""
     return logits / (1 + factor * variance.clamp(min=0))[:, None].sqrt()
@@ -252,6 +258,8 @@ class SNGP(DDU):
     ----------
     bound : of each layer's stretch.
     reduced, features, scale, ridge, factor : of the layer.
+    curvature : whether a training image counts :math:`p(1 - p)` of its likeliest class in the precision, as in the
+        paper's formula, or 1, as in the code behind EvG's row.
     """
 
     name: ClassVar[str] = "sngp"
@@ -271,6 +279,7 @@ class SNGP(DDU):
     scale: float = Field(default=2.0, gt=0)
     ridge: float = Field(default=1.0, gt=0)
     factor: float = Field(default=25.0, ge=0)
+    curvature: bool = False
 
     def schedule(self, step: int, steps_per_epoch: int) -> float:
         """To a fifth at each milestone."""
@@ -294,7 +303,8 @@ class SNGP(DDU):
         precision = layer.ridge * torch.eye(count, dtype=torch.float64, device=layer.linear.weight.device)
         for batch in streams.train.walk(_WALK):
             model(batch.images)
-            phi = layer.random_features(seen.pop()).double()
-            precision += phi.T @ phi
+            phi = layer.random_features(seen.pop())
+            exact = (weighted_features(phi, layer.linear(phi)) if self.curvature else phi).double()
+            precision += exact.T @ exact
         hook.remove()
         layer.get_buffer("covariance").copy_(torch.cholesky_inverse(torch.linalg.cholesky(precision)))

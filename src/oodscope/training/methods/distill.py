@@ -67,7 +67,9 @@ class Distillation(CrossEntropy):
         digests = [int(checksum((Path(folder) / WEIGHTS).read_bytes())) for folder in self.teachers]
         model.register_buffer(_KNOWN, torch.tensor(digests))
         with torch.no_grad():
-            shown = opened(self.teachers, torch.device("cpu"))[0](torch.zeros(2, 3, facts.size, facts.size))
+            shown = opened(self.teachers, torch.device("cpu"))[0](
+                torch.zeros(2, facts.channels, facts.size, facts.size)
+            )
         if logits_of(shown).shape[1] != facts.num_classes:
             raise ModelError(
                 f"distill: {self.teachers[0]} knows {logits_of(shown).shape[1]} classes, "

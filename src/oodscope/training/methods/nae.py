@@ -4,7 +4,7 @@ import math
 from typing import ClassVar, cast
 
 import torch
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 from torch import Tensor, nn
 
 from oodscope.base.paper import Paper
@@ -58,9 +58,20 @@ class NAERecipe(DensityRecipe):
     latent_noise: float = Field(default=0.02, ge=0)
     pixel_steps: int = Field(default=20, ge=0)
     pixel_step: float = Field(default=10.0, gt=0)
-    pixel_noise: float = Field(default=0.02, ge=0)
-    longest: float = Field(default=0.01, ge=0)
+    pixel_noise: float = Field(default=0.02, ge=0, le=1)
+    longest: float = Field(default=0.01, ge=0, validate_default=True)
     fresh: float = Field(default=0.05, ge=0, le=1)
+
+    @field_validator("longest")
+    @classmethod
+    def _check_steps(cls, longest: float, known: ValidationInfo) -> float:
+        step = known.data.get("pixel_step", 0.0)
+        if step * longest > 1:
+            raise ValueError(
+                f"a chain of pixels leaves its box: a step of {step:g} times gradients of up to {longest:g} crosses "
+                f"all of [0, 1]; make pixel_step at most {1 / longest:g}"
+            )
+        return longest
 
     def shape(self, facts: TrainingFacts) -> NAEShape:
         return NAEShape(channels=facts.channels, size=facts.size, width=self.width, code=self.code, memory=self.memory)
@@ -100,7 +111,7 @@ class NAERecipe(DensityRecipe):
         )
         network.remember(latents, draws)
         with torch.no_grad():
-            start = network.decode(latents).clamp(0, 1)
+            start = unit_box(network.decode(latents))
         return langevin(
             network.score,
             start,

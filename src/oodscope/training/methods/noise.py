@@ -10,6 +10,7 @@ from torch.nn.functional import linear
 from torch.optim import Optimizer
 
 from oodscope.base.paper import Paper
+from oodscope.models.classifier.clip import clip
 from oodscope.training.augment.base import Chain
 from oodscope.training.augment.crop import Augment
 from oodscope.training.augment.noise import Noise
@@ -148,7 +149,7 @@ class ANT(CrossEntropy):
             reversed_ = 2 * made.detach() - made  # the same values, and minus the gradient
             which = chance[:-1].view(-1, 1, 1, 1)
             delta = scaled(torch.where(which < self.share * _OLD, old, reversed_), self.epsilon)
-            noisy = (images + torch.where(which < self.share, delta, 0.0)).clamp(0, 1)
+            noisy = clip(images + delta.masked_fill(which >= self.share, 0.0), 0, 1)
         return super().loss(model, batch._replace(images=batch.scale.from_pixels(noisy)))
 
 

@@ -1,6 +1,5 @@
 """Clip: values into a range, with a gradient at its ends."""
 
-import torch
 from torch import Tensor
 
 
@@ -9,6 +8,7 @@ def clip(values: Tensor, low: float, high: float) -> Tensor:
 
     At the ends themselves the derivative of ``Tensor.clamp`` is a convention: 1 up to torch 2.10, 0 in torch 2.15. A
     search needs the first: a black pixel lies at an end, an image as it is scores exactly what the reference of its
-    energy holds, and a gradient of 0 there would leave every chain at its start.
+    energy holds, and a gradient of 0 there would leave every chain at its start. Filled, because a number that is
+    handed to ``torch.where`` may make a GPU wait for it.
     """
-    return torch.where(values < low, low, torch.where(values > high, high, values))
+    return values.masked_fill(values < low, low).masked_fill(values > high, high)

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from oodscope.generation.search.energy import NormalScores
-from oodscope.generation.variations.clip import clip
 from oodscope.generation.variations.registry import create_variation
+from oodscope.models.classifier.clip import clip
 
 
 def slope(function, values):
