@@ -18,18 +18,18 @@ from oodscope.models.classifier.branches import EMBEDDING, OTHERS
 from oodscope.training.methods.ascood import ASCOOD, Standardised
 from oodscope.training.methods.cider import CIDER, dispersion, follow
 from oodscope.training.methods.csi import released_contrast, turn_labels, turned
-from oodscope.training.methods.godin import Quotient
+from oodscope.training.methods.godin import GODIN, Quotient
 from oodscope.training.methods.ish import ShapedLinear, shaped
 from oodscope.training.methods.mcd import MCD, gap
 from oodscope.training.methods.mos import MOS, GroupedHead
-from oodscope.training.methods.npos import NPOS, farthest, real_or_made
+from oodscope.training.methods.npos import NPOS, BoundaryLayer, farthest, real_or_made
 from oodscope.training.methods.palm import contrast, sinkhorn
 from oodscope.training.methods.prototypes import Prototypes
 from oodscope.training.methods.queues import ClassQueues
 from oodscope.training.methods.reweightood import reweighted
 from oodscope.training.methods.udg import UDG, cluster_weights
 from oodscope.training.methods.vos import EnergyHead, chi_square_beyond, virtual_outliers, weighted_energy
-from tests.training.every_method import prepared
+from tests.training.every_method import fast, prepared, run
 from tests.training.test_methods import D, F, U, W, Y, Z, batch, giving, near
 
 CORNERS = torch.tensor([[1, 0], [0, 1], [0.8, 0.6], [0.6, -0.8]], dtype=D)
@@ -53,9 +53,15 @@ class TestGODIN:
         assert h.tolist() == rows([[0.447149, 0.894298, 0.948574], [0.447129, -0.894258, -0.316177]])
         g = torch.tensor([[0.3], [-0.5]], dtype=D).sigmoid()
         assert g.flatten().tolist() == near([0.574443, 0.377541])
-        z = h / g
+        linear, norm, _ = layer.any_class
+        with torch.no_grad():  # so that the layer itself has these pre-activations
+            linear.weight.copy_(torch.tensor([[0.2, 0.233333333]]))
+            linear.bias.fill_(-0.366666667)
+            norm.running_var.fill_(1 - norm.eps)
+        z = layer(F)["logits"]
         assert z.tolist() == rows([[0.778405, 1.556810, 1.651295], [1.184320, -2.368640, -0.837465]])
-        assert cross_entropy(z, Y).item() == near(1.944419)
+        assert GODIN().loss(giving(layer(F)), batch()).loss.item() == near(1.944419)
+        assert z.argmax(1).tolist() == h.argmax(1).tolist(), "the class is that of the numerators"
 
     def test_the_other_similarity(self):
         assert self.layer("euclid").numerators(F).tolist() == rows([[-2, -1, -0.5], [-0.625, -2.125, -2.125]])
@@ -72,6 +78,9 @@ class TestGODIN:
         best = torch.full((1, 10), -1.0, dtype=D)
         best[0, 0] = 1.0
         assert cross_entropy(best, torch.tensor([0])).item() == near(0.796614)
+        floor = math.log1p(2 * math.exp(-2))
+        trained = run(fast("godin", epochs=14, batch_size=40), 240)
+        assert trained.history[-1].loss < floor, "the denominator is learnt"
 
 
 class TestVOS:
@@ -102,6 +111,10 @@ class TestVOS:
         beyond = torch.tensor([-math.expm1(math.log(0.5) / 10_000)], dtype=D)
         assert chi_square_beyond(512, beyond).item() == near(643.046157)
         assert chi_square_beyond(2, beyond).item() == near(19.153776)
+        chance = torch.rand(20_000, dtype=D, generator=torch.Generator().manual_seed(0))
+        drawn = chi_square_beyond(512, -torch.expm1(chance.log() / 10_000))
+        assert drawn.mean().item() == pytest.approx(644.5, abs=0.3)
+        assert drawn.std().item() == pytest.approx(11.4, abs=0.3)
 
     @pytest.mark.parametrize("width", [2, 3, 64, 512, 2048])
     def test_what_a_chi_square_exceeds_agrees_with_scipy(self, width):
@@ -186,7 +199,11 @@ class TestPrototypes:
     def test_npos(self):
         apart = real_or_made(torch.tensor([1, -0.5], dtype=D), torch.tensor([0.2, -2, 0.3], dtype=D))
         assert apart.item() == near(0.613352)
-        assert 0.5 * -2.565998 + 1.321782 + 0.1 * apart.item() == near(0.100119)
+        layer = BoundaryLayer(2, 3, 2, 0.1, 4).double()
+        layer.prototypes.copy_(self.mu)
+        recipe = NPOS(queue=4, neighbours=2, boundary=2, centres=1, noise=3, keep_of_noise=1)
+        step = recipe.embedded_loss(nn.Sequential(layer), self.f, batch(labels=torch.tensor([0, 2])))
+        assert (step.loss + recipe.weight * apart).item() == near(0.100119)
 
     def test_palm(self):
         f = torch.tensor([[1, 0], [0.6, 0.8], [0, 1]], dtype=D)
@@ -210,6 +227,8 @@ class TestCSI:
         assert contrast(CORNERS, PAIRS, 0.07).item() == near(10.028022)
         assert contrast(CORNERS, PAIRS, 0.5).item() == near(1.868040)
         assert released_contrast(CORNERS, PAIRS, 0.07).item() == near(13.782631), "counts each image as its own kind"
+        alone = torch.eye(2, dtype=D)  # each is its only positive, with probability 0
+        assert released_contrast(alone, torch.tensor([0, 1]), 0.07).item() == near(18.420681)
 
     def test_a_turn_of_all_vectors_changes_nothing(self):
         angle = torch.tensor(0.7, dtype=D)
@@ -245,6 +264,9 @@ class TestMOS:
         assert output["logits"].exp().tolist() == rows([[0.665241, 0.244728, 0.182426], [0.186324, 0.307196, 0.880797]])
         assert output[OTHERS].exp().tolist() == rows([[0.090031, 0.817574], [0.506480, 0.119203]])
         assert head.loss(output, torch.tensor([0, 2])).item() == near(0.708108)
+        logs = output["logits"], output[OTHERS]
+        own = [-(logs[0][0, 0] + logs[1][1, 0]) / 2, -(logs[1][0, 1] + logs[0][1, 2]) / 2]
+        assert [each.item() for each in own] == near([0.543938, 0.164171]), "what each group adds"
         seen = Activations(columns={Output(OTHERS).column: output[OTHERS].float().detach()})
         assert create_detector("mos").score(seen).tolist() == near([0.090031, 0.119203])
 
@@ -280,6 +302,7 @@ class TestISH:
     def test_the_weight_learns_from_shaped_features(self):
         made = shaped(self.x, 0.5)
         assert made.tolist() == rows([[0, 0, 12.518202, 16.690936], [0, 2.718282, 0, 8.154845]])
+        assert (made[:, 3] / self.x[:, 3]).tolist() == near([4.172734, 2.718282])
         plain = nn.Linear(4, 3).double()
         layer, x = ShapedLinear.of(plain, 0.5).double(), self.x.clone().requires_grad_()
         (layer.train()(x) * self.g).sum().backward()
@@ -328,7 +351,10 @@ class TestMCD:
     second = torch.tensor([[0.5, 0.5, 0], [2, -1, 0]], dtype=D)
 
     def test_the_gap(self):
+        sure = torch.tensor([[900.0, 0, 0]], dtype=D)  # without entropy
         assert gap(U, self.second).item() == near(0.159586)
+        entropies = [[gap(row[None], sure).item() for row in each] for each in (U, self.second)]
+        assert entropies == rows([[0.832396, 1.085411], [1.074368, 0.524267]])
         output = {"logits": torch.cat([Z, U]), "second": torch.cat([Z, self.second])}
         shown = batch(ood=batch())._replace(epoch=99)
         loss = MCD().loss(giving(output), shown).loss.item()
