@@ -27,12 +27,11 @@ from oodscope.leaderboard.published.own import own_folder
 from oodscope.results.scoretable import ScoreTable
 from oodscope.training.registry import create_recipe
 from training_rows import RELEASED, TF32, Line, lines_of
+from training_sets import HELD, LEARNT
 
 ROOT = Path(__file__).parent.parent
 DATA = ROOT / "docs" / "results" / "data"
 NEAR = {"cifar10": {"cifar100", "tin"}, "cifar100": {"cifar10", "tin"}}
-LEARNT, HELD = "tin_learnt_100", "tin_held_100"
-"""What exposed networks learn from, and what is left of that set to test them on."""
 SEEDS = 3
 COLUMNS = ("training", "detector", "seeds", "near", "near_sd", "accuracy", "accuracy_sd", "recipe", "outliers")
 _ASIDE = {TF32, "CSI-first", "CSI-first-released", *RELEASED.values()} - {"CE"}
