@@ -10,12 +10,16 @@ import pytest
 import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.optim import SGD, Adam
 from torch.overrides import TorchFunctionMode
 
 import oodscope.training.methods.cider as cider
 from oodscope.training.augment.fractals import draw_fractals
 from oodscope.training.augment.operations import constants
 from oodscope.training.augment.reading import KINDS, read_augment
+from oodscope.training.loop.lars import LARS
+from oodscope.training.loop.parts import Parts
+from oodscope.training.loop.replay import rates_on_device
 from oodscope.training.methods.cross_entropy import CrossEntropy
 from tests.training.every_method import FAST, MADE, prepared
 
@@ -137,3 +141,58 @@ def test_what_would_fail_on_a_gpu_fails_here(cls, words, monkeypatch):
     _, net, shown = prepared("cross_entropy")
     with elsewhere(monkeypatch), pytest.raises(Exception, match=words):
         stepped(cls(**FAST), net, shown)
+
+
+class TestOptimisersOnTheDevice:
+    """What a recording needs of an optimiser: rates that are tensors there, and all its memory from the first step."""
+
+    def made(self, device):
+        weights = [nn.Parameter(torch.empty(3, 2, device=device)) for _ in range(4)]
+        main = SGD([{"params": [weights[0]]}, {"params": [weights[1]], "lr": 0.01}], lr=0.1, momentum=0.9)
+        return Parts([main, Adam([weights[2]], lr=0.001), LARS([weights[3]], lr=1.0)])
+
+    def test_every_part_gets_its_rates(self):
+        device = torch.device("cuda", 0)
+        with FakeTensorMode():
+            optimizer = self.made(device)
+            rates = rates_on_device(optimizer, device)
+            assert rates is not None and [rate.device for rate in rates] == [device] * 4
+            assert [group["lr"] for group in optimizer.param_groups] == rates, "the groups are those of the parts"
+            sgd, adam, lars = optimizer.parts
+            assert all(group["lr"] is rate for group, rate in zip(sgd.param_groups, rates))
+            assert all(sgd.state[each]["momentum_buffer"].device == device for group in sgd.param_groups
+                       for each in group["params"])  # fmt: skip
+            assert adam.param_groups[0]["capturable"] and adam.param_groups[0]["fused"]
+            assert "fused" not in lars.param_groups[0]
+
+    def test_an_unknown_optimiser_is_taken_plainly(self):
+        weight = nn.Parameter(torch.zeros(2))
+        assert rates_on_device(Parts([torch.optim.RMSprop([weight])]), torch.device("cuda", 0)) is None
+        assert rates_on_device(SGD([weight], lr=0.1), torch.device("cpu")) is None
+
+    def test_a_checkpoint_of_another_device_works_where_it_is_opened(self):
+        torch.manual_seed(0)
+        there, here = self.made("cpu"), self.made("cpu")
+        for optimizer in (there, here):
+            for group in optimizer.param_groups:
+                for weight in group["params"]:
+                    weight.data.fill_(1.0)
+                    weight.grad = torch.ones_like(weight)
+        there.step()
+        saved = there.state_dict()
+        for group in (*saved["param_groups"], *(group for part in saved["parts"] for group in part["param_groups"])):
+            group.update(lr=torch.tensor(99.0), **({"fused": True} if "fused" in group else {}))
+        here.load_state_dict(saved)
+        assert [group["lr"] for group in here.param_groups] == [0.1, 0.01, 0.001, 1.0]
+        assert not any(group.get("fused") for group in here.param_groups)
+        assert torch.equal(*(each.parts[0].state[each.parts[0].param_groups[0]["params"][0]]["momentum_buffer"]
+                             for each in (there, here)))  # fmt: skip
+
+    def test_a_rate_that_is_a_tensor_takes_the_same_step(self):
+        steps = []
+        for rate in (0.3, torch.tensor(0.3)):
+            weight = nn.Parameter(torch.arange(6.0).view(3, 2))
+            weight.grad = torch.ones(3, 2)
+            LARS([weight], lr=rate).step()
+            steps.append(weight.detach())
+        assert torch.equal(*steps)
