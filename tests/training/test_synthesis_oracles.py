@@ -15,6 +15,8 @@ from oodscope.activations.probes.taps import Output
 from oodscope.activations.probes.turns import JointLogits
 from oodscope.detectors.registry import create_detector
 from oodscope.models.classifier.branches import EMBEDDING, OTHERS
+from oodscope.training.loop.sets import Sets
+from oodscope.training.loop.streams import Streams
 from oodscope.training.methods.ascood import ASCOOD, Standardised
 from oodscope.training.methods.cider import CIDER, dispersion, follow
 from oodscope.training.methods.csi import released_contrast, turn_labels, turned
@@ -29,8 +31,10 @@ from oodscope.training.methods.queues import ClassQueues
 from oodscope.training.methods.reweightood import reweighted
 from oodscope.training.methods.udg import UDG, cluster_weights
 from oodscope.training.methods.vos import EnergyHead, chi_square_beyond, virtual_outliers, weighted_energy
+from oodscope.training.registry import create_recipe
 from tests.training.every_method import fast, prepared, run
 from tests.training.test_methods import D, F, U, W, Y, Z, batch, giving, near
+from tests.training.training_toys import PREPROCESS, colours
 
 CORNERS = torch.tensor([[1, 0], [0, 1], [0.8, 0.6], [0.6, -0.8]], dtype=D)
 PAIRS = torch.tensor([0, 1, 0, 1])
@@ -249,6 +253,19 @@ class TestCSI:
         for turn in range(4):
             torch.testing.assert_close(made[2 * turn : 2 * turn + 2], made[:2].rot90(turn, (2, 3)))
         assert turn_labels(torch.tensor([2, 0]), 3, 8).tolist() == [2, 0, 5, 3, 8, 6, 11, 9]
+
+    def test_batches_are_two_copies_in_four_turns_as_their_labels_say(self):
+        still = [{"kind": "jitter", "strength": 0, "hue": 0, "grey": 0}]
+        recipe = create_recipe("csi", batch_size=12, augment=still)
+        shown = next(Streams(recipe, Sets(colours(24), None, None), PREPROCESS, torch.device("cpu")).batches(0))
+        first = shown.images[:24]
+        for turn, block in enumerate(shown.images.split(24)):
+            torch.testing.assert_close(block, first.rot90(turn, (2, 3)))
+        one, two = first.split(12)
+        same = [torch.equal(a, b) or torch.equal(a, b.flip(2)) for a, b in zip(one, two)]
+        assert all(same) and not torch.equal(one, two), "the copies differ by a mirror"
+        labels = turn_labels(shown.labels, 3, len(shown.images))
+        assert labels.view(4, 2, 12)[2, 1].tolist() == (6 + shown.labels).tolist()
 
     def test_the_joint_score(self):
         seen = Activations(columns={JointLogits().column: Z.float()})
