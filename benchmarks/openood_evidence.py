@@ -92,31 +92,36 @@ def versus(first: Mapping[str, Placements], second: Mapping[str, Placements]) ->
     return Estimate(100 * value, 100 * sqrt(images + known), inf), Estimate(100 * value, error, satterthwaite(parts))
 
 
-def comparisons(frame: pd.DataFrame, known: str) -> Iterator[tuple[str, str, tuple[Estimate, Estimate]]]:
-    """Observation, comparison in words, and its estimates for other images and other OOD classes."""
+Comparison = tuple[str, str, tuple[Estimate, Estimate], float | None]
+"""Observation, comparison in words, its estimates for other images and other OOD classes, a rank correlation."""
+
+
+def comparisons(frame: pd.DataFrame, known: str) -> Iterator[Comparison]:
+    """What the observations are judged by, on one network."""
     near = {name: placements(frame, name) for name in PLAIN}
     for name in ("react", "ash"):
-        yield "rectifiers", name, contrast(near[name], near["msp"])
-    yield "neighbours", "KNN above MSP", contrast(near["knn"], near["msp"])
+        yield "rectifiers", name, contrast(near[name], near["msp"]), None
+    yield "neighbours", "KNN above MSP", contrast(near["knn"], near["msp"]), None
     near_mean, far_mean = averaged(frame, PLAIN), averaged(frame, PLAIN, role="far")
     areas = [[np.mean([each.ood.mean() for each in placements(frame, name, role=role).values()]) for name in PLAIN]
              for role in ("near", "far")]  # fmt: skip
-    words = f"far above near, mean of {len(PLAIN)} scores (Spearman {spearmanr(*areas).statistic:.2f} over them)"
-    yield "far", words, versus(far_mean, near_mean)
+    rank = round(float(spearmanr(*areas).statistic), 3)
+    yield "far", f"far above near, mean of {len(PLAIN)} scores", versus(far_mean, near_mean), rank
     full = averaged(frame, PLAIN, spectrum=True)
     yield (
         "shift",
         f"near without corrupted ID images above with, mean of {len(PLAIN)} scores",
         contrast(near_mean, full),
+        None,
     )
-    yield "shift", "the same, MSP", contrast(near["msp"], placements(frame, "msp", spectrum=True))
+    yield "shift", "the same, MSP", contrast(near["msp"], placements(frame, "msp", spectrum=True)), None
     for name in STAGED[known]:
         sets = {**placements(frame, name), **placements(frame, name, role="far")}
         digits = {"mnist": sets.pop("mnist")}
         for other, own in sets.items():
-            yield "early", f"{name}: MNIST above {other}", versus(digits, {other: own})
+            yield "early", f"{name}: MNIST above {other}", versus(digits, {other: own}), None
     for one, two in permutations(PLAIN, 2):
-        yield "winners", f"{one} above {two}", contrast(near[one], near[two])
+        yield "winners", f"{one} above {two}", contrast(near[one], near[two]), None
 
 
 def lines(frame: pd.DataFrame, known: str, options: argparse.Namespace) -> pd.DataFrame:
@@ -124,8 +129,8 @@ def lines(frame: pd.DataFrame, known: str, options: argparse.Namespace) -> pd.Da
     rows = [
         {"known": known, "observation": observation, "comparison": words, "points": round(images.value, 4),
          "images_error": round(images.error, 5), "classes_error": round(classes.error, 5),
-         "classes_freedom": round(classes.freedom, 1), "train": options.train, "test": options.test}
-        for observation, words, (images, classes) in comparisons(frame, known)
+         "classes_freedom": round(classes.freedom, 1), "rank": rank, "train": options.train, "test": options.test}
+        for observation, words, (images, classes), rank in comparisons(frame, known)
     ]  # fmt: skip
     return pd.DataFrame(rows)
 

@@ -304,9 +304,18 @@ def no_single_winner(tables: Tables) -> Verdict:
 
 
 def on_one_network(observation: Observation, rows: pd.DataFrame) -> Verdict:
-    """What the comparisons on one network say, for other images and for other OOD classes."""
+    """What the comparisons on one network say, for other images and for other OOD classes.
+
+    Where an observation says that two numbers rise together, ``rank`` is their rank correlation over scores: it must be
+    above 0.
+    """
     found: dict[str, Difference | None] = {each.comparison: one_network(each) for each in rows.itertuples()}
-    return all_of({**found, **dict.fromkeys(observation.absent)}, observation.wanted)
+    verdict = all_of({**found, **dict.fromkeys(observation.absent)}, observation.wanted)
+    ranks = rows["rank"].dropna()
+    if ranks.empty:
+        return verdict
+    word = UNKNOWN if verdict.word == HOLDS and ranks.min() <= 0 else verdict.word
+    return Verdict(word, f"{verdict.reason}; Spearman {ranks.min():.2f} over scores")
 
 
 def one_network(row: Any) -> Difference:

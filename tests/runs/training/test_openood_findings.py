@@ -146,8 +146,8 @@ def test_exposed_networks_are_compared_on_what_they_are_tested_on(findings):
     assert words(findings, {"cifar10": pd.concat([without, rows("OE", "msp", 90)])})[claim] == "cannot say here"
 
 
-def compared(observation, comparison, points, images=0.2, classes=0.4):
-    return {"observation": observation, "comparison": comparison, "points": points, "images_error": images,
+def compared(observation, comparison, points, images=0.2, classes=0.4, rank=None):
+    return {"rank": rank, "observation": observation, "comparison": comparison, "points": points, "images_error": images,
             "classes_error": classes, "classes_freedom": 20.0, "train": 50, "test": 20}  # fmt: skip
 
 
@@ -169,6 +169,12 @@ class TestOneNetwork:
         claim = "KNN and RotPred are strong on small sets, not on large ones", "cifar10"
         verdict = self.verdicts(findings, compared("neighbours", "KNN above MSP", 5.0))[claim]
         assert verdict.word == "cannot say here" and "RotPred above MSP: not yet run" in verdict.reason
+
+    def test_what_rises_together_needs_a_rank_above_zero(self, findings):
+        claim = "Near-OOD is harder than far-OOD, and both rise together", "cifar10"
+        for points, rank, word in ((5, 0.9, "holds"), (5, -0.1, "cannot say here"), (-5, 0.9, "does not hold")):
+            verdict = self.verdicts(findings, compared("far", "far above near", points, rank=rank))[claim]
+            assert verdict.word == word and verdict.reason.endswith(f"Spearman {rank:.2f} over scores")
 
     def test_winners(self, findings):
         def pairs(**levels):
