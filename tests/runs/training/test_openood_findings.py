@@ -147,8 +147,9 @@ def test_exposed_networks_are_compared_on_what_they_are_tested_on(findings):
 
 
 def compared(observation, comparison, points, images=0.2, classes=0.4, rank=None):
-    return {"rank": rank, "observation": observation, "comparison": comparison, "points": points, "images_error": images,
-            "classes_error": classes, "classes_freedom": 20.0, "train": 50, "test": 20}  # fmt: skip
+    return {"rank": rank, "observation": observation, "comparison": comparison, "points": points,
+            "images_error": images, "classes_error": classes, "classes_freedom": 20.0, "train": 50,
+            "test": 20}  # fmt: skip
 
 
 class TestOneNetwork:
