@@ -146,7 +146,7 @@ def miniature(monkeypatch):
 @pytest.mark.slow
 def test_every_line_trains_and_scores_and_no_stop_costs_anything(tmp_path, miniature, monkeypatch):
     """All lines, chains and outliers included: stopped again and again, with the scores of one call."""
-    whole = ["--detectors", "msp"]
+    whole = ["--detectors", "msp,ebo"]  # the released form of VOS is plain networks with the energy
     assert run(tmp_path / "whole", *whole) == []
     folder = tmp_path / "whole" / "cifar10"
     table = pd.read_csv(folder / "table.csv")
