@@ -54,10 +54,11 @@ class Placements:
 Reader = Callable[..., list[dict[str, Placements]]]
 
 
-def placements(frame: pd.DataFrame, detector: str, spectrum: bool = False) -> dict[str, Placements]:
-    """Of each near set, for the best epoch; with corrupted copies beside the ID images in the full spectrum.
+def placements(frame: pd.DataFrame, detector: str, spectrum: bool = False, role: str = "near") -> dict[str, Placements]:
+    """Of each near set, or that of another role, for the best epoch.
 
-    An ID image and its copies are one image: their placements are averaged.
+    In the full spectrum corrupted copies stand beside the ID images. An ID image and its copies are one image: their
+    placements are averaged.
     """
     part = frame[frame["kept"] == "best"]
     roles = ["id_test", "csid"] if spectrum else ["id_test"]
@@ -66,7 +67,7 @@ def placements(frame: pd.DataFrame, detector: str, spectrum: bool = False) -> di
         raise ValueError("every ID test image needs one corrupted copy")
     negatives = np.concatenate(copies)
     found = {}
-    for name, outliers in part[part["role"] == "near"].groupby("set", observed=True):
+    for name, outliers in part[part["role"] == role].groupby("set", observed=True):
         scores = outliers[detector].to_numpy()
         known = 1 - _above(negatives, scores).reshape(len(copies), -1).mean(axis=0)
         found[str(name)] = Placements(_above(scores, negatives), known, outliers["own_class"].to_numpy())

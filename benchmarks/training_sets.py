@@ -13,6 +13,8 @@ from oodscope.data.imageset import ImageSet
 from openood_cifar import open_benchmark, pack
 
 FAR = {"svhn_test_10k": "svhn_10k", "mnist_test": "mnist", "dtd10_32": "dtd_10_classes", "sun_scenes_32": "sun_scenes"}
+HELD, LEARNT, HELD_REMAINDER = "tin_held_100", "tin_learnt_100", 1
+"""Tiny ImageNet by classes: every second, from class 1 on, tests exposed networks; they learn from the other half."""
 VEHICLES = (0, 1, 8, 9)
 """Airplane, automobile, ship and truck."""
 
@@ -68,7 +70,7 @@ def exposed_sets(bench: oods.Benchmark) -> oods.Benchmark:
 
     return replace(
         bench,
-        near=(*others, half(tin, 1, "tin_held_100")),
-        ood_val=half(bench.ood_val, 1, "tin_val_held_100"),
-        ood_train=half(tin, 0, "tin_learnt_100"),
+        near=(*others, half(tin, HELD_REMAINDER, HELD)),
+        ood_val=half(bench.ood_val, HELD_REMAINDER, "tin_val_held_100"),
+        ood_train=half(tin, 1 - HELD_REMAINDER, LEARNT),
     )

@@ -18,8 +18,9 @@ a column for each detector, or for MSP, the method's own scores and those that `
 and AUROC of each network, all detectors), ``table.csv`` (all of these), ``seconds/`` (what each detector took), and the
 cross-entropy networks of seeds 1 and 2 as float16 in pieces of at most 15 MiB (``weights/``). ``near`` and ``far`` are
 against ID test images; ``fs-near`` and ``fs-far`` against those and their corrupted copies together (full spectrum);
-``csid`` is ID against the copies. Trainings under way lie in ``--trainings``. Scores alone are computed here: intervals
-and verdicts come from the tables (``training_page.py``). Activations stay in the memory of the device.
+``csid`` is ID against the copies. ``near-held`` are the near sets without the classes that exposed networks learn from:
+what those are compared with. Trainings under way lie in ``--trainings``. Scores alone are computed here: intervals and
+verdicts come from the tables (``training_page.py``). Activations stay in the memory of the device.
 """
 
 import argparse
@@ -55,7 +56,7 @@ from oodscope.training.recipe import Recipe
 from oodscope.training.registry import create_recipe
 from oodscope.training.train import Trained, train_seeds
 from training_rows import LINES, TF32, Line, lines_of
-from training_sets import exposed_sets, open_sets
+from training_sets import HELD, HELD_REMAINDER, exposed_sets, open_sets
 from weight_pieces import write_pieces
 
 KEPT_WEIGHTS = (("CE", 1), ("CE", 2))
@@ -154,8 +155,20 @@ def summary(frame: pd.DataFrame, method: str, seed: int) -> pd.DataFrame:
                 for name, outliers in part[part["role"] == role].groupby("set", observed=True):
                     value = 100 * area(negatives[detector].to_numpy(), outliers[detector].to_numpy())
                     rows.append([method, seed, kept, *accuracies, detector, group, name, value])
+            for name, outliers in held_sets(part).items():
+                value = 100 * area(known[detector].to_numpy(), outliers[detector].to_numpy())
+                rows.append([method, seed, kept, *accuracies, detector, "near-held", name, value])
     columns = ["method", "seed", "kept", "accuracy", "csid_accuracy", "detector", "group", "set", "auroc"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def held_sets(part: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The near sets without the classes that exposed networks learn from; nothing where those are left out already."""
+    near = {str(name): own for name, own in part[part["role"] == "near"].groupby("set", observed=True)}
+    if "tin" not in near:
+        return {}
+    tin = near.pop("tin")
+    return {**near, HELD: tin[tin["own_class"] % 2 == HELD_REMAINDER]}
 
 
 def write_table(folder: Path) -> None:

@@ -30,6 +30,7 @@ from tests.report.reading import read
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import board_networks
+import board_rows as own_board
 
 CSV_HEAD = "training,detector,seeds,near,near_sd,accuracy,accuracy_sd"
 RESULTS = Path(__file__).parents[2] / "docs" / "results" / "data"
@@ -129,6 +130,55 @@ def test_our_own_rows_stand_beside_the_published_ones():
     frame = pd.read_parquet(RESULTS / "training-cifar10.parquet").query("method == 'CE' and kept == 'best'")
     seeds = frame[(frame["detector"] == "knn") & (frame["group"] == "near")].groupby("seed")["auroc"].mean()
     assert near.value == pytest.approx(seeds.mean() / 100, abs=5e-5) and len(seeds) == 3
+
+
+def trained(method, detector, near, seeds=1, held=False):
+    """Rows of a table of trained networks."""
+    sets = ("cifar100", "tin_held_100" if held else "tin")
+    return [
+        (method, seed, "best", 95.0 + seed, detector, "near", name, near + seed + place)
+        for seed in range(seeds)
+        for place, name in enumerate(sets)
+    ]
+
+
+def test_trainings_stand_on_the_board_with_their_scores_and_exposed_ones_apart(tmp_path, monkeypatch):
+    made = [*trained("CE", "msp", 88, 3), *trained("CE", "knn", 90, 3), *trained("CE-tf32", "msp", 88)]
+    made += [*trained("CSI", "csi", 91), *trained("CSI", "msp", 89), *trained("CSI", "knn", 80)]
+    made += [*trained("CSI-first", "msp", 70), *trained("MOS-released", "mos", 71), *trained("T2FNorm", "msp", 93, 2)]
+    made += [*trained("MixOE", "msp", 89, held=True), *trained("UDG", "msp", 90, 3, held=True)]
+    made += [*trained("OE", "msp", 99)]  # tested on classes that it learned from
+    columns = ["method", "seed", "kept", "accuracy", "detector", "group", "set", "auroc"]
+    file, folder = tmp_path / "training-cifar10.parquet", tmp_path / "own"
+    pd.DataFrame(made, columns=columns).to_parquet(file)
+    folder.mkdir()
+    (folder / "cifar10.csv").write_text(
+        f"{CSV_HEAD}\nCE,knn,3,80,0.1,95,0.1\nCE,vim,1,87,,95,\nCE,msp,1,80,,95,\n", encoding="utf-8"
+    )
+    for module in (own_board, own_module):
+        monkeypatch.setattr(module, "own_folder", lambda: folder)
+    own_board.main([str(file)])
+    rows = [{"benchmark": "cifar10", **row} for row in pd.read_csv(
+        folder / "cifar10.csv", dtype=str, keep_default_na=False).to_dict("records")]  # fmt: skip
+    found = {(row["training"], row["detector"]): row for row in rows}
+    assert set(found) == {("CE", "msp"), ("CE", "knn"), ("CE", "vim"), ("CSI", "csi"), ("CSI", "msp"), ("UDG", "msp"),
+                          ("T2FNorm", "msp"), ("MixOE", "msp")}, "no other scores"  # fmt: skip
+    assert found["CE", "vim"]["near"] == "87", "a single run of before stays"
+    assert (found["CE", "knn"]["near"], found["CE", "knn"]["near_sd"]) == ("91.50", "0.82")
+    assert (found["T2FNorm", "msp"]["seeds"], found["T2FNorm", "msp"]["near_sd"]) == ("2", "")
+    assert found["MixOE", "msp"]["recipe"] == "MixOE, 10 epochs after cross-entropy, 100 epochs"
+    standings = {(row["training"], row["detector"]): own_standing(row) for row in rows}
+    tracks = {pair: each.entry.track for pair, each in standings.items()}
+    exposed = {("MixOE", "msp"), ("UDG", "msp")}
+    assert {pair for pair, track in tracks.items() if track == "outlier-data"} == exposed
+    assert {tracks["CSI", "csi"], tracks["T2FNorm", "msp"]} == {"training"} and tracks["CE", "vim"] == "post-hoc"
+    assert all(
+        any("learned from half" in flag for flag in standings[pair].flags) == (pair in exposed) for pair in tracks
+    )
+    assert "docs/results/training-cifar10.md" in standings["CSI", "csi"].entry.notes[0]
+    before = (folder / "cifar10.csv").read_text(encoding="utf-8")
+    own_board.main([str(file)])
+    assert (folder / "cifar10.csv").read_text(encoding="utf-8") == before, "the same rows once more"
 
 
 def check_id_is_taken(name):

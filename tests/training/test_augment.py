@@ -15,6 +15,7 @@ from oodscope.training.augment.base import Chain
 from oodscope.training.augment.crop import Augment
 from oodscope.training.augment.cutout import Cutout
 from oodscope.training.augment.fractals import draw_fractals
+from oodscope.training.augment.jitter import ColourJitter
 from oodscope.training.augment.operations import OPERATIONS, SIGNED, apply_operations
 from oodscope.training.augment.pixmix import PixMix, added, coefficients, multiplied
 from oodscope.training.augment.randaugment import RandAugment
@@ -341,3 +342,12 @@ class TestReading:
             read_augment(declared)
         with pytest.raises(OodscopeError, match=f"recipe 'mixup': augment: .*{message}"):
             create_recipe("mixup", augment=declared)
+
+
+def test_jitter_leaves_grey_images_grey_and_is_off_at_zero():
+    pixels = torch.randint(0, 256, (6, 3, 8, 8), dtype=torch.uint8)
+    off = ColourJitter(strength=0, hue=0, grey=0)
+    assert torch.equal(off(pixels, torch.Generator().manual_seed(0)), pixels)
+    grey = ColourJitter(grey=1)(pixels, torch.Generator().manual_seed(0))
+    assert (grey == grey[:, :1]).all()
+    assert torch.equal(ColourJitter()(pixels[:, :1], torch.Generator()), pixels[:, :1]), "one channel has no colours"

@@ -1,8 +1,10 @@
 """What is wrong in OpenOOD's released training code, and the proof that ours does not do it.
 
-Numbers are those of our list of these defects. Scripts and crashes that have no counterpart here (T19, T23, T25, T27)
-need no test; that each method trains at all is `test_methods.py`.
+Numbers are those of our list of these defects and stand in the names of their tests; a defect without one fails. That
+each method trains at all is ``test_methods.py``.
 """
+
+import re
 
 import numpy as np
 import pytest
@@ -21,12 +23,39 @@ from oodscope.training.methods.prototypes import prototypes_of
 from oodscope.training.methods.reweightood import ReweightOOD
 from oodscope.training.methods.t2fnorm import T2FNorm
 from oodscope.training.methods.udg import UDG, cluster_weights
-from oodscope.training.methods.vos import VOS
 from oodscope.training.registry import create_recipe
 from tests.training.every_method import MADE, facts, fast, prepared, run
-from tests.training.training_toys import PREPROCESS, TinyNet, colours
+from tests.training.training_toys import PREPROCESS, TinyNet, colours, negatives
 
 EMBEDDING_METHODS = [CIDER, NPOS, PALM, ReweightOOD]
+
+WITHOUT = {
+    19: "a name that numpy removed: CutMix trains in test_methods.py",
+    23: "a call on a wrapper of two GPUs: T2FNorm keeps its scale in the network, and ranks train in test_ranks.py",
+    25: "a trainer that its own scripts avoid: dropout is a layer of the network here",
+    27: "the board names other epochs than were trained",
+}
+"""Defects that have no counterpart here."""
+
+
+def proofs():
+    """The tests of each defect, by the numbers in their names: ``test_t3_t15_...``, or of their class, ``TestT6T7``."""
+    found = {}
+    for name, held in globals().items():
+        parts = [f"{name}_{each}" for each in vars(held)] if isinstance(held, type) else [name]
+        for test in parts:
+            for number in re.findall(r"(?<=_t|tT|\dT)(\d+)(?=_|T)", test) if "test_" in test else ():
+                found.setdefault(int(number), []).append(test)
+    return found
+
+
+def test_every_defect_is_accounted_for():
+    """All 31 of the list have a test that is collected, or a reason why there is none."""
+    found = proofs()
+    assert set(found) | set(WITHOUT) == set(range(1, 32)), sorted(set(range(1, 32)) - set(found) - set(WITHOUT))
+    assert not set(found) & set(WITHOUT)
+    assert found[15] == found[3] == ["test_t3_t15_one_schedule_scales_the_rates_of_all_groups"]
+    assert len(found[6]) == len(found[7]) == 1 and len(found[14]) == 3 and len(found[13]) == 2
 
 
 def gradient_of(name, weights, field="weight"):
@@ -224,16 +253,17 @@ def test_t13_kept_noise_is_the_farthest_of_its_own_centre():
         expected = around[distance.topk(10).indices]
         torch.testing.assert_close(kept.sort(0).values, expected.sort(0).values)
 
-    def test_the_released_form_keeps_noise_of_other_distances(self):
-        queues = torch.randn(1, 60, 5, generator=torch.Generator().manual_seed(3)) + 2
-        settings = {"queue": 60, "neighbours": 5, "boundary": 10, "noise": 600, "keep_of_noise": 200, "spread": 0.5}
-        ours, released = (
-            NPOS(**settings, parity=parity).outliers_of(queues, torch.Generator().manual_seed(4)).view(2, 200, 5)
-            for parity in (False, True)
-        )
-        shared = [len({tuple(row) for row in a.tolist()} & {tuple(row) for row in b.tolist()})
-                  for a, b in zip(ours, released)]  # fmt: skip
-        assert 100 < sum(shared) < 170, "as many of the truly farthest third as chance gives: 133 of 400"
+
+def test_t13_the_released_form_keeps_noise_of_other_distances():
+    queues = torch.randn(1, 60, 5, generator=torch.Generator().manual_seed(3)) + 2
+    settings = {"queue": 60, "neighbours": 5, "boundary": 10, "noise": 600, "keep_of_noise": 200, "spread": 0.5}
+    ours, released = (
+        NPOS(**settings, parity=parity).outliers_of(queues, torch.Generator().manual_seed(4)).view(2, 200, 5)
+        for parity in (False, True)
+    )
+    shared = [len({tuple(row) for row in a.tolist()} & {tuple(row) for row in b.tolist()})
+              for a, b in zip(ours, released)]  # fmt: skip
+    assert 100 < sum(shared) < 170, "as many of the truly farthest third as chance gives: 133 of 400"
 
 
 class TestT14:
@@ -305,7 +335,7 @@ def test_t22_whether_features_are_scaled_at_test_is_a_setting():
 
 def test_t24_assignments_do_not_overflow():
     scores = torch.randn(30, 6) * 1e4
-    shares = sinkhorn(scores, 3)
+    shares = sinkhorn(scores, 3).exp()
     assert shares.isfinite().all()
     torch.testing.assert_close(shares.sum(1), torch.ones(30))
 
@@ -315,17 +345,25 @@ def test_t26_the_settings_are_named():
     assert (described["share"], described["weight"], described["spoil"]) == (0.15, 1.0, "shuffle")
 
 
-@pytest.mark.parametrize("name", ["vos", "cider", "npos", "palm", "reweightood", "udg"])
+@pytest.mark.parametrize("name", ["conf_branch", "vos", "cider", "npos", "palm", "reweightood", "udg"])
 def test_t28_what_a_method_remembers_is_in_the_checkpoint(name):
     net = fast(name).prepare(TinyNet(), facts(name))
     kept = {key.split(".")[-1] for key in net.state_dict()}
-    memory = {"vos": {"features", "pushed"}, "npos": {"features", "pushed", "prototypes"},
+    memory = {"conf_branch": {"confidence_weight"}, "vos": {"features", "pushed"},
+              "npos": {"features", "pushed", "prototypes"},
               "udg": {"of_train", "of_ood", "label_of_ood", "weight_of_ood", "weight_of_cluster"}}  # fmt: skip
     assert memory.get(name, {"prototypes"}) <= kept
 
 
 def test_t29_augmix_has_the_authors_severity():
     assert AugMix().severity == 3
+    smooth = torch.linspace(0, 255, 32)[:, None] * torch.linspace(0.3, 1, 32)
+    pixels = smooth.to(torch.uint8).expand(200, 3, 32, 32).contiguous()
+    change = [(AugMix(severity=each)(pixels, torch.Generator().manual_seed(0)).float() - pixels.float()).abs()
+              .mean(dim=(1, 2, 3)) for each in (1, 3)]  # fmt: skip
+    assert change[1].mean() > 1.3 * change[0].mean()
+    left = [(each < 1).float().mean().item() for each in change]
+    assert left[1] < 0.75 * left[0], "fewer images are left as they were"
 
 
 @pytest.mark.parametrize("name", ["mcd", "udg", "mixoe", "outlier_exposure"])
@@ -334,25 +372,16 @@ def test_t30_outliers_have_the_view_of_known_images(name):
     pixels = torch.randint(0, 256, (8, 3, 12, 12), dtype=torch.uint8)
     views = [recipe.view(pixels, torch.Generator().manual_seed(0), role) for role in ("train", "ood")]
     assert torch.equal(*views) and not torch.equal(views[0], pixels)
+    from oodscope.training.loop.sets import Sets
+    from oodscope.training.loop.streams import Streams
+
+    recipe = fast(name, augment=[{"kind": "crop", "pad": 4}])
+    streams = Streams(recipe, Sets(colours(48), None, negatives(40)), PREPROCESS, torch.device("cpu"))
+    batch = next(streams.batches(0))
+    edges = [(each.scale.to_pixels(each.images) < 1e-3).all(1) for each in (batch, batch.ood)]
+    bordered = [each[:, 0].all(1) | each[:, -1].all(1) | each[:, :, 0].all(1) | each[:, :, -1].all(1) for each in edges]
+    assert all(each.float().mean() > 0.5 for each in bordered), "both carry the black borders of a crop"
 
 
 def test_t31_any_number_of_outliers_goes_with_any_number_of_images():
     assert run(fast("mixoe", epochs=1, ood_batch_size=40), 48).history
-
-
-def test_jitter_leaves_grey_images_grey_and_is_off_at_zero():
-    pixels = torch.randint(0, 256, (6, 3, 8, 8), dtype=torch.uint8)
-    off = ColourJitter(strength=0, hue=0, grey=0)
-    assert torch.equal(off(pixels, torch.Generator().manual_seed(0)), pixels)
-    grey = ColourJitter(grey=1)(pixels, torch.Generator().manual_seed(0))
-    assert (grey == grey[:, :1]).all()
-    assert torch.equal(ColourJitter()(pixels[:, :1], torch.Generator()), pixels[:, :1]), "one channel has no colours"
-
-
-def test_vos_refuses_queues_that_do_not_fit():
-    from oodscope.base.errors import ModelError
-    from oodscope.training.recipe import TrainingFacts
-
-    many = TrainingFacts(class_names=tuple(map(str, range(1000))), n_train=10, size=12)
-    with pytest.raises(ModelError, match="set a smaller queue"):
-        VOS(queue=100_000).prepare(TinyNet(1000), many)

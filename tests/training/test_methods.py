@@ -18,6 +18,7 @@ from oodscope.training.methods.augmix_jsd import AugMixJSD, divergence
 from oodscope.training.methods.conf_branch import ConfBranch, hinted_loss
 from oodscope.training.methods.cross_entropy import CrossEntropy
 from oodscope.training.methods.cutmix import CutMix, box
+from oodscope.training.methods.ish import ISH
 from oodscope.training.methods.logitnorm import LogitNorm
 from oodscope.training.methods.mixoe import MixOE, soft_loss
 from oodscope.training.methods.mixup import Mixup, drawn_share, mixed_loss
@@ -25,6 +26,7 @@ from oodscope.training.methods.outlier_exposure import OutlierExposure
 from oodscope.training.methods.regmixup import RegMixup
 from oodscope.training.methods.rotpred import RotPred, turn_loss
 from oodscope.training.methods.t2fnorm import T2FNorm, TrainedToFeatures
+from oodscope.training.methods.vos import VOS
 from oodscope.training.recipe import Batch, TrainingFacts
 from oodscope.training.registry import create_recipe
 from oodscope.training.train import train
@@ -298,12 +300,34 @@ class TestRecordable:
         assert {each.split(".")[1] for each in ear.heard} == {"index", "_local_scalar_dense", "lift_fresh"}
 
 
-@pytest.mark.parametrize("name", ["cross_entropy", "logitnorm", "t2fnorm", "arpl", "rotpred", "outlier_exposure"])
+UNORDERED = {
+    "cross_entropy": {}, "logitnorm": {}, "t2fnorm": {}, "arpl": {}, "rotpred": {}, "outlier_exposure": {}, "godin": {},
+    "vos": {}, "palm": {}, "reweightood": {}, "ish": {}, "mcd": {}, "udg": {}, "csi": {}, "csi_heads": {},
+    "mos": {"alpha": 0.0}, "ascood": {"spoil": "gradient"},
+}  # fmt: skip
+"""Methods to which the order of a batch is nothing, in a form that draws no numbers image by image. The prototypes of
+``cider`` and ``npos`` follow one image after the other: to them it is something by definition."""
+
+
+@pytest.mark.parametrize("name", UNORDERED)
 def test_the_order_of_the_batch_does_not_matter(name):
+    recipe, net, shown = prepared(name, **UNORDERED[name])
+    order = torch.randperm(12, generator=torch.Generator().manual_seed(3))
+    images = torch.cat([view[order] for view in shown.images.split(12)])
+    other = shown._replace(images=images, labels=shown.labels[order], rows=shown.rows[order])
+    expected = recipe.loss(net, shown).loss
+    recipe, net, _ = prepared(name, **UNORDERED[name])  # without what the first step left behind
+    other.draws.manual_seed(1)
+    torch.testing.assert_close(recipe.loss(net, other).loss, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["outlier_exposure", "mcd", "udg"])
+def test_the_order_of_the_outliers_does_not_matter(name):
     recipe, net, shown = prepared(name)
-    order = torch.randperm(12)
-    other = shown._replace(images=shown.images[order], labels=shown.labels[order])
-    torch.testing.assert_close(recipe.loss(net, other).loss, recipe.loss(net, shown).loss, rtol=1e-4, atol=1e-5)
+    order = torch.randperm(12, generator=torch.Generator().manual_seed(3))
+    other = shown.ood._replace(images=shown.ood.images[order], rows=shown.ood.rows[order])
+    found = recipe.loss(net, shown._replace(ood=other)).loss
+    torch.testing.assert_close(found, recipe.loss(net, shown).loss, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -314,6 +338,8 @@ def test_the_order_of_the_batch_does_not_matter(name):
         RotPred(weight=0.0),
         ARPL(weight=0.0),
         MixOE(weight=0.0, ood_batch_size=1),
+        VOS(weight=0.0, queue=4, outlier_epoch=0),
+        ISH(),
     ],
     ids=lambda recipe: recipe.name,
 )

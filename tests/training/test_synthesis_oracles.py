@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pytest
 import torch
 from scipy.special import chdtri
@@ -13,24 +12,26 @@ from oodscope.activations.activations import Activations
 from oodscope.activations.probes.stepped import SteppedNumerators
 from oodscope.activations.probes.taps import Output
 from oodscope.activations.probes.turns import JointLogits
+from oodscope.base.errors import ModelError
 from oodscope.detectors.registry import create_detector
-from oodscope.models.classifier.branches import EMBEDDING, OTHERS
+from oodscope.models.classifier.branches import OTHERS
+from oodscope.training.loop.sets import Sets
+from oodscope.training.loop.streams import Streams
 from oodscope.training.methods.ascood import ASCOOD, Standardised
-from oodscope.training.methods.cider import CIDER, dispersion, follow
 from oodscope.training.methods.csi import released_contrast, turn_labels, turned
-from oodscope.training.methods.godin import Quotient
+from oodscope.training.methods.godin import GODIN, Quotient
 from oodscope.training.methods.ish import ShapedLinear, shaped
 from oodscope.training.methods.mcd import MCD, gap
 from oodscope.training.methods.mos import MOS, GroupedHead
-from oodscope.training.methods.npos import NPOS, farthest, real_or_made
-from oodscope.training.methods.palm import contrast, sinkhorn
-from oodscope.training.methods.prototypes import Prototypes
+from oodscope.training.methods.palm import contrast
 from oodscope.training.methods.queues import ClassQueues
-from oodscope.training.methods.reweightood import reweighted
 from oodscope.training.methods.udg import UDG, cluster_weights
-from oodscope.training.methods.vos import EnergyHead, chi_square_beyond, virtual_outliers, weighted_energy
-from tests.training.every_method import prepared
+from oodscope.training.methods.vos import VOS, EnergyHead, chi_square_beyond, virtual_outliers, weighted_energy
+from oodscope.training.recipe import TrainingFacts
+from oodscope.training.registry import create_recipe
+from tests.training.every_method import fast, prepared, run
 from tests.training.test_methods import D, F, U, W, Y, Z, batch, giving, near
+from tests.training.training_toys import PREPROCESS, TinyNet, colours
 
 CORNERS = torch.tensor([[1, 0], [0, 1], [0.8, 0.6], [0.6, -0.8]], dtype=D)
 PAIRS = torch.tensor([0, 1, 0, 1])
@@ -53,9 +54,15 @@ class TestGODIN:
         assert h.tolist() == rows([[0.447149, 0.894298, 0.948574], [0.447129, -0.894258, -0.316177]])
         g = torch.tensor([[0.3], [-0.5]], dtype=D).sigmoid()
         assert g.flatten().tolist() == near([0.574443, 0.377541])
-        z = h / g
+        linear, norm, _ = layer.any_class
+        with torch.no_grad():  # so that the layer itself has these pre-activations
+            linear.weight.copy_(torch.tensor([[0.2, 0.233333333]]))
+            linear.bias.fill_(-0.366666667)
+            norm.running_var.fill_(1 - norm.eps)
+        z = layer(F)["logits"]
         assert z.tolist() == rows([[0.778405, 1.556810, 1.651295], [1.184320, -2.368640, -0.837465]])
-        assert cross_entropy(z, Y).item() == near(1.944419)
+        assert GODIN().loss(giving(layer(F)), batch()).loss.item() == near(1.944419)
+        assert z.argmax(1).tolist() == h.argmax(1).tolist(), "the class is that of the numerators"
 
     def test_the_other_similarity(self):
         assert self.layer("euclid").numerators(F).tolist() == rows([[-2, -1, -0.5], [-0.625, -2.125, -2.125]])
@@ -72,6 +79,9 @@ class TestGODIN:
         best = torch.full((1, 10), -1.0, dtype=D)
         best[0, 0] = 1.0
         assert cross_entropy(best, torch.tensor([0])).item() == near(0.796614)
+        floor = math.log1p(2 * math.exp(-2))
+        trained = run(fast("godin", epochs=14, batch_size=40), 240)
+        assert trained.history[-1].loss < floor, "the denominator is learnt"
 
 
 class TestVOS:
@@ -102,6 +112,10 @@ class TestVOS:
         beyond = torch.tensor([-math.expm1(math.log(0.5) / 10_000)], dtype=D)
         assert chi_square_beyond(512, beyond).item() == near(643.046157)
         assert chi_square_beyond(2, beyond).item() == near(19.153776)
+        chance = torch.rand(20_000, dtype=D, generator=torch.Generator().manual_seed(0))
+        drawn = chi_square_beyond(512, -torch.expm1(chance.log() / 10_000))
+        assert drawn.mean().item() == pytest.approx(644.5, abs=0.3)
+        assert drawn.std().item() == pytest.approx(11.4, abs=0.3)
 
     @pytest.mark.parametrize("width", [2, 3, 64, 512, 2048])
     def test_what_a_chi_square_exceeds_agrees_with_scipy(self, width):
@@ -136,80 +150,13 @@ class TestVOS:
         assert sorted(queues.features[1].flatten().tolist()) == [1, 7, 8]
 
 
-class TestPrototypes:
-    mu = normalize(torch.tensor([[1, 0], [0, 1], [-1, -1]], dtype=D))
-    f = torch.tensor([[0.6, 0.8], [-1, 0]], dtype=D)
-
-    def moved(self, f, momentum=0.95):
-        return follow(self.mu, f, torch.tensor([0, 2]), momentum)
-
-    def test_cider(self):
-        f = self.f.clone().requires_grad_()
-        moved = self.moved(f)
-        assert moved.tolist() == rows([[0.999168, 0.040782], [0, 1], [-0.732007, -0.681297]])
-        apart = dispersion(moved, 0.1)
-        assert apart.item() == near(-2.565998)
-        apart.backward()
-        assert f.grad.tolist() == rows([[-0.012421, 0.304308], [-0.034240, 0.036788]])
-        layer = Prototypes(2, 3, 2, 0.1).double()
-        layer.prototypes.copy_(self.mu)
-
-        class Net(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.layer = layer
-
-        for compactness, spread, expected in ((2, 1, 0.077567), (1 / (0.1 / 0.07), 0, 0.925248), (1, 0, 1.321782)):
-            layer.prototypes.copy_(self.mu)
-            recipe = CIDER(compactness=compactness, dispersion=spread)
-            shown = batch(labels=torch.tensor([0, 2]))
-            assert recipe.embedded_loss(Net(), self.f, shown).loss.item() == near(expected)
-        torch.testing.assert_close(layer.prototypes, self.moved(self.f))
-
-    def test_dispersion_reaches_embeddings_through_the_average_alone(self):
-        f = self.f.clone().requires_grad_()
-        dispersion(self.moved(f, momentum=1.0), 0.1).backward()
-        assert f.grad.abs().max() < 1e-12
-        angles = torch.arange(3, dtype=D) * 2 * math.pi / 3
-        spread = torch.stack([angles.cos(), angles.sin()], dim=1)
-        assert dispersion(spread, 0.1).item() == near(-5.0)
-
-    def test_rounds_of_all_classes_are_the_rows_one_by_one(self):
-        torch.manual_seed(0)
-        f, labels = normalize(torch.randn(20, 4, dtype=D)), torch.randint(0, 3, (20,))
-        prototypes = start = normalize(torch.randn(3, 4, dtype=D))
-        for row, label in zip(f, labels):
-            prototypes = prototypes.clone()
-            prototypes[label] = normalize(0.8 * prototypes[label] + 0.2 * row, dim=0)
-        torch.testing.assert_close(follow(start, f, labels, 0.8), prototypes)
-
-    def test_npos(self):
-        apart = real_or_made(torch.tensor([1, -0.5], dtype=D), torch.tensor([0.2, -2, 0.3], dtype=D))
-        assert apart.item() == near(0.613352)
-        assert 0.5 * -2.565998 + 1.321782 + 0.1 * apart.item() == near(0.100119)
-
-    def test_palm(self):
-        f = torch.tensor([[1, 0], [0.6, 0.8], [0, 1]], dtype=D)
-        scores = f @ normalize(torch.tensor([[1, 0.2], [0.2, 1]], dtype=D)).T / 0.05
-        shares = sinkhorn(scores, 3)
-        assert shares.tolist() == rows([[1, 0], [0.145049, 0.854951], [0.000001, 0.999999]])
-        assert shares.sum(0).tolist() == near([1.145050, 1.854950])
-        assert sinkhorn(scores, 2000).sum(0).tolist() == near([1.5, 1.5], 1e-3)
-        assert sinkhorn(1000 * scores, 3).isfinite().all(), "logarithms do not overflow"
-
-    def test_reweightood(self):
-        similar = CORNERS @ CORNERS.T
-        assert (1 - 2 * similar[[0, 1], [2, 3]]).sigmoid().tolist() == near([0.354344, 0.930862])
-        assert (5 * similar[[0, 0], [1, 3]] - 4).sigmoid().tolist() == near([0.017986, 0.268941])
-        assert reweighted(CORNERS, PAIRS, 0.1).item() == near(9.935344)
-        assert reweighted(CORNERS[:2], torch.tensor([0, 0]), 0.1).isfinite(), "a batch without pairs of two classes"
-
-
 class TestCSI:
     def test_contrast(self):
         assert contrast(CORNERS, PAIRS, 0.07).item() == near(10.028022)
         assert contrast(CORNERS, PAIRS, 0.5).item() == near(1.868040)
         assert released_contrast(CORNERS, PAIRS, 0.07).item() == near(13.782631), "counts each image as its own kind"
+        alone = torch.eye(2, dtype=D)  # each is its only positive, with probability 0
+        assert released_contrast(alone, torch.tensor([0, 1]), 0.07).item() == near(18.420681)
 
     def test_a_turn_of_all_vectors_changes_nothing(self):
         angle = torch.tensor(0.7, dtype=D)
@@ -231,6 +178,19 @@ class TestCSI:
             torch.testing.assert_close(made[2 * turn : 2 * turn + 2], made[:2].rot90(turn, (2, 3)))
         assert turn_labels(torch.tensor([2, 0]), 3, 8).tolist() == [2, 0, 5, 3, 8, 6, 11, 9]
 
+    def test_batches_are_two_copies_in_four_turns_as_their_labels_say(self):
+        still = [{"kind": "jitter", "strength": 0, "hue": 0, "grey": 0}]
+        recipe = create_recipe("csi", batch_size=12, augment=still)
+        shown = next(Streams(recipe, Sets(colours(24), None, None), PREPROCESS, torch.device("cpu")).batches(0))
+        first = shown.images[:24]
+        for turn, block in enumerate(shown.images.split(24)):
+            torch.testing.assert_close(block, first.rot90(turn, (2, 3)))
+        one, two = first.split(12)
+        same = [torch.equal(a, b) or torch.equal(a, b.flip(2)) for a, b in zip(one, two)]
+        assert all(same) and not torch.equal(one, two), "the copies differ by a mirror"
+        labels = turn_labels(shown.labels, 3, len(shown.images))
+        assert labels.view(4, 2, 12)[2, 1].tolist() == (6 + shown.labels).tolist()
+
     def test_the_joint_score(self):
         seen = Activations(columns={JointLogits().column: Z.float()})
         assert create_detector("csi").score(seen).tolist() == near((1 - Z.softmax(1).amax(1)).tolist())
@@ -245,6 +205,9 @@ class TestMOS:
         assert output["logits"].exp().tolist() == rows([[0.665241, 0.244728, 0.182426], [0.186324, 0.307196, 0.880797]])
         assert output[OTHERS].exp().tolist() == rows([[0.090031, 0.817574], [0.506480, 0.119203]])
         assert head.loss(output, torch.tensor([0, 2])).item() == near(0.708108)
+        logs = output["logits"], output[OTHERS]
+        own = [-(logs[0][0, 0] + logs[1][1, 0]) / 2, -(logs[1][0, 1] + logs[0][1, 2]) / 2]
+        assert [each.item() for each in own] == near([0.543938, 0.164171]), "what each group adds"
         seen = Activations(columns={Output(OTHERS).column: output[OTHERS].float().detach()})
         assert create_detector("mos").score(seen).tolist() == near([0.090031, 0.119203])
 
@@ -280,6 +243,7 @@ class TestISH:
     def test_the_weight_learns_from_shaped_features(self):
         made = shaped(self.x, 0.5)
         assert made.tolist() == rows([[0, 0, 12.518202, 16.690936], [0, 2.718282, 0, 8.154845]])
+        assert (made[:, 3] / self.x[:, 3]).tolist() == near([4.172734, 2.718282])
         plain = nn.Linear(4, 3).double()
         layer, x = ShapedLinear.of(plain, 0.5).double(), self.x.clone().requires_grad_()
         (layer.train()(x) * self.g).sum().backward()
@@ -328,7 +292,10 @@ class TestMCD:
     second = torch.tensor([[0.5, 0.5, 0], [2, -1, 0]], dtype=D)
 
     def test_the_gap(self):
+        sure = torch.tensor([[900.0, 0, 0]], dtype=D)  # without entropy
         assert gap(U, self.second).item() == near(0.159586)
+        entropies = [[gap(row[None], sure).item() for row in each] for each in (U, self.second)]
+        assert entropies == rows([[0.832396, 1.085411], [1.074368, 0.524267]])
         output = {"logits": torch.cat([Z, U]), "second": torch.cat([Z, self.second])}
         shown = batch(ood=batch())._replace(epoch=99)
         loss = MCD().loss(giving(output), shown).loss.item()
@@ -380,25 +347,7 @@ class TestUDG:
         torch.testing.assert_close(recipe.loss(net, shown).loss, expected)
 
 
-def test_kept_noise_of_npos_is_farther_than_what_is_dropped():
-    torch.manual_seed(0)
-    bank, points = normalize(torch.randn(60, 6)), normalize(torch.randn(40, 6))
-    kept = farthest(points, bank, 7, 15)
-    distance = torch.cdist(points.double(), bank.double()).sort(1).values[:, 6]
-    dropped = np.setdiff1d(np.arange(40), kept.numpy())
-    assert distance[kept].min() >= distance[dropped].max()
-    recipe = NPOS(queue=60, neighbours=7, boundary=10, noise=30, keep_of_noise=9)
-    made = recipe.outliers_of(torch.randn(3, 60, 6) + 3, torch.Generator().manual_seed(0))
-    assert made.shape == (3 * 2 * 9, 6)
-
-
-def test_embeddings_are_unit_vectors_and_logits_their_products():
-    torch.manual_seed(0)
-    single, several = Prototypes(6, 3, 4, 0.1), Prototypes(6, 3, 4, 0.1, each=2)
-    h = torch.randn(5, 6)
-    for layer in (single, several):
-        output = layer(h)
-        torch.testing.assert_close(output[EMBEDDING].norm(dim=1), torch.ones(5))
-    torch.testing.assert_close(single(h)["logits"], single(h)[EMBEDDING] @ single.prototypes.T / 0.1)
-    similar = several(h)[EMBEDDING] @ several.prototypes.T / 0.1
-    torch.testing.assert_close(several(h)["logits"], torch.stack([similar[:, c::3].logsumexp(1) for c in range(3)], 1))
+def test_vos_refuses_queues_that_do_not_fit():
+    many = TrainingFacts(class_names=tuple(map(str, range(1000))), n_train=10, size=12)
+    with pytest.raises(ModelError, match="set a smaller queue"):
+        VOS(queue=100_000).prepare(TinyNet(1000), many)

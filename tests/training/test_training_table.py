@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,9 @@ from oodscope.data.imageset import ImageSet
 from tests.training.training_toys import PREPROCESS, colours, grouped, negatives
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+import board_rows
+import openood_findings
+import training_page
 import training_table
 from training_rows import LINES, THREE, lines_of
 from training_sets import corrupted, exposed_sets
@@ -118,33 +122,79 @@ def self_checks(folder, printed):
     assert "s to score (slowest: " in printed
 
 
-@pytest.mark.slow
-def test_the_rest_of_openood_s_trainings(tmp_path, monkeypatch):
-    """All other lines train and score, chains and outliers included, and a second call finds them done."""
+def shrunk(line):
+    """A line that trains in a second, in all its phases."""
     small = {"queue": 20, "neighbours": 5, "boundary": 8, "noise": 12, "keep_of_noise": 4, "outlier_epoch": 0}
     small |= {"warmup_epochs": 0, "size": 8}
+    fields = oods.create_recipe(line.recipe).model_dump()
+    own = {name: value for name, value in small.items() if name in fields}
+    batches = {"batch_size": 70} | ({"ood_batch_size": 20} if line.exposed else {})
+    return replace(line, seeds=(0,), settings={**line.settings, **own, **batches})
 
-    def shrunk(line):
-        fields = oods.create_recipe(line.recipe).model_dump()
-        own = {name: value for name, value in small.items() if name in fields}
-        batches = {"batch_size": 70} | ({"ood_batch_size": 20} if line.exposed else {})
-        return replace(line, settings={**line.settings, **own, **batches})
 
-    names = [line.method for line in LINES if line.method in LATER]
-    lines = tuple(shrunk(line) for line in LINES)
+@pytest.fixture
+def miniature(monkeypatch):
+    """All lines of CIFAR-10, small and with one seed, and checkpoints after every step."""
+    lines = tuple(shrunk(line) for line in LINES if line.known == "cifar10")
     monkeypatch.setattr(training_table, "LINES", lines)
     monkeypatch.setattr(training_table, "lines_of", lambda known: {each.method: each for each in lines})
-    whole = ["--methods", ",".join(names), "--detectors", "msp"]
-    assert run(tmp_path, *whole) == []
-    table = pd.read_csv(tmp_path / "cifar10" / "table.csv")
-    assert set(table["method"]) == LATER
+    monkeypatch.setattr(lockstep, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(lockstep, "SAVING_SHARE", float("inf"))
+    return lines
+
+
+@pytest.mark.slow
+def test_every_line_trains_and_scores_and_no_stop_costs_anything(tmp_path, miniature, monkeypatch):
+    """All lines, chains and outliers included: stopped again and again, with the scores of one call."""
+    whole = ["--detectors", "msp,ebo"]  # the released form of VOS is plain networks with the energy
+    assert run(tmp_path / "whole", *whole) == []
+    folder = tmp_path / "whole" / "cifar10"
+    table = pd.read_csv(folder / "table.csv")
+    assert set(table["method"]) == {line.method for line in miniature}
     best = table[table["kept"] == "best"]
-    for line in lines:
-        if line.method in LATER:
-            scores = set(best[best["method"] == line.method]["detector"])
-            assert {line.score, *oods.create_recipe(line.recipe).detectors} <= scores | {"adascale_a"}
+    for line in miniature:
+        scores = set(best[best["method"] == line.method]["detector"])
+        assert {line.score, *oods.create_recipe(line.recipe).detectors} <= scores | {"adascale_a"}
     assert set(table[table["method"] == "MCD"]["kept"]) == {"best"}, "the last epoch is the one that is kept"
-    assert run(tmp_path, *whole) == []
+    calls = stopped_again_and_again(tmp_path / "parts", whole, monkeypatch)
+    assert calls > 10
+    for path in sorted((folder / "scores").iterdir()):
+        again = pd.read_parquet(tmp_path / "parts" / "cifar10" / "scores" / path.name)
+        pd.testing.assert_frame_equal(pd.read_parquet(path), again)
+    check_pages(folder, tmp_path, monkeypatch)
+
+
+def stopped_again_and_again(folder, options, monkeypatch, ticks=40):
+    """Call until all is done, each call with a few looks at the clock; how many calls it took."""
+    for calls in range(1, 200):
+        left = iter(range(10**6))
+        with monkeypatch.context() as patched:
+            patched.setattr(training_table, "_clock", lambda left=left: 0.0 if next(left) < ticks else 1e9)
+            if run(folder, *options, "--minutes", "1") == []:
+                return calls
+    raise AssertionError("it does not come to an end")
+
+
+def check_pages(folder, place, monkeypatch):
+    """The pages and the board's rows that follow from the tables of a call."""
+    data = place / "packs"
+    data.mkdir()
+    (data / "openood_boards").symlink_to(Path(str(files("oodscope.leaderboard.published") / "openood_boards")))
+    monkeypatch.setenv("OODSCOPE_DATA", str(data))
+    table = folder / "table.csv"
+    training_page.main([str(table), str(place / "page.md"), "--scores", str(folder / "scores")])
+    page = (place / "page.md").read_text()
+    assert "| VOS | 1, 1 |" in page and "| MCD | 1, 1 |" in page and "| CSI | 1, 1 |" in page
+    openood_findings.main([str(place / "findings.md"), f"cifar10={table}"])
+    findings = (place / "findings.md").read_text()
+    assert "OE above CE, near sets without the classes learnt" in findings
+    assert "OE above CE, near sets without the classes learnt: not yet run" not in findings, "both have networks"
+    monkeypatch.setattr(board_rows, "own_folder", lambda: place)
+    pd.read_csv(table).to_parquet(place / "training-cifar10.parquet")
+    board_rows.main([str(place / "training-cifar10.parquet")])
+    rows = pd.read_csv(place / "cifar10.csv", keep_default_na=False)
+    assert set(rows[rows["outliers"] != ""]["training"]) == {"OE", "MixOE", "MCD", "UDG"}
+    assert {"G-ODIN", "CSI", "MOS", "VOS", "CIDER", "NPOS", "PALM", "ReweightOOD", "ISH"} <= set(rows["training"])
 
 
 @pytest.mark.slow

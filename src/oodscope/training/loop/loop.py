@@ -14,6 +14,7 @@ from oodscope.training.loop.fabric import open_fabric, quiet
 from oodscope.training.loop.finished import load_weights
 from oodscope.training.loop.history import Epoch, Meter
 from oodscope.training.loop.logits import logits_of
+from oodscope.training.loop.parts import here
 from oodscope.training.loop.patience import Patience
 from oodscope.training.loop.randomness import generator, restore_rng, rng_state, seed_of
 from oodscope.training.loop.replay import begin_momentum, rates_on_device
@@ -265,9 +266,7 @@ class Loop:
 
     def _restore(self, state: dict[str, Any], checkpoints: Checkpoints) -> None:
         load_weights(self.model, state["model"], checkpoints.latest)
-        # where the optimiser works is this device's business, not the checkpoint's
-        for saved, ours in zip(state["optimizer"]["param_groups"], self.optimizer.param_groups):
-            saved.update({key: ours[key] for key in ("lr", "fused", "foreach", "capturable") if key in ours})
+        here(state["optimizer"], self.optimizer)
         self.optimizer.load_state_dict(state["optimizer"])
         for group, rate in zip(self.optimizer.param_groups, self.rates or ()):
             group["lr"] = rate

@@ -10,6 +10,8 @@ from torch import Tensor
 from torch.optim import SGD, Adam, AdamW, Optimizer
 
 from oodscope.models.classifier.network import first_line
+from oodscope.training.loop.lars import LARS
+from oodscope.training.loop.parts import parts_of
 
 Kind = tuple[int, tuple[torch.Size, ...]]
 """What has a recording of its own: a phase of the training, and the shapes of a step's inputs."""
@@ -116,18 +118,23 @@ class Replay:
 
 
 def rates_on_device(optimizer: Optimizer, device: torch.device) -> list[Tensor] | None:
-    """Let an optimiser of torch work on the device alone, its learning rates included, so that it can be recorded.
+    """Let an optimiser work on the device alone, its learning rates included, so that it can be recorded.
 
     Returns the rates, one tensor for each group, to be filled before each step; ``None`` for an optimiser that must ask
     the host.
     """
-    if device.type != "cuda" or type(optimizer) not in (SGD, Adam, AdamW):
+    if device.type != "cuda" or any(type(each) not in (SGD, Adam, AdamW, LARS) for each in parts_of(optimizer)):
         return None
-    rates = [torch.tensor(float(group["lr"]), device=device) for group in optimizer.param_groups]
-    for group, rate in zip(optimizer.param_groups, rates):
-        group.update(lr=rate, fused=True, foreach=False)
-        if "capturable" in group:
-            group["capturable"] = True
+    rates = []
+    for part in parts_of(optimizer):
+        for group in part.param_groups:
+            rate = torch.tensor(float(group["lr"]), device=device)
+            group.update(lr=rate)
+            if type(part) is not LARS:
+                group.update(fused=True, foreach=False)
+            if "capturable" in group:
+                group["capturable"] = True
+            rates.append(rate)
     begin_momentum(optimizer)
     return rates
 
@@ -138,9 +145,8 @@ def begin_momentum(optimizer: Optimizer) -> None:
     A fused SGD refuses parameters of which only some have a buffer: those that a later phase of a training reaches
     first, beside those that moved before.
     """
-    if type(optimizer) is not SGD:
-        return
-    for group in optimizer.param_groups:
-        for parameter in group["params"] if group["momentum"] and not group["dampening"] else ():
-            if optimizer.state[parameter].get("momentum_buffer") is None:
-                optimizer.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
+    for part in parts_of(optimizer):
+        for group in part.param_groups if type(part) is SGD else ():
+            for parameter in group["params"] if group["momentum"] and not group["dampening"] else ():
+                if part.state[parameter].get("momentum_buffer") is None:
+                    part.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)

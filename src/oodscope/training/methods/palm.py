@@ -84,18 +84,22 @@ class PALM(PrototypeRecipe):
     @torch.no_grad()
     def assigned(self, embedding: Tensor, prototypes: Tensor, among: Tensor) -> Tensor:
         """How much of each embedding belongs to each of ``among`` its prototypes; rows sum to 1."""
-        shares = sinkhorn(embedding @ prototypes.T / self.sharpness, self.rounds) * among
-        top = shares.topk(min(self.top, self.prototypes), dim=1)
-        return normalize(torch.zeros_like(shares).scatter(1, top.indices, top.values), p=1, dim=1)
+        logs = sinkhorn(embedding @ prototypes.T / self.sharpness, self.rounds).masked_fill(~among, -torch.inf)
+        top = logs.topk(min(self.top, self.prototypes), dim=1)
+        return torch.zeros_like(logs).scatter(1, top.indices, top.values.softmax(dim=1))
 
 
 def sinkhorn(scores: Tensor, rounds: int) -> Tensor:
-    """Assignments ``[B, P]`` of rows to columns that are used about equally, by logarithms; rows sum to 1."""
+    """Logarithms of assignments ``[B, P]`` of rows to columns that are used about equally; rows sum to 1.
+
+    They stay logarithms, because an embedding that lies at another class has shares of its own class that are no
+    numbers any more beside the others.
+    """
     logs = scores
     for _ in range(rounds):
         logs = logs - logs.logsumexp(dim=0, keepdim=True)
         logs = logs - logs.logsumexp(dim=1, keepdim=True)
-    return logs.exp()
+    return logs
 
 
 def contrast(points: Tensor, classes: Tensor, temperature: float) -> Tensor:

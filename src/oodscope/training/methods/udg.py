@@ -52,14 +52,15 @@ class ClusteredHead(nn.Module):
 class UDG(CrossEntropy):
     r"""Cross-entropy, a flat prediction on outliers, and the cluster of every image as a second task.
 
-    .. math:: L = \mathrm{CE}(z, \text{labels}) + \lambda\,\overline{\mathrm{CE}(u, p)}_{\text{outliers}}
+    .. math:: L = \mathrm{CE}(z, \text{labels}) + \lambda\,\overline{v\,\mathrm{CE}(u, p)}_{\text{outliers}}
               + \mu\,\overline{w_k\,\mathrm{CE}(a, k)}
 
     Before each epoch the features of all images are whitened and clustered. In a cluster where one label has more than
     ``purity`` of all images, the outliers take it: that of a class, or none. In all others they have none. Outliers in
-    clusters that are so nearly pure of outliers count ``enhance`` times; in OpenOOD's code that cannot happen. Clusters
-    weigh by one over the root of their size, 1 on average over those that are not empty. Known images and outliers go
-    through the network one after the other, so that batch normalisation keeps them apart. The score is ``msp``.
+    clusters that are so nearly pure of outliers count :math:`v =` ``enhance`` times in the mean; in OpenOOD's code that
+    cannot happen. Clusters weigh by one over the root of their size, 1 on average over those that are not empty. Known
+    images and outliers go through the network one after the other, so that batch normalisation keeps them apart. The
+    score is ``msp``.
 
     Parameters
     ----------
@@ -129,11 +130,12 @@ class UDG(CrossEntropy):
         head = _head(model)
         known, other = model(batch.images), model(batch.ood.images)
         labels = head.get_buffer("label_of_ood")[batch.ood.rows]
-        weight = head.get_buffer("weight_of_ood")[batch.ood.rows] * (labels == OUTLIER)
+        outlier = labels == OUTLIER
+        weight = head.get_buffer("weight_of_ood")[batch.ood.rows] * outlier
         logits = torch.cat([known["logits"], other["logits"]])
         named = cross_entropy(logits, torch.cat([batch.labels, labels]), ignore_index=OUTLIER)
         flat = -other["logits"].log_softmax(dim=1).mean(dim=1)
-        flat = (weight * flat).sum() / weight.sum().clamp(min=1)
+        flat = (weight * flat).sum() / outlier.sum().clamp(min=1)
         clusters = torch.cat([head.get_buffer("of_train")[batch.rows], head.get_buffer("of_ood")[batch.ood.rows]])
         each = cross_entropy(torch.cat([known["clusters"], other["clusters"]]), clusters, reduction="none")
         grouped = (head.get_buffer("weight_of_cluster")[clusters] * each).mean()
