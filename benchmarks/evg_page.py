@@ -22,6 +22,8 @@ from evg_cells import (
     differs,
     head,
     holm,
+    mark,
+    marked_note,
     missing,
     of,
     percent,
@@ -30,10 +32,9 @@ from evg_cells import (
 )
 from evg_samplers_page import samplers_page
 from evg_study import DETECTORS, FEW
+from svhn_judge import LEAST
 
 FORMER = Path(__file__).parent.parent / "docs" / "results" / "evg" / "all.csv"
-JUDGE = 0.8
-"""Share of unseen source images that a judge must recognise before its word on found ones counts."""
 
 
 def main_table(found: Sequence[Found], variations: Sequence[str]) -> list[str]:
@@ -49,6 +50,7 @@ def main_table(found: Sequence[Found], variations: Sequence[str]) -> list[str]:
         images = [shares(cells_) for name, cells_ in own.items() if cells_ and name != "gan"]
         whole = images and len(images) == len(variations) - ("gan" in own)
         worst = percent(float(np.min(images, axis=0).mean())) if whole else "not run"
+        worst += mark(cell for name, each in own.items() for cell in each if name != "gan") if whole else ""
         lines.append(f"| {detector} | {percent(clean)} | {' | '.join(values)} | {worst} |")
     return lines if rows else [f"Not run yet: {COMMAND}"]
 
@@ -109,14 +111,14 @@ def orders(found: Sequence[Found], variations: Sequence[str]) -> list[str]:
 
 def validity(found: Sequence[Found]) -> list[str]:
     judged = [each for each in of(found, stage="main") if "valid" in each]
-    own = [each for each in judged if each.get("judge_accuracy", 0.0) >= JUDGE]
+    own = [each for each in judged if each.get("judge_accuracy", 0.0) >= LEAST]
     if not own:
         if not judged:
             return [f"Not run yet: {COMMAND}"]
         known = sorted({f"{percent(each['judge_accuracy'])} %" for each in judged if "judge_accuracy" in each})
         said = f"it recognises {', '.join(known)} of unseen digits" if known else "what it recognises was not recorded"
         return [
-            f"Cannot say: a judge must recognise at least {percent(JUDGE)} % of the source images, and {said} "
+            f"Cannot say: a judge must recognise at least {percent(LEAST)} % of the source images, and {said} "
             f"({len(judged)} searches). Train a better one (`benchmarks/svhn_judge.py`) and go on with `{COMMAND}`."
         ]
     lines = ["| detector | " + " | ".join(sorted({each["variation"] for each in own})) + " |"]
@@ -166,6 +168,7 @@ def table_page(found: Sequence[Found]) -> str:
         f"**Answer.** {table_answer(found, wanted)}",
         "",
         *head(found, ("main", "linf")),
+        *marked_note(found, ("main", "linf")),
         "## Main table",
         "",
         "AUROC in percent, larger = the detector holds; intervals: 95 % over source images; *any*: the worst "

@@ -143,16 +143,9 @@ class Study(Makers):
 
     def settings(self) -> dict[str, Any]:
         """What the page tells of the study beside its numbers."""
-        asked = ("epochs", "steps", "fine_steps", "shifted_steps", "batch_size", "lambdas", "lambda_perceptual")
         asked = (
-            *asked,
-            "shifted_perceptual",
-            "lambda_label",
-            "pool",
-            "latent_budget",
-            "corrupted",
-            "perceptual",
-            "judged",
+            *("epochs", "steps", "fine_steps", "shifted_steps", "batch_size", "width", "lambdas", "lambda_perceptual"),
+            *("shifted_perceptual", "lambda_label", "pool", "latent_budget", "corrupted", "perceptual", "judged"),
         )
         names = [*self.near_names, "shifted"]
         made = {name: read_generated(self.work / name).recipe for name in names if is_generated(self.work / name)}
@@ -230,6 +223,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--fine-steps", type=int, default=1_000, help="of each fine-tuned one")
     parser.add_argument("--shifted-steps", type=int, default=4_000)
     parser.add_argument("--batch-size", type=int, default=256)
+    parser.add_argument("--width", type=int, help="channels of the near generators at full size; those of the recipe")
     parser.add_argument("--lambdas", default=",".join(map(str, LAMBDAS)))
     parser.add_argument("--lambda-perceptual", type=float, default=8.0, help="of near images; the paper: 1")
     parser.add_argument("--shifted-perceptual", type=float, default=9.0, help="of shifted images; the paper: 2")
