@@ -119,7 +119,8 @@ class Closeness:
     ----------
     frechet : of as many images of every set.
     frechet_infinity : the same, extrapolated to infinitely many images; None where there are too few.
-    kernel : KID in features divided by the root mean square of the training features, with an interval from blocks.
+    kernel : KID in features divided by the root mean square of the training features, with an interval from blocks; of
+        all images of the set, because it has no bias that depends on their number.
     """
 
     frechet: float
@@ -142,11 +143,12 @@ def closeness(
     learnt, scale = Gaussian.of(real), float(np.sqrt(np.mean(real**2))) or 1.0
     found = {}
     for images in sets:
-        features = _features(images, count, network, extract, seed).astype(np.float64)
+        every = _features(images, min(MOST, len(images)), network, extract, seed).astype(np.float64)
+        features = every[np.random.default_rng(seed).permutation(len(every))[:count]]
         distance = frechet_distance(learnt, Gaussian.of(features))
         many = len(features) >= 2 * features.shape[1]
         infinite = frechet_at_infinity(real[:count], features, seed=seed) if many else None
-        found[images.name] = Closeness(distance, infinite, kernel_distance(real / scale, features / scale, seed=seed))
+        found[images.name] = Closeness(distance, infinite, kernel_distance(real / scale, every / scale, seed=seed))
     return found
 
 
