@@ -32,7 +32,7 @@ from evg_cells import (
 )
 from evg_samplers_page import samplers_page
 from evg_study import DETECTORS, FEW
-from svhn_judge import LEAST
+from oodscope.runs.attack.validity import LEAST
 
 FORMER = Path(__file__).parent.parent / "docs" / "results" / "evg" / "all.csv"
 

@@ -25,12 +25,10 @@ from safetensors.torch import load_file, save_file
 import oodscope as oods
 from oodscope.execution.console import ConsoleProgress
 from oodscope.models.zoo.zoo import create_model
+from oodscope.runs.attack.validity import LEAST
 from oodscope.training.train import train
 from openood_cifar import TRANSFORM, pack
 from svhn_gan import TRAINING
-
-LEAST = 0.8
-"""Share of unseen source images that a judge must recognise before its word on found ones counts."""
 
 FRAME = TRANSFORM["cifar10"]
 
