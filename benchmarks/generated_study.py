@@ -36,6 +36,7 @@ import json
 import shutil
 import time
 from datetime import date
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,11 @@ STAGES = ("makers", "base", "fine", "near", "shifted", "judges", "judge", "final
 
 class Study(Makers):
     """From the images of one data set to the page of its generated sets."""
+
+    @cached_property
+    def left_out(self) -> dict[str, list[str]]:
+        """Networks that a detector does not apply to, by detector and reason."""
+        return {}
 
     def judge(self, judges: int = JUDGES) -> None:
         made_near, redrawn = (
@@ -155,6 +161,7 @@ class Study(Makers):
             "training images": len(self.sets.train),
             **{key: getattr(self.options, key) for key in asked},
             "sets": {name: {key: recipe[key] for key in keys if key in recipe} for name, recipe in made.items()},
+            "left out": {reason: sorted(set(names)) for reason, names in self.left_out.items()},
             "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "processor",
             "date": str(date.today()),
         }
@@ -208,6 +215,7 @@ class Study(Makers):
 
         chosen, refused = applicable([oods.create_detector(name)], FromNetwork(network), bench)
         for detector, reason in refused.items():
+            self.left_out.setdefault(f"{detector} {reason}", []).append(network.name)
             self.say(f"{network.name}: {detector} left out: {reason}")
         return bool(chosen)
 
