@@ -7,6 +7,7 @@ Without names of files the pages are printed. What was not run is named on the p
 
 import argparse
 import csv
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -34,7 +35,10 @@ from evg_samplers_page import samplers_page
 from evg_study import DETECTORS, FEW
 from oodscope.runs.attack.validity import LEAST
 
-FORMER = Path(__file__).parent.parent / "docs" / "results" / "evg" / "all.csv"
+RESULTS = Path(__file__).parent.parent / "docs" / "results"
+FORMER = RESULTS / "evg" / "all.csv"
+JUDGE = RESULTS / "data" / "svhn-judge.json"
+"""What the last judge of ``svhn_judge.py`` says of itself."""
 
 
 def main_table(found: Sequence[Found], variations: Sequence[str]) -> list[str]:
@@ -109,6 +113,19 @@ def orders(found: Sequence[Found], variations: Sequence[str]) -> list[str]:
     return lines or [f"Not run yet: {COMMAND}"]
 
 
+def new_judge(file: Path) -> str:
+    """What the judge can do that searches will be asked about next."""
+    if not file.exists():
+        return "Train one by `benchmarks/svhn_judge.py`."
+    told = json.loads(file.read_text(encoding="utf-8"))
+    accuracy = float(told["accuracy"])
+    word = "knows enough" if accuracy >= LEAST else "does not know enough"
+    return (
+        f"The judge of `benchmarks/svhn_judge.py` ({told['architecture']}, {told['date']}, a processor) recognises "
+        f"{percent(accuracy)} % of {int(told['unseen']):,} unseen digits, which {word}; no search was made since."
+    )
+
+
 def validity(found: Sequence[Found]) -> list[str]:
     judged = [each for each in of(found, stage="main") if "valid" in each]
     own = [each for each in judged if each.get("judge_accuracy", 0.0) >= LEAST]
@@ -119,7 +136,7 @@ def validity(found: Sequence[Found]) -> list[str]:
         said = f"it recognises {', '.join(known)} of unseen digits" if known else "what it recognises was not recorded"
         return [
             f"Cannot say: a judge must recognise at least {percent(LEAST)} % of the source images, and {said} "
-            f"({len(judged)} searches). Train a better one (`benchmarks/svhn_judge.py`) and go on with `{COMMAND}`."
+            f"({len(judged)} searches). {new_judge(JUDGE)} Go on with `{COMMAND}`."
         ]
     lines = ["| detector | " + " | ".join(sorted({each["variation"] for each in own})) + " |"]
     names = sorted({each["variation"] for each in own})

@@ -23,7 +23,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
@@ -106,7 +106,7 @@ class Cell:
 
 
 def cells(generator: bool) -> Iterator[Cell]:
-    """All cells, the most telling first."""
+    """All cells, the most telling first: rows of the main table, then samplers, then further seeds."""
     varied = ("affine", "color", "affine+color", *(("gan",) if generator else ()))
 
     def compared(seed: int) -> Iterator[Cell]:
@@ -115,11 +115,13 @@ def cells(generator: bool) -> Iterator[Cell]:
                 for detector in FEW:
                     yield from (Cell(stage, outliers, detector, variation, each, seed) for each in SAMPLERS)
 
-    def table(seed: int) -> Iterator[Cell]:
-        return (Cell("main", "svhn", each, name, "portfolio", seed) for name in reversed(varied) for each in DETECTORS)
+    def table(seed: int, detectors: Sequence[str]) -> Iterator[Cell]:
+        # row by row, so that a row is whole before the next begins
+        return (Cell("main", "svhn", each, name, "portfolio", seed) for each in detectors for name in varied)
 
+    yield from table(0, FEW)
     yield from compared(0)
-    yield from table(0)
+    yield from table(0, DETECTORS[len(FEW) :])
     for detector in FORMED:
         for form in FORMS:
             for variation in ("affine", "color"):
@@ -127,8 +129,8 @@ def cells(generator: bool) -> Iterator[Cell]:
                 yield Cell("forms", "svhn", detector, variation, "mh T=1", 0, form, "standardised")
     yield from (Cell("linf", "svhn", each, "linf", "white box", 0) for each in FEW)
     for seed in (1, 2):
+        yield from table(seed, DETECTORS)
         yield from compared(seed)
-        yield from table(seed)
     yield from (Cell("linf", "svhn", each, "linf", "paper", 0) for each in FEW)
 
 

@@ -1,6 +1,7 @@
 """Train the judge of evaluation via generation: a classifier of digits, on the first 5,000 images of the SVHN pack.
 
-    OODSCOPE_DATA=path/to/packs python benchmarks/svhn_judge.py --output artifacts/svhn-judge.safetensors [--epochs 30]
+    OODSCOPE_DATA=path/to/packs python benchmarks/svhn_judge.py --output artifacts/svhn-judge.safetensors \\
+        [--record docs/results/data/svhn-judge.json] [--epochs 30]
 
 It says of varied and generated digits whether they can still be read. Attacked images (5,000-9,999) it never saw; its
 accuracy on all of them is printed and kept in the file, with the architecture. Two minutes on a processor.
@@ -11,10 +12,12 @@ the share of the digit 1), is not a judge: it is repeated with another seed at h
 """
 
 import argparse
+import json
 import os
 import sys
 import tempfile
 from collections.abc import Mapping
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +26,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 import oodscope as oods
+from oodscope.base.files import write_text
 from oodscope.execution.console import ConsoleProgress
 from oodscope.models.zoo.zoo import create_model
 from oodscope.runs.attack.validity import LEAST
@@ -92,6 +96,7 @@ def trained(digits: oods.ImageSet, options: argparse.Namespace, attempt: int) ->
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--record", type=Path, help="write what the file says of itself as JSON too")
     parser.add_argument("--architecture", default="small_cnn", help="a name of 'oodscope list models'")
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--learning-rate", type=float, default=0.05, help="of the first attempt")
@@ -109,10 +114,19 @@ def main() -> int:
         reason = collapsed(unseen, accuracy, largest, options.least)
         print(f"attempt {attempt + 1}: recognises {100 * accuracy:.1f} % of {len(unseen):,} unseen digits", flush=True)
         if reason is None:
-            told = {"architecture": options.architecture, "accuracy": f"{accuracy:.4f}", "training": str(len(seen))}
+            told = {
+                "architecture": options.architecture,
+                "accuracy": f"{accuracy:.4f}",
+                "training": str(len(seen)),
+                "unseen": str(len(unseen)),
+                "attempts": str(attempt + 1),
+                "date": str(date.today()),
+            }
             options.output.parent.mkdir(parents=True, exist_ok=True)
             weights = {key: value.cpu().contiguous() for key, value in judge.model.state_dict().items()}
             save_file(weights, options.output, metadata=told)
+            if options.record is not None:
+                write_text(options.record, json.dumps(told, indent=1) + "\n")
             return 0
         print(f"not a judge: {reason}", flush=True)
     print(f"no judge after {options.tries} trainings, nothing was written: more --epochs, or another --architecture")
