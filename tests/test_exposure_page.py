@@ -31,7 +31,7 @@ def test_the_answer_follows_the_arms(tmp_path, near, words):
     text = page(tmp_path)
     assert "**Answer.** mnist, generated near against each other arm, energy: " in text
     assert f"{words}" in text.split("\n")[4] and "of 5 pairs of arm and set" in text
-    assert "**Not run yet** (15): cifar10: none 0" in text
+    assert "**Not run yet** (15 trainings): cifar10: all." in text
 
 
 def test_one_seed_decides_nothing(tmp_path):
@@ -42,7 +42,7 @@ def test_one_seed_decides_nothing(tmp_path):
 def test_without_cells_nothing_is_claimed(tmp_path):
     text = page(tmp_path)
     assert "**Answer.** Cannot say yet: no arm was trained." in text
-    assert "**Not run yet** (30)" in text
+    assert "**Not run yet** (30 trainings): cifar10: all; mnist: all." in text
 
 
 def test_a_source_is_never_its_own_test(tmp_path):
