@@ -7,11 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import oodscope as oods
+
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 from evg_cells import difference, holm
 from evg_page import orders, table_answer, table_page
 from evg_samplers_page import chosen_on_tin, forms_answer, sampler_answer, samplers_page
 from evg_study import DETECTORS, FEW, FORMED, FORMS, SAMPLERS
+from svhn_judge import collapsed
 
 N_ID = 1000
 
@@ -75,6 +78,14 @@ def test_a_judge_that_knows_no_digits_is_not_asked():
     assert "Cannot say: a judge must recognise at least 80.0 %" in table_page(made)
     assert "it recognises 20.0 %" in table_page(made)
     assert "50.0 [40.0–60.0]" in table_page([each | {"judge_accuracy": 0.9} for each in made])
+
+
+def test_a_judge_that_collapsed_is_not_one():
+    labels = np.arange(100) % 10
+    images = oods.ImageSet.from_arrays("digits", np.zeros((100, 1, 1, 3), np.uint8), labels, list("0123456789"))
+    assert collapsed(images, accuracy=0.9, largest=0.12) is None
+    assert "it recognises 70.0 %, less than 80 %" in collapsed(images, accuracy=0.7, largest=0.12)
+    assert "one class to 100.0 % of the images, of which 10.0 %" in collapsed(images, accuracy=0.1, largest=1.0)
 
 
 def test_searches_without_a_gradient_at_the_ends_are_marked():
