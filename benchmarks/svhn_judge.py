@@ -6,8 +6,8 @@
 It says of varied and generated digits whether they can still be read. Attacked images (5,000-9,999) it never saw; its
 accuracy on all of them is printed and kept in the file, with the architecture. Two minutes on a processor.
 
-A training that ends with one class for most images, as a ResNet-18 did that began at a learning rate of .1 (19.6 %,
-the share of the digit 1), is not a judge: it is repeated with another seed at half the learning rate, and after
+A training that ends with one class for most images, as that of a ResNet-18 did whose learning rate was .1 from the
+first step on (19.6 %, the share of the digit 1), makes no judge: it is repeated with another seed at half the learning rate, and after
 ``--tries`` nothing is written.
 """
 
@@ -79,7 +79,7 @@ def trained(digits: oods.ImageSet, options: argparse.Namespace, attempt: int) ->
         "cross_entropy",
         epochs=options.epochs,
         learning_rate=options.learning_rate / 2**attempt,
-        # without a slow start, networks of digits settle on the most frequent one
+        # at the full rate from the first step on, a deep network may settle on the most frequent digit
         warmup_epochs=min(2, options.epochs - 1),
         augment={"pad": 4, "flip": False},
         seed=77 + attempt,
