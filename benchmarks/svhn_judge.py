@@ -7,8 +7,8 @@ It says of varied and generated digits whether they can still be read. Attacked 
 accuracy on all of them is printed and kept in the file, with the architecture. Two minutes on a processor.
 
 A training that ends with one class for most images, as that of a ResNet-18 did whose learning rate was .1 from the
-first step on (19.6 %, the share of the digit 1), makes no judge: it is repeated with another seed at half the learning rate, and after
-``--tries`` nothing is written.
+first step on (19.6 %, the share of the digit 1), makes no judge: it is repeated with another seed at half the learning
+rate, and after ``--tries`` nothing is written.
 """
 
 import argparse
