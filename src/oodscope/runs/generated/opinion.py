@@ -123,7 +123,7 @@ class Closeness:
     frechet : of as many images of every set.
     frechet_infinity : the same, extrapolated to infinitely many images; None where there are too few.
     kernel : KID in features divided by the root mean square of the training features, with an interval from blocks; of
-        up to a thousand images or more of the set, because it has no bias that depends on their number.
+        a thousand images of each set that has them, because it has no bias that depends on their number.
     """
 
     frechet: float
