@@ -1,26 +1,34 @@
 """Does an attack find the same against a detector that says s, σ(s) or exp(s)? AUROC is the same for all three.
 
-    python benchmarks/attack_forms.py [--write docs/results/attack-forms.md] [--chains 60] [--budget 200]
+    python benchmarks/attack_forms.py --data docs/results/data/attack-forms.json [--chains 60] [--budget 200]
+    python benchmarks/attack_forms.py --data docs/results/data/attack-forms.json \\
+        --cells docs/results/data/evg-cells.jsonl --write docs/results/attack-forms.md
 
 Benchmark glyphs, a small network trained here by the demo's recipe, four real detectors, outliers ``near_letters``
 under affine and color. Scores are shifted and scaled by ID validation before σ and exp, so that float32 can hold them.
 Two attacks: the default (portfolio, canonical scores) and the paper's (Metropolis-Hastings at T = 1, standardised).
-The same on CIFAR-10 is the stage ``forms`` of ``evg_study.py``.
+What was measured is kept in --data and not measured again. The same on CIFAR-10 is the stage ``forms`` of
+``evg_study.py``, whose cells the page shows beside it.
 """
 
 import argparse
+import json
 import platform
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 import oodscope as oods
+from evg_cells import ENDS, read
+from evg_cells import Found as Cell
+from evg_samplers_page import forms_answer, forms_table
 from oodscope.base.files import write_text
 from oodscope.deploy.function_scorer import FunctionScorer, TensorScorer
 from oodscope.models.zoo.zoo import create_model
@@ -39,6 +47,11 @@ ATTACKS = {
 }
 BAR = 0.01
 """Points of AUROC, as a share, that a change of the score may make."""
+
+OLD_SEARCHES = (
+    "These searches were made before those by gradients, which the default attack has among others, had a gradient at "
+    "the ends of a range in every torch: the default rows may be lower today."
+)
 
 Found = dict[tuple[str, str, str, str], float]
 """AUROC by attack, detector, variation and form."""
@@ -99,25 +112,41 @@ def answer(found: Found) -> str:
     below = sum(width < BAR for width in ours.values())
     word = "holds" if below == len(ours) else "does not hold"
     return (
-        f"Less than 1 point under the default attack: {word}, {below} of {len(ours)} cases (four detectors of one "
-        f"network of glyphs, two variations, one search seed), at most {100 * max(ours.values()):.2f} points; under "
+        f"On glyphs less than 1 point under the default attack: {word}, {below} of {len(ours)} cases (four detectors "
+        f"of one small network, two variations, one search seed), at most {100 * max(ours.values()):.2f} points; under "
         f"the paper's attack at most {100 * max(theirs.values()):.2f}."
     )
 
 
-def page(found: Found, chains: int, budget: int, epochs: int, seconds: float) -> str:
-    """The page, every sentence from the numbers."""
+def page(kept: dict[str, Any], cells: Sequence[Cell]) -> str:
+    """The page, every sentence from the numbers.
+
+    Parameters
+    ----------
+    kept : what ``measured`` has made.
+    cells : of ``evg_study.py``; those of the stage ``forms`` count.
+    """
+    found: Found = {tuple(key): value for key, value in kept["found"]}  # type: ignore[misc]
     lines = ["# The same detector in three forms", ""]
     lines += [
         "**Question.** AUROC does not change when a score s becomes σ(s) or exp(s). Does an attack find the same?"
     ]
-    lines += ["", f"**Answer.** {answer(found)}", ""]
-    settings = f"--chains {chains} --budget {budget} --epochs {epochs}"
-    lines += [f"**Command.** `python benchmarks/attack_forms.py {settings} --write docs/results/attack-forms.md`", ""]
+    lines += ["", f"**Answer.** {answer(found)} {forms_answer(cells)}", ""]
+    settings = f"--chains {kept['chains']} --budget {kept['budget']} --epochs {kept['epochs']}"
     lines += [
-        f"**Machine.** {platform.machine()} processor, {seconds:,.0f} s of processor time. **Date.** {date.today()}. "
-        f"{chains} chains of {budget} evaluations, outliers near_letters; scores shifted and scaled by ID "
-        "validation, in float64.",
+        f"**Command.** `python benchmarks/attack_forms.py {settings} --data DATA --cells CELLS --write "
+        "docs/results/attack-forms.md` (DATA: `data/attack-forms.json`, CELLS: `data/evg-cells.jsonl`)",
+        "",
+        f"**Machine.** {kept['machine']}, {kept['seconds']:,.0f} s of processor time for glyphs. **Date.** "
+        f"{kept['date']}.",
+        "",
+        "AUROC in percent. Searches of the three forms have the same random numbers, so what differs is what the "
+        "search was told.",
+        "",
+        "## Glyphs",
+        "",
+        f"{kept['chains']} chains of {kept['budget']} evaluations, outliers near_letters; scores shifted and scaled by "
+        "ID validation, in float64.",
         "",
         "| attack | detector | variation | s | σ(s) | exp(s) | range |",
         "| --- | --- | --- |" + " ---: |" * 4,
@@ -126,27 +155,42 @@ def page(found: Found, chains: int, budget: int, epochs: int, seconds: float) ->
         for (detector, variation), width in ranges(found, way).items():
             shown = " | ".join(f"{100 * found[way, detector, variation, form]:.2f}" for form in FORMS)
             lines.append(f"| {way} | {detector} | {variation} | {shown} | {100 * width:.2f} |")
-    lines += [
-        "",
-        "AUROC in percent. Searches of the three forms have the same random numbers, so what differs is what the "
-        "search was told. On CIFAR-10 and SVHN the stage `forms` of `evg_study.py` asks the same.",
-    ]
-    return "\n".join(lines) + "\n"
+    if not kept.get(ENDS, False):
+        lines += ["", f"{OLD_SEARCHES} Remove DATA and repeat the command to make them again."]
+    return "\n".join([*lines, "", "## CIFAR-10, outliers SVHN", "", *forms_table(cells)]) + "\n"
+
+
+def measured(options: argparse.Namespace) -> dict[str, Any]:
+    """Everything that the page tells of glyphs."""
+    began = time.process_time()
+    fewer = {} if options.images_per_class is None else {"images_per_class": options.images_per_class}
+    bench = oods.load_benchmark("glyphs", **fewer)
+    found = measure(bench, train_network(bench, options.epochs), options.chains, options.budget)
+    return {
+        **{key: getattr(options, key) for key in ("chains", "budget", "epochs")},
+        "machine": f"{platform.machine()} processor",
+        "seconds": time.process_time() - began,
+        "date": str(date.today()),
+        "torch": torch.__version__,
+        ENDS: True,
+        "found": [[list(key), value] for key, value in found.items()],
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", type=Path)
+    parser.add_argument("--data", type=Path, required=True, help="what was measured; made if it is not there")
+    parser.add_argument("--cells", type=Path, help="cells of evg_study.py, for CIFAR-10")
+    parser.add_argument("--write", type=Path, help="where the page goes; printed unless given")
     parser.add_argument("--chains", type=int, default=60)
     parser.add_argument("--budget", type=int, default=200)
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--images-per-class", type=int, default=None)
     options = parser.parse_args()
-    began = time.process_time()
-    fewer = {} if options.images_per_class is None else {"images_per_class": options.images_per_class}
-    bench = oods.load_benchmark("glyphs", **fewer)
-    found = measure(bench, train_network(bench, options.epochs), options.chains, options.budget)
-    text = page(found, options.chains, options.budget, options.epochs, time.process_time() - began)
+    if not options.data.exists():
+        write_text(options.data, json.dumps(measured(options), indent=1) + "\n")
+    cells = [] if options.cells is None else read(options.cells)
+    text = page(json.loads(options.data.read_text(encoding="utf-8")), cells)
     print(text) if options.write is None else write_text(options.write, text)
 
 

@@ -17,6 +17,39 @@ SEEDS = 3
 """Fewest search seeds by which one attacked AUROC may be called lower than another."""
 
 
+ENDS = "gradient at ends"
+"""Key of cells whose gradient searches had a gradient at the ends of a range, with every torch."""
+
+OLD = "‡"
+BY_GRADIENTS = ("gradient starts", "portfolio", "white box")
+"""Samplers with gradients, alone or among others."""
+
+
+def understated(cell: Found) -> bool:
+    """Whether a search with gradients was made before it had one at the ends of a range."""
+    return cell["sampler"] in BY_GRADIENTS and not cell.get(ENDS, False)
+
+
+def mark(cells_: Iterable[Found]) -> str:
+    """Behind a number that such a search has part in."""
+    return OLD if any(understated(each) for each in cells_) else ""
+
+
+def marked_note(found: Iterable[Found], stages: Sequence[str]) -> list[str]:
+    """What the mark means, where a page has it."""
+    own = [each for each in found if each["stage"] in stages]
+    old = [each for each in own if understated(each)]
+    if not old:
+        return []
+    return [
+        f"{OLD}: {len(old)} of {len(own)} searches use gradients and were made before they had one at the ends of a "
+        "range (dark pixels, the start of a chain), which torch 2.15 gives none by itself; their versions of torch "
+        "were not recorded. Such a search finds no more than it would today, so attacked AUROC may be lower than shown "
+        "and what is said of other samplers against it may change.",
+        "",
+    ]
+
+
 def read(folder: Path) -> list[Found]:
     """All finished cells: of a folder, or the lines of a file of them."""
     if folder.is_file():
@@ -99,7 +132,7 @@ def cell_text(cells_: Sequence[Found]) -> str:
         return "not run"
     mean = float(np.mean([cell["auroc"] for cell in cells_]))
     low, high = (float(np.mean([cell[end] for cell in cells_])) for end in ("low", "high"))
-    return f"{percent(mean)} [{percent(low)}–{percent(high)}]"
+    return f"{percent(mean)}{mark(cells_)} [{percent(low)}–{percent(high)}]"
 
 
 def head(found: Sequence[Found], stages: Sequence[str]) -> list[str]:

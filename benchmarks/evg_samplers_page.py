@@ -4,9 +4,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evg_cells import COMMAND, Found, difference, differs, head, missing, of, percent
-from evg_study import FEW, SAMPLERS
+from evg_cells import COMMAND, Found, difference, differs, head, mark, marked_note, missing, of, percent
+from evg_study import FEW, FORMED, FORMS, SAMPLERS
 from oodscope.runs.attack.convergence import continued
+
+COMPARED = ("choose", "report")
+"""Stages that compare samplers."""
+
+BAR = 0.01
+"""Points of AUROC, as a share, that a change of the score may make."""
 
 
 def common(found: Sequence[Found], stage: str, variation: str) -> list[str]:
@@ -33,7 +39,8 @@ def sampler_table(found: Sequence[Found], stage: str, variation: str) -> list[st
         if any(own.values()):
             values = {name: float(np.mean([cell["auroc"] for cell in each])) for name, each in own.items() if each}
             mean = float(np.mean([values[name] for name in shared])) if shared else float("nan")
-            rows.append((mean, sampler, values, min(len(each) for each in own.values() if each)))
+            old = mark(cell for each in own.values() for cell in each)
+            rows.append((mean, sampler + old, values, min(len(each) for each in own.values() if each)))
     for mean, sampler, values, seeds in sorted(rows):
         shown = " | ".join(percent(values[each]) if each in values else "not run" for each in FEW)
         lines.append(f"| {sampler} | {shown} | {percent(mean) if shared else ''} | {seeds} |")
@@ -107,15 +114,17 @@ def samplers_page(found: Sequence[Found]) -> str:
         "",
         f"**Answer.** {sampler_answer(found)}",
         "",
-        *head(found, ("choose", "report")),
+        *head(found, COMPARED),
     ]
+    lines += marked_note(found, COMPARED)
     for stage, words in (("choose", "Tiny ImageNet (here samplers are chosen)"), ("report", "SVHN (reported)")):
         for variation in ("affine", "color"):
             lines += [f"## {words}, {variation}", "", "Attacked AUROC in percent, lowest mean first.", ""]
             lines += [*sampler_table(found, stage, variation), ""]
-    lines += ["## Seconds", "", _seconds(found), ""]
-    lines += ["## The same detector in other forms", "", *_forms(found), ""]
-    lines += ["## How far a curve foresees its end", "", _foreseen(found), ""]
+    compared = [each for each in found if each["stage"] in COMPARED]
+    lines += ["## Seconds", "", _seconds(compared), ""]
+    lines += ["## The same detector in other forms", "", forms_answer(found), "", *forms_table(found), ""]
+    lines += ["## How far a curve foresees its end", "", _foreseen(compared), ""]
     lines += ["## What differs from the paper", "", *differs(), "", *missing(found, ("choose", "report", "forms"))]
     return "\n".join(lines) + "\n"
 
@@ -129,31 +138,66 @@ def _seconds(found: Sequence[Found]) -> str:
     return f"Median of a search, side by side with others on one machine: {told}. Gradients cost a backward pass too."
 
 
-def _forms(found: Sequence[Found]) -> list[str]:
-    lines = [
-        "AUROC of s, σ(s) and exp(s) under one attack; the range is what a monotone change of the score changes.",
-        "",
-    ]
-    lines += ["| detector | variation | attack | s | σ(s) | exp(s) | range |", "| --- | --- | --- |" + " ---: |" * 4]
-    ranges: dict[str, list[float]] = {}
-    for sampler in ("mh T=1", "portfolio"):
-        for detector in ("ebo", "knn"):
+ATTACKS = {"portfolio": "default", "mh T=1": "paper's"}
+"""Samplers of the stage ``forms``, and what they are called."""
+
+
+def forms(found: Sequence[Found]) -> dict[tuple[str, str, str], dict[str, float]]:
+    """AUROC by form, for every sampler, detector and variation that has all of them."""
+    cases = {}
+    for sampler in ATTACKS:
+        for detector in FORMED:
             for variation in ("affine", "color"):
                 own = of(found, stage="forms", detector=detector, variation=variation, sampler=sampler)
                 values = {cell["form"]: cell["auroc"] for cell in own}
-                if len(values) == 3:
-                    width = max(values.values()) - min(values.values())
-                    ranges.setdefault(sampler, []).append(width)
-                    shown = " | ".join(percent(values[form]) for form in ("s", "sigmoid(s)", "exp(s)"))
-                    name = "paper's (standardised)" if sampler == "mh T=1" else "portfolio (canonical)"
-                    lines.append(f"| {detector} | {variation} | {name} | {shown} | {percent(width)} |")
-    if not ranges:
-        return [f"Not run yet: {COMMAND}"]
-    for sampler, widths in ranges.items():
-        bar = " Bar: below 1 point: " + ("holds." if max(widths) < 0.01 else "does not hold.")
-        name = "The paper's attack" if sampler == "mh T=1" else "The default attack"
-        lines += ["", f"{name}: at most {percent(max(widths))} points over {len(widths)} cases."]
-        lines[-1] += bar if sampler == "portfolio" else ""
+                if set(values) == set(FORMS):
+                    cases[sampler, detector, variation] = values
+    return cases
+
+
+def forms_answer(found: Sequence[Found]) -> str:
+    """Whether a monotone change of a score changes what an attack finds, on CIFAR-10."""
+    cases = forms(found)
+    widths = {
+        sampler: [
+            max(values.values()) - min(values.values()) for (each, _, _), values in cases.items() if each == sampler
+        ]
+        for sampler in ATTACKS
+    }
+    ours, theirs = widths["portfolio"], widths["mh T=1"]
+    if not ours:
+        return f"On CIFAR-10 cannot say, not run yet: {COMMAND} --stages forms."
+    below, whole = sum(width < BAR for width in ours), 2 * len(FORMED)
+    word = "holds" if below == len(ours) == whole else "cannot say" if below == len(ours) else "does not hold"
+    text = (
+        f"On CIFAR-10 with SVHN as outliers less than 1 point under the default attack: {word}, {below} of {len(ours)} "
+        f"cases run of {whole} ({', '.join(FORMED)} of one ResNet-18, affine and color, one search seed), at most "
+        f"{100 * max(ours):.2f} points"
+    )
+    return text + (f"; under the paper's attack at most {100 * max(theirs):.2f}." if theirs else ".")
+
+
+def forms_table(found: Sequence[Found]) -> list[str]:
+    """AUROC of s, σ(s) and exp(s) under one attack; the range is what a monotone change of the score changes."""
+    cases, own = forms(found), of(found, stage="forms")
+    if not cases:
+        return [f"Not run yet: {COMMAND} --stages forms"]
+    sizes = sorted({(each["chains"], each["budget"], each["n_id"], each["n_train"], each["device"]) for each in own})
+    effort = "; ".join(
+        f"{chains:,} chains of {budget:,} evaluations, ranked among {n_id:,} ID test images, detectors fitted with "
+        f"{n_train:,} training images, {device}"
+        for chains, budget, n_id, n_train, device in sizes
+    )
+    lines = [
+        f"{effort}. {', '.join(sorted({each['date'] for each in own}))}.",
+        "",
+        "| attack | detector | variation | s | σ(s) | exp(s) | range |",
+        "| --- | --- | --- |" + " ---: |" * 4,
+    ]
+    for (sampler, detector, variation), values in cases.items():
+        width = max(values.values()) - min(values.values())
+        shown = " | ".join(f"{100 * values[form]:.2f}" for form in FORMS)
+        lines.append(f"| {ATTACKS[sampler]} | {detector} | {variation} | {shown} | {100 * width:.2f} |")
     return lines
 
 

@@ -23,7 +23,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
@@ -50,7 +50,6 @@ from oodscope.generation.variations.gan import GanVariation
 from oodscope.generation.variations.registry import create_variation
 from oodscope.metrics.ranking.minrank import outlier_ranks, source_interval
 from oodscope.models.generators.saved import load_generator
-from oodscope.models.zoo.zoo import create_model
 from oodscope.runs.attack.attacked import Attacked, PixelView, aim
 from oodscope.runs.attack.convergence import convergence
 from oodscope.runs.attack.plan import Plan
@@ -58,10 +57,11 @@ from oodscope.runs.attack.sources import source_order
 from oodscope.runs.attack.validity import Validity, truncation_curve
 from oodscope.runs.evaluation.scoring import fit_scorers
 from openood_cifar import TRANSFORM, drawn, open_classifier, open_training, pack
+from svhn_gan import TRAINING
+from svhn_judge import open_judge, recognised
 
 DETECTORS = ("msp", "knn", "vim", "mds", "mls", "ebo", "gen", "klm", "fdbd", "react", "ash", "nnguide")
 FEW = DETECTORS[:4]
-SEEN_BY_THE_GENERATOR = 5000
 
 SAMPLERS: dict[str, str | Sampler] = {
     "mh T=1": MetropolisHastings(),
@@ -80,6 +80,10 @@ FORMS: dict[str, Callable[[Tensor], Tensor]] = {
     "sigmoid(s)": torch.sigmoid,
     "exp(s)": torch.exp,
 }
+
+
+FORMED = ("msp", "knn")
+"""Detectors that are attacked in every form."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,7 @@ class Cell:
 
 
 def cells(generator: bool) -> Iterator[Cell]:
-    """All cells, the most telling first."""
+    """All cells, the most telling first: rows of the main table, then samplers, then further seeds."""
     varied = ("affine", "color", "affine+color", *(("gan",) if generator else ()))
 
     def compared(seed: int) -> Iterator[Cell]:
@@ -111,20 +115,22 @@ def cells(generator: bool) -> Iterator[Cell]:
                 for detector in FEW:
                     yield from (Cell(stage, outliers, detector, variation, each, seed) for each in SAMPLERS)
 
-    def table(seed: int) -> Iterator[Cell]:
-        return (Cell("main", "svhn", each, name, "portfolio", seed) for name in reversed(varied) for each in DETECTORS)
+    def table(seed: int, detectors: Sequence[str]) -> Iterator[Cell]:
+        # row by row, so that a row is whole before the next begins
+        return (Cell("main", "svhn", each, name, "portfolio", seed) for each in detectors for name in varied)
 
+    yield from table(0, FEW)
     yield from compared(0)
-    yield from table(0)
-    for detector in ("ebo", "knn"):
+    yield from table(0, DETECTORS[len(FEW) :])
+    for detector in FORMED:
         for form in FORMS:
             for variation in ("affine", "color"):
                 yield Cell("forms", "svhn", detector, variation, "portfolio", 0, form)
                 yield Cell("forms", "svhn", detector, variation, "mh T=1", 0, form, "standardised")
     yield from (Cell("linf", "svhn", each, "linf", "white box", 0) for each in FEW)
     for seed in (1, 2):
+        yield from table(seed, DETECTORS)
         yield from compared(seed)
-        yield from table(seed)
     yield from (Cell("linf", "svhn", each, "linf", "paper", 0) for each in FEW)
 
 
@@ -156,7 +162,7 @@ class Study:
         splits = np.load(self.folder / "openood_v15_splits.npz")
         tin = pack(self.folder, "tinyimagenet_val").take(splits["cifar10_test_tin"], "tin")
         digits = pack(self.folder, "svhn_test_10k")
-        digits = digits.take(np.arange(SEEN_BY_THE_GENERATOR, len(digits)), "svhn")
+        digits = digits.take(np.arange(TRAINING, len(digits)), "svhn")
         view = PixelView({"msp": self.scorer("msp")})
         most = max(self.options.chains, self.options.main_chains)
         return {each.name: view.rows(each, source_order(each)[:most]) for each in (tin, digits)}
@@ -165,23 +171,15 @@ class Study:
     def validity(self) -> Validity | None:
         if self.options.judge is None:
             return None
-        from safetensors.torch import load_file
-
-        model, _ = create_model("resnet18_32", num_classes=10)
-        model.load_state_dict(load_file(self.options.judge))
-        judge = oods.Classifier(model.eval(), TRANSFORM["cifar10"], device=self.options.device, name="digits")
+        judge, _ = open_judge(self.options.judge, self.options.device)
         return Validity.of(Scorer(judge, create_detector("msp")), self.pools["svhn"])
 
     @cached_property
     def judge_accuracy(self) -> float:
         """Of the digits that searches start from, the share that the judge recognises; it has seen none of them."""
         assert self.validity is not None and isinstance(self.validity.judge, Scorer)
-        digits, rows = pack(self.folder, "svhn_test_10k"), SEEN_BY_THE_GENERATOR + np.arange(1000)
-        judge = self.validity.judge.classifier
-        prepared = judge.prepare(digits.pictures(rows)).to(judge.device)
-        with torch.no_grad():
-            seen = torch.cat([judge.forward(part).logits.argmax(1) for part in prepared.split(250)]).cpu().numpy()
-        return float((seen == digits.labels[rows]).mean())
+        digits = pack(self.folder, "svhn_test_10k")
+        return recognised(self.validity.judge.classifier, digits.take(np.arange(TRAINING, len(digits)), "unseen"))[0]
 
     @cached_property
     def generator(self) -> GanVariation:
@@ -246,6 +244,9 @@ class Study:
             "n_id": ranks.n_id,
             "n_train": len(self.benchmark.id_train or ()),
             "date": str(date.today()),
+            "torch": torch.__version__,
+            # searches by gradients have one at the ends of a range, whatever this torch gives clamp
+            "gradient at ends": True,
             "curve": {
                 str(budget): outlier_ranks(attacked.id_test, np.asarray(row)).auroc
                 for budget, row in zip(result.budgets, result.at_budget)

@@ -155,8 +155,14 @@ class Makers:
             precision=self.precision,
             # a short training is averaged over its last part alone
             average_images=min(500_000, max(200, self.options.steps * self.options.batch_size // 10)),
-            **({"width": 16, "discriminator_width": 16} if self.options.small else {}),
+            **self.widths,
         )
+
+    @property
+    def widths(self) -> dict[str, int]:
+        """Of the near generators' networks, where they are not the recipe's."""
+        width = 16 if self.options.small else self.options.width
+        return {} if width is None else {"width": width, "discriminator_width": width}
 
     def base(self) -> TrainedNear:
         made = train_base(self.recipe(), self.sets.train, folder=self.work / "base", **self.common())

@@ -81,6 +81,7 @@ def made_words(settings: Mapping[str, Any]) -> list[str]:
             f"their class is seen too often, {pool['chosen']:,} in the set; fewest of a class {fewest:,}, at least "
             f"{LEAST} in {enough} of {len(counts)} classes."
         )
+    lines += [f"- Left out: {reason} ({', '.join(names)})." for reason, names in settings.get("left out", {}).items()]
     return [*lines, ""]
 
 

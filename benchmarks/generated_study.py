@@ -36,6 +36,7 @@ import json
 import shutil
 import time
 from datetime import date
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,11 @@ STAGES = ("makers", "base", "fine", "near", "shifted", "judges", "judge", "final
 
 class Study(Makers):
     """From the images of one data set to the page of its generated sets."""
+
+    @cached_property
+    def left_out(self) -> dict[str, list[str]]:
+        """Networks that a detector does not apply to, by detector and reason."""
+        return {}
 
     def judge(self, judges: int = JUDGES) -> None:
         made_near, redrawn = (
@@ -143,16 +149,9 @@ class Study(Makers):
 
     def settings(self) -> dict[str, Any]:
         """What the page tells of the study beside its numbers."""
-        asked = ("epochs", "steps", "fine_steps", "shifted_steps", "batch_size", "lambdas", "lambda_perceptual")
         asked = (
-            *asked,
-            "shifted_perceptual",
-            "lambda_label",
-            "pool",
-            "latent_budget",
-            "corrupted",
-            "perceptual",
-            "judged",
+            *("epochs", "steps", "fine_steps", "shifted_steps", "batch_size", "width", "lambdas", "lambda_perceptual"),
+            *("shifted_perceptual", "lambda_label", "pool", "latent_budget", "corrupted", "perceptual", "judged"),
         )
         names = [*self.near_names, "shifted"]
         made = {name: read_generated(self.work / name).recipe for name in names if is_generated(self.work / name)}
@@ -162,6 +161,7 @@ class Study(Makers):
             "training images": len(self.sets.train),
             **{key: getattr(self.options, key) for key in asked},
             "sets": {name: {key: recipe[key] for key in keys if key in recipe} for name, recipe in made.items()},
+            "left out": {reason: sorted(set(names)) for reason, names in self.left_out.items()},
             "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "processor",
             "date": str(date.today()),
         }
@@ -215,6 +215,7 @@ class Study(Makers):
 
         chosen, refused = applicable([oods.create_detector(name)], FromNetwork(network), bench)
         for detector, reason in refused.items():
+            self.left_out.setdefault(f"{detector} {reason}", []).append(network.name)
             self.say(f"{network.name}: {detector} left out: {reason}")
         return bool(chosen)
 
@@ -230,6 +231,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--fine-steps", type=int, default=1_000, help="of each fine-tuned one")
     parser.add_argument("--shifted-steps", type=int, default=4_000)
     parser.add_argument("--batch-size", type=int, default=256)
+    parser.add_argument("--width", type=int, help="channels of the near generators at full size; those of the recipe")
     parser.add_argument("--lambdas", default=",".join(map(str, LAMBDAS)))
     parser.add_argument("--lambda-perceptual", type=float, default=8.0, help="of near images; the paper: 1")
     parser.add_argument("--shifted-perceptual", type=float, default=9.0, help="of shifted images; the paper: 2")

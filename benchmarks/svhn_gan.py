@@ -26,6 +26,7 @@ from oodscope.models.classifier.network import choose_device
 from openood_cifar import pack
 
 TRAINING = 5_000
+"""First images of the pack, which generator and judge learn from; the others are attacked."""
 
 
 def drawing_speed(variation: GanVariation, device: torch.device, batch: int) -> float:

@@ -7,11 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import oodscope as oods
+
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 from evg_cells import difference, holm
 from evg_page import orders, table_answer, table_page
-from evg_samplers_page import chosen_on_tin, sampler_answer, samplers_page
-from evg_study import DETECTORS, FEW, SAMPLERS
+from evg_samplers_page import chosen_on_tin, forms_answer, sampler_answer, samplers_page
+from evg_study import DETECTORS, FEW, FORMED, FORMS, SAMPLERS
+from svhn_judge import collapsed
 
 N_ID = 1000
 
@@ -75,6 +78,40 @@ def test_a_judge_that_knows_no_digits_is_not_asked():
     assert "Cannot say: a judge must recognise at least 80.0 %" in table_page(made)
     assert "it recognises 20.0 %" in table_page(made)
     assert "50.0 [40.0–60.0]" in table_page([each | {"judge_accuracy": 0.9} for each in made])
+
+
+def test_a_judge_that_collapsed_is_not_one():
+    labels = np.arange(100) % 10
+    images = oods.ImageSet.from_arrays("digits", np.zeros((100, 1, 1, 3), np.uint8), labels, list("0123456789"))
+    assert collapsed(images, accuracy=0.9, largest=0.12) is None
+    assert "it recognises 70.0 %, less than 80 %" in collapsed(images, accuracy=0.7, largest=0.12)
+    assert "one class to 100.0 % of the images, of which 10.0 %" in collapsed(images, accuracy=0.1, largest=1.0)
+
+
+def test_searches_without_a_gradient_at_the_ends_are_marked():
+    old = main([0.5] * len(DETECTORS))
+    assert f"‡: {len(old)} of {len(old)} searches use gradients" in table_page(old)
+    assert "| msp | 95.0 | 50.0‡ [48.0–52.0]" in table_page(old)
+    new = [each | {"gradient at ends": True} for each in old]
+    assert "‡" not in table_page(new)
+    mixed = samplers_page(compared("portfolio"))
+    assert "| portfolio‡ |" in mixed and "| gradient starts‡ |" in mixed and "| mh T=1 |" in mixed
+
+
+def test_a_change_of_the_score_is_judged_by_the_bar():
+    def made(widths):
+        return [
+            cell("forms", "svhn", detector, variation, sampler, 0, 0.5 + apart * place) | {"form": form}
+            for sampler, apart in widths.items()
+            for detector, variation in product(FORMED, ("affine", "color"))
+            for place, form in enumerate(FORMS)
+        ]
+
+    assert "default attack: holds, 4 of 4 cases run of 4" in forms_answer(made({"portfolio": 0.001, "mh T=1": 0.1}))
+    assert "does not hold, 0 of 4" in forms_answer(made({"portfolio": 0.02}))
+    part = [each for each in made({"portfolio": 0.0}) if each["detector"] == FORMED[0]]
+    assert "cannot say, 2 of 2 cases run of 4" in forms_answer(part)
+    assert "not run yet" in forms_answer([])
 
 
 def test_too_few_search_seeds_decide_nothing():

@@ -7,36 +7,55 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
-from generated_exposure import ARMS, page
+from generated_exposure import ARMS, CONTROL, page
 
 
-def write(folder, values, seeds=3):
-    """Cells of MNIST: one AUROC per arm, a hair apart by seed."""
-    for arm, value in zip(ARMS, values):
+def write(folder, values, seeds=3, unsure=0.2):
+    """Cells of MNIST: one AUROC per arm, a hair apart by seed; shown ID images, a network is less sure of others."""
+    for arm, value in zip((*ARMS, CONTROL), (*values, 0.8)):
+        struck = arm == "real"
+        sets = ("svhn",) if struck else ("clothes", "svhn")
         for seed in range(seeds):
             found = {
                 "dataset": "mnist", "arm": arm, "seed": seed, "accuracy": 0.99, "outliers": 1000, "epochs": 5,
-                "auroc": {"ebo clothes": value + 0.002 * seed, "msp clothes": value}, "training images": 20_000,
+                "auroc": {f"{name} {each}": value + 0.002 * seed for name in ("ebo", "msp") for each in sets},
+                "training images": 20_000, "msp of ID test": -5 + 0.01 * seed + unsure * (arm == CONTROL),
                 "device": "processor", "date": "2026-01-01", "seconds": 1.0,
             }  # fmt: skip
             (folder / f"mnist-{arm}-{seed}.json").write_text(json.dumps(found))
 
 
-@pytest.mark.parametrize(("near", "words"), [(0.97, "better in 3"), (0.60, "worse in 3"), (0.90, "cannot say in 3")])
+@pytest.mark.parametrize(("near", "words"), [(0.97, "better in 5"), (0.60, "worse in 5"), (0.90, "cannot say in 5")])
 def test_the_answer_follows_the_arms(tmp_path, near, words):
     write(tmp_path, (0.9, 0.9, near, 0.9))
     text = page(tmp_path)
     assert "**Answer.** mnist, generated near against each other arm, energy: " in text
-    assert f"{words}" in text.split("\n")[4] and "of 3 pairs of arm and set" in text
-    assert "**Not run yet** (12): cifar10: none 0" in text
+    assert f"{words}" in text.split("\n")[4] and "of 5 pairs of arm and set" in text
+    assert "**Not run yet** (15 trainings): cifar10: all." in text
 
 
 def test_one_seed_decides_nothing(tmp_path):
     write(tmp_path, (0.5, 0.6, 0.99, 0.7), seeds=1)
-    assert "cannot say in 3 of 3 pairs" in page(tmp_path)
+    assert "cannot say in 5 of 5 pairs" in page(tmp_path)
 
 
 def test_without_cells_nothing_is_claimed(tmp_path):
     text = page(tmp_path)
     assert "**Answer.** Cannot say yet: no arm was trained." in text
-    assert "**Not run yet** (24)" in text
+    assert "**Not run yet** (30 trainings): cifar10: all; mnist: all." in text
+
+
+def test_a_source_is_never_its_own_test(tmp_path):
+    write(tmp_path, (0.9, 0.9, 0.9, 0.9))
+    text = page(tmp_path)
+    (row,) = (line for line in text.split("\n") if line.startswith("| real |"))
+    assert row == "| real | 3 | 99.0 | struck | 90.2 ± 0.2 | struck | 90.2 ± 0.2 |"
+    assert "real on clothes: the data set whose images were shown" in text
+    assert "generated near against real, ebo svhn" in text
+    assert "generated near against real, ebo clothes" not in text
+
+
+@pytest.mark.parametrize(("unsure", "words"), [(0.2, "as it must: what is shown reaches"), (0.0, "NOT as it must")])
+def test_the_control_must_move(tmp_path, unsure, words):
+    write(tmp_path, (0.9, 0.9, 0.9, 0.9), unsure=unsure)
+    assert words in page(tmp_path)

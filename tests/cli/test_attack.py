@@ -94,7 +94,10 @@ def test_everything_of_a_search_by_command(oodscope, places, tmp_path, monkeypat
     found = Attack.load(folder)
     assert found.variations == ["linf,epsilon=0.05", "gan"]
     assert found.search("msp", "gan").settings["sampler"]["members"][1]["temperature"] == 0.1
-    assert found.measurements.filter(metric="auroc_search_sd") and found.measurements.filter(metric="valid_share")
+    assert found.measurements.filter(metric="auroc_search_sd")
+    # no network recognises noise: such a judge is not asked
+    assert not found.measurements.filter(metric="valid_share")
+    assert "it cannot say which found images are valid" in " ".join(outcome.out.split())
     exported = next(each for each in (folder / "outliers").iterdir() if "linf" in each.name)
     again = oodscope(
         "evaluate", "--model", "small_cnn", "--weights", places / "net.safetensors", "--id-test", places / "test.npz",
@@ -118,6 +121,8 @@ def test_presets():
     [
         ({"--preset": "quik"}, "'quik' is not one of 'quick', 'thorough', 'paper'. Did you mean 'quick'", 2),
         ({"--budget": "-3"}, "--budget", 2),
+        ({"--judge": "small_cnn"}, "--judge small_cnn needs --judge-weights FILE", 2),
+        ({"--judge-weights": "net.safetensors"}, "--judge-weights without --judge", 2),
         ({"--variations": "linf,epsilo=0.1"}, "linf: no parameter 'epsilo'. Did you mean 'epsilon'", 2),
         ({"--variations": "gan=python:no_such_package:build,dimension=4"}, "no_such_package", 2),
         ({"--samplers": "mh,stp=0.1"}, "mh: unknown setting 'stp'. Did you mean 'step'", 2),

@@ -9,6 +9,7 @@ from safetensors.torch import load_file
 
 import oodscope as oods
 from oodscope.base.errors import OodscopeError, UnknownNameError
+from oodscope.data.generated.files import open_generated, write_generated
 from oodscope.training.methods.cross_entropy import CrossEntropy
 from oodscope.training.methods.outlier_exposure import OutlierExposure
 from oodscope.training.registry import RECIPES, create_recipe
@@ -90,9 +91,20 @@ class TestCommand:
         told = json.loads((project / "out" / "outlier_exposure-seed0" / "training.json").read_text())
         assert told["identity"]["outliers"] and told["identity"]["recipe"]["weight"] == 2.0
 
+    def test_a_generated_set_takes_the_place_of_the_benchmarks_outliers(self, oodscope, project):
+        pixels = np.random.default_rng(9).integers(0, 256, size=(12, 32, 32, 3)).astype(np.uint8)
+        write_generated(project / "found", pixels, None, {"attack": {}}, kind="attacked")
+        words = ("train", "--recipe", "outlier_exposure", "--benchmark", project / "bench.yaml", *FAST)
+        outcome = oodscope(*words, "--set", "ood_batch_size=4", "--ood-train", project / "found", "-o", "out")
+        assert outcome.status == 0, outcome
+        told = json.loads((project / "out" / "outlier_exposure-seed0" / "training.json").read_text())
+        assert told["identity"]["outliers"] == open_generated(project / "found").fingerprint
+
     @pytest.mark.parametrize(
         ("words", "message", "status"),
         [
+            (("--ood-train", "nowhere"), "cross_entropy learns from no outliers: remove ood_train", 2),
+            (("--recipe", "outlier_exposure", "--ood-train", "nowhere"), "nowhere is not there", 1),
             (("--recipe", "outlier_exposed"), "unknown recipe 'outlier_exposed'. Did you mean 'outlier_exposure'", 2),
             (("--set", "epoch=2"), "unknown key 'epoch'. Did you mean 'epochs'", 2),
             (("--set", "epochs"), "--set epochs: write KEY=VALUE", 2),

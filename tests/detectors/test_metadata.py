@@ -19,6 +19,12 @@ from tests.detectors.worlds import activations, world
 
 NAMES = DETECTORS.names()
 FITTED_HERE = [name for name in NAMES if Needs.IMAGES not in create_detector(name).needs]
+OF_LOGITS = [
+    name
+    for name in FITTED_HERE
+    if Needs.LOGITS in create_detector(name).needs and not create_detector(name).needs & (Needs.FEATURES | Needs.HEAD)
+]
+"""Those that a network without a linear head, such as an ensemble, allows."""
 """The others bring a trained network of their own, without which they say so first (test_imagescore.py)."""
 EVERYTHING = Capabilities(
     head=True,
@@ -167,6 +173,19 @@ def test_signed_features(name):
         with pytest.raises(DetectorError, match=f"{name}: needs features of zero or more"):
             judge()
     assert (detector.unmet_requirement(replace(EVERYTHING, signed=True)) is None) == detector.signed_features_ok
+
+
+@pytest.mark.parametrize("name", each(OF_LOGITS))
+def test_log_probabilities(name):
+    train, val, test = world()
+    for rows in (train, val, test):
+        rows["logits"] = torch.as_tensor(rows["logits"]).double().log_softmax(dim=1).float().numpy()
+    detector = create_detector(name)
+    detector.fit(activations(train, detector.probes), activations(val, detector.probes))
+    spread = float(detector.score(activations(test, detector.probes)).double().std())
+    assert (spread > 1e-4) == detector.log_probabilities_ok
+    lost = replace(EVERYTHING, log_probabilities=True)
+    assert (detector.unmet_requirement(lost) is None) == detector.log_probabilities_ok
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,17 @@ class TestKernelDistance:
         assert covered >= 54
         assert frechet_distance(Gaussian.of(x), Gaussian.of(y)) > 0.05
 
+    @pytest.mark.parametrize(("n", "widest"), [(98, 0.5), (400, 0.15)])
+    def test_few_images_have_an_interval_that_says_something(self, n, widest):
+        """Two blocks would cover too, by Student's t with one degree of freedom, and be 20 times as wide."""
+        rng, covered, widths = np.random.default_rng(4), 0, []
+        for seed in range(60):
+            found = kernel_distance(rng.normal(size=(1000, 16)), rng.normal(size=(n, 16)), seed=seed).interval
+            covered += found.low <= 0 <= found.high
+            widths.append(found.high - found.low)
+        assert covered >= 52
+        assert np.mean(widths) < widest
+
     def test_a_shift_is_seen(self):
         rng = np.random.default_rng(2)
         found = kernel_distance(rng.normal(size=(800, 8)), rng.normal(0.3, 1, size=(800, 8)))

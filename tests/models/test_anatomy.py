@@ -7,6 +7,8 @@ from torch import nn
 
 from oodscope.base.errors import ModelError
 from oodscope.data.preprocess import Preprocess
+from oodscope.detectors.capabilities import capabilities_of
+from oodscope.detectors.registry import create_detector
 from oodscope.models.classifier.anatomy import altered_map, find_stages, watched_maps
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.classifier.ensemble import Ensemble
@@ -117,3 +119,19 @@ class TestEnsemble:
     def test_one_network_is_no_ensemble(self):
         with pytest.raises(ModelError, match="two networks or more, not 1"):
             Ensemble(self.members()[:1])
+
+    def test_its_logits_are_log_probabilities_and_those_of_a_member_are_not(self):
+        classifiers = [
+            Classifier(each, Preprocess(size=8), device="cpu") for each in (Ensemble(self.members()), self.members()[0])
+        ]
+        assert [each.anatomy.log_probabilities for each in classifiers] == [True, False]
+
+
+@pytest.mark.parametrize("build", [Ensemble, lambda members: nn.Sequential(members[0], nn.LogSoftmax(dim=1))])
+def test_a_free_energy_of_log_probabilities_is_named_beforehand(build):
+    clf = Classifier(build(TestEnsemble().members()), Preprocess(size=8), device="cpu")
+    detectors = {name: create_detector(name) for name in ("msp", "ebo", "mls")}
+    capabilities = capabilities_of(list(detectors.values()), clf, train=True, held_out=True)
+    reasons = {name: detector.unmet_requirement(capabilities) for name, detector in detectors.items()}
+    assert reasons["msp"] is reasons["mls"] is None
+    assert "these are log-probabilities, whose log-sum-exp is 0" in reasons["ebo"]

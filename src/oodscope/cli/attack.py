@@ -167,6 +167,7 @@ def attack(
     it stopped.
     """
     refuse_untrained(model, weights)
+    _check_judge(judge, judge_weights)
     history: dict[str, Any] = {"trained_on": trained_on, "pretrained_on": pretrained_on}
     single = {"id_test": id_test, "id_train": id_train, "id_val": id_val, "ood_val": ood_val}
     declared = {
@@ -207,6 +208,15 @@ def attack(
     from oodscope.cli.output import show_finished
 
     show_finished(finished, as_json)
+
+
+def _check_judge(judge: str | None, weights: str | None) -> None:
+    from oodscope.base.errors import UsageError
+
+    if judge is None and weights is not None:
+        raise UsageError("--judge-weights without --judge: name the architecture of the judge too")
+    if judge is not None and weights is None and not judge.startswith("python:"):
+        raise UsageError(f"--judge {judge} needs --judge-weights FILE: an untrained judge recognises nothing")
 
 
 def _value(chosen: StrEnum | None) -> str:

@@ -55,6 +55,13 @@ def train(
             help="Start from a .safetensors file, or 'pretrained'; by default random weights.",
         ),
     ] = None,
+    ood_train: Annotated[
+        str | None,
+        typer.Option(
+            rich_help_panel=options.DATA,
+            help="Outliers to train with, in place of the benchmark's: a place, such as a generated set's folder.",
+        ),
+    ] = None,
     root: options.Root = None,
     images_per_class: options.ImagesPerClass = None,
     output: Annotated[
@@ -83,6 +90,7 @@ def train(
         {
             "train": declared,
             "benchmark": benchmark,
+            "ood_train": ood_train,
             "root": text_or_none(root),
             "images_per_class": images_per_class,
             "model": model,

@@ -46,6 +46,7 @@ class Capabilities:
     labels : whether the in-distribution images to learn from have labels.
     dropouts : how many layers of the network drop values out.
     bounded : whether bounds on its outputs can be proven.
+    log_probabilities : whether logits are log-probabilities, as those of an ensemble are: their log-sum-exp is 0.
     image_shape : channels, height and width of what the classifier sees; empty where its preprocessing does more than
         scale and shift pixels, None where nobody asked.
     """
@@ -65,6 +66,7 @@ class Capabilities:
     labels: bool = True
     dropouts: int = 0
     bounded: bool = False
+    log_probabilities: bool = False
     image_shape: tuple[int, ...] | None = None
 
 
@@ -133,6 +135,7 @@ class Detector(Estimator, ABC):
     optional : what it reads where it is there, and can do without.
     cost : what its price depends on.
     signed_features_ok : whether its idea survives features below zero; if not, they are refused.
+    log_probabilities_ok : whether its idea survives logits that are normalised; a free energy of them is 0 everywhere.
     grid : values worth searching, by parameter.
     outputs : names of what the network must return beside its logits.
     unverified_form : whether the equation comes from the abstract of a paper, so that details may differ from it.
@@ -154,6 +157,7 @@ class Detector(Estimator, ABC):
     optional: ClassVar[Needs] = Needs(0)
     cost: ClassVar[Cost]
     signed_features_ok: ClassVar[bool] = True
+    log_probabilities_ok: ClassVar[bool] = True
     grid: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
     outputs: ClassVar[tuple[str, ...]] = ()
     unverified_form: ClassVar[bool] = False
@@ -288,6 +292,8 @@ class Detector(Estimator, ABC):
             return "needs the weight and bias of a linear head: pass head=(weight, bias)"
         if capabilities.signed and not self.signed_features_ok:
             return "needs features of zero or more (as after a ReLU), and this network's may be negative"
+        if capabilities.log_probabilities and not self.log_probabilities_ok:
+            return "needs logits with a scale, and these are log-probabilities, whose log-sum-exp is 0 for every image"
         if Needs.MAPS in needs and not capabilities.stages:
             return "needs feature maps (channels x height x width), and this network has none"
         if Needs.MEMBERS in needs and not capabilities.members:

@@ -45,6 +45,9 @@ def capabilities_of(
             bounded=has_bounds(classifier.model),
             dropouts=len(dropout_layers(classifier.model)),
         )
+    # logits that a linear head makes have a scale: only those of a network without one may be normalised
+    if not (classifier.head or classifier.embedding or all(each.log_probabilities_ok for each in detectors)):
+        capabilities = replace(capabilities, log_probabilities=classifier.anatomy.log_probabilities)
     if any(each.needs & (Needs.IMAGES | Needs.COPIES) for each in detectors):
         capabilities = replace(capabilities, image_shape=_image_shape(classifier))
     return capabilities

@@ -39,6 +39,7 @@ class Combination(Detector):
     optional = OfMembers(lambda members: reduce(or_, (each.optional for each in members)))
     cost = OfMembers(lambda members: max((each.cost for each in members), key=list(Cost).index))
     signed_features_ok = OfMembers(lambda members: all(each.signed_features_ok for each in members))
+    log_probabilities_ok = OfMembers(lambda members: all(each.log_probabilities_ok for each in members))
     outputs = OfMembers(lambda members: tuple({name: 0 for each in members for name in each.outputs}))
 
     @abstractmethod

@@ -8,7 +8,7 @@ from typing import Any, Self
 from pydantic import Field
 
 from oodscope.base.config import StrictModel
-from oodscope.base.errors import DataError, UnknownNameError, UsageError, did_you_mean
+from oodscope.base.errors import DataError, ModelError, UnknownNameError, UsageError, did_you_mean
 from oodscope.base.hashing import fingerprint
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.imageset import ImageSet
@@ -232,7 +232,10 @@ def _judge(job: AttackJob, outliers: ImageSet, transform: Preprocess | None, pro
     if spec is None:
         return None
     data = ModelData(outliers.class_names, transform=transform)
-    classifier = build_classifier(spec, data, device=job.device, progress=progress).classifier
+    try:
+        classifier = build_classifier(spec, data, device=job.device, progress=progress).classifier
+    except ModelError as error:
+        raise ModelError(f"judge of {outliers.name}: {error}") from error
     classifier = classifier.with_default_transform(transform)
     return Scorer(classifier, create_detector("msp"))
 

@@ -1,6 +1,7 @@
 """TrainingJob: trainings by a recipe on a benchmark's images, as a configuration, and their execution."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -17,6 +18,7 @@ from oodscope.data.benchmark import Benchmark
 from oodscope.data.loading import load_benchmark
 from oodscope.execution.progress import SILENT, Progress
 from oodscope.execution.ranks import Ranks
+from oodscope.jobs.opening import open_one
 from oodscope.jobs.sets import OwnSets
 from oodscope.jobs.stages import check_training, material_of, train_chains, training_facts, val_of
 from oodscope.models.classifier.fingerprint import weights_fingerprint
@@ -41,11 +43,14 @@ class TrainingJob(StrictModel):
     train : the recipe and its settings, ``{recipe: NAME, ...}``; a list is a chain of stages.
     weights : what the first stage starts from, a file or ``pretrained``; by default random weights.
     model : the network; a recipe with one of its own, such as ``glow``, takes no notice of it.
+    ood_train : outliers to train with, in place of the benchmark's: any place of images, such as the folder of a
+        generated set or of what an attack found.
     seeds : one network for each.
     """
 
     train: Stages
     benchmark: str | OwnSets
+    ood_train: str | None = None
     root: str | None = None
     images_per_class: int | None = Field(default=None, gt=0)
     model: str = "resnet18_32"
@@ -64,6 +69,8 @@ def read_training(declared: Mapping[str, Any], where: str, folder: Path = Path()
         update["benchmark"] = job.benchmark.found_from(folder)
     elif job.benchmark.endswith((".yaml", ".yml")):
         update["benchmark"] = str(folder / job.benchmark)
+    if job.ood_train is not None and (folder / job.ood_train).exists():
+        update["ood_train"] = str(folder / job.ood_train)
     if job.weights not in (None, "pretrained"):
         update["weights"] = str(folder / str(job.weights))
     return job.model_copy(update=update)
@@ -94,6 +101,20 @@ def execute_training(job: TrainingJob, progress: Progress) -> tuple[Training, Pa
 
 
 def _open(job: TrainingJob, progress: Progress) -> Benchmark:
+    benchmark = _named(job, progress)
+    if job.ood_train is None:
+        return benchmark
+    if not any(stage.ood_batch_size for stage in job.train):
+        names = ", ".join(stage.name for stage in job.train)
+        raise UsageError(
+            f"{names} learns from no outliers: remove ood_train, or take a recipe such as outlier_exposure"
+        )
+    root = None if job.root is None else Path(job.root)
+    options: dict[str, Any] = {"name": "ood_train", "skip_unreadable": job.skip_unreadable}
+    return replace(benchmark, ood_train=open_one(job.ood_train, root, progress, **options))
+
+
+def _named(job: TrainingJob, progress: Progress) -> Benchmark:
     if isinstance(job.benchmark, OwnSets):
         return job.benchmark.open(skip_unreadable=job.skip_unreadable, progress=progress)
     return load_benchmark(

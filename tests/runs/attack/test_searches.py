@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 import oodscope as oods
 from oodscope.base.errors import OodscopeError, StorageError, UnknownNameError, UsageError
 from oodscope.data.generated.files import open_generated
+from oodscope.data.preprocess import Preprocess
 from oodscope.deploy.function_scorer import FunctionScorer
+from oodscope.deploy.scorer import Scorer
+from oodscope.detectors.registry import create_detector
 from oodscope.generation.samplers.auto_projected_gradient import AutoProjectedGradient
 from oodscope.generation.samplers.metropolis_hastings import MetropolisHastings
 from oodscope.generation.samplers.random_search import RandomSearch
@@ -24,7 +27,9 @@ from oodscope.jobs.settings import named_settings
 from oodscope.metrics.ranking.minrank import outlier_ranks, source_interval
 from oodscope.models.generators.biggan import BigGanGenerator, BigGanShape
 from oodscope.models.generators.dcgan import DcganGenerator, DcganShape
+from oodscope.runs.attack.attacked import PixelView
 from oodscope.runs.attack.convergence import convergence
+from oodscope.runs.attack.measuring import judge_notes
 from oodscope.runs.attack.plan import PRESETS, Plan
 from oodscope.runs.attack.run import unit_of_search
 from oodscope.runs.attack.sources import source_order
@@ -304,6 +309,29 @@ class TestGenerators:
         rows = found.measurements.filter(metric="valid_share")
         assert {row.group for row in rows} == {"shift", "gan"}
         assert all(0 <= row.low <= row.value <= row.high <= 1 for row in rows)
+        told = [note for note in found.record.notes if "accepted by the judge" in note]
+        assert "mean under shift" in told[0] and "plain draws, truncation 0.5" in told[1]
+
+    @pytest.mark.parametrize(("right", "words"), [(1.0, "recognises 100.0 %"), (0.2, "less than 80 %: it cannot say")])
+    def test_a_judge_that_knows_too_little_decides_nothing(self, right, words):
+        """A judge that names the class of every image, and one that names that of one in five."""
+        outliers = imageset("others", 40, 9)
+        labels = outliers.labels[source_order(outliers, seed=0)]
+        count = int(labels.max()) + 1
+
+        class Reads(torch.nn.Module):
+            def forward(self, images):
+                known = torch.as_tensor(labels[: len(images)])
+                told = torch.where(torch.arange(len(known)) < right * len(known), known, (known + 1) % count)
+                return torch.nn.functional.one_hot(told, count).float() * 5
+
+        clf = oods.Classifier(Reads(), Preprocess(size=4), device="cpu")
+        judge = Scorer(clf, create_detector("msp"))
+        view = PixelView({"judge": judge})
+        pool = view.rows(outliers, source_order(outliers, seed=0))
+        validity = Validity.of(judge, pool, labels=labels)
+        assert (validity.doubt is None) == (right == 1.0)
+        assert any(words in note for note in judge_notes(validity, []))
 
 
 class TestExport:

@@ -79,7 +79,7 @@ def networks():
 
 
 def _detectors(each):
-    return DETECTORS if each.head is not None else ["msp", "mls", "entropy", "gen", "ebo", "ensemble_entropy"]
+    return DETECTORS if each.head is not None else ["msp", "mls", "entropy", "gen", "temp_scaling", "ensemble_entropy"]
 
 
 @cache

@@ -71,6 +71,13 @@ def near(
     for (--near DIR, or source: generated in a benchmark). Interrupted, the same command continues with what it had
     trained.
     """
+    from oodscope.base.errors import UsageError
+
+    if (method == NearMethod.LATENT) != (generator is not None):
+        raise UsageError(
+            "--method latent needs --generator FILE (made by 'oodscope generate gan', or of your own), and no other "
+            "method takes one"
+        )
     loading()
 
     from oodscope.cli.generate.writing import Request, numbers, trained, two_numbers, write_set

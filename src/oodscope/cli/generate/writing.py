@@ -69,8 +69,8 @@ def write_set(request: Request, kind: Kind, paper: bool, **own: Any) -> None:
     typer.echo(f"estimate: {expected}", err=True)
     if expected.seconds > HOUR and not request.yes:
         raise UsageError(
-            f"this takes {expected}, more than an hour: use a GPU, fewer --steps, --epochs or a smaller --ensemble, or "
-            "--method recombination; or start it with --yes"
+            f"this takes {expected}, more than an hour: use a GPU, fewer --steps, --epochs or a smaller --ensemble"
+            f"{', or --method recombination' if plan.kind == 'near' else ''}; or start it with --yes"
         )
     work, output = request.work or cache_root() / "generated", request.output
     places: dict[str, Any] = {"work": work, "device": request.device, "progress": sink}

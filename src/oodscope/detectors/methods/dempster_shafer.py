@@ -32,6 +32,7 @@ class DempsterShafer(Detector):
     )
     needs = Needs.LOGITS | Needs.OUTPUTS
     cost = Cost.LOGITS
+    log_probabilities_ok = False
     outputs: ClassVar[tuple[str, ...]] = (VARIANCE,)
 
     @property

@@ -20,6 +20,7 @@ class EBO(LogitScore):
     """
 
     name = "ebo"
+    log_probabilities_ok = False
     paper = Paper("Energy-based Out-of-distribution Detection", "Liu et al.", "NeurIPS 2020")
 
     def __init__(self, temperature: float = 1.0) -> None:

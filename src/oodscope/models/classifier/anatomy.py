@@ -84,6 +84,7 @@ class Anatomy:
     negatives : how many negative labels it compares with; 0 unless it classifies by words.
     outputs : names of what it returns beside its logits.
     signed_features : whether features may be negative, as after anything but a ReLU.
+    log_probabilities : whether its logits are log-probabilities, see ``normalised``.
     """
 
     stages: tuple[str, ...]
@@ -91,20 +92,27 @@ class Anatomy:
     negatives: int
     signed_features: bool
     outputs: tuple[str, ...] = ()
+    log_probabilities: bool = False
+
+
+def normalised(logits: Tensor) -> bool:
+    """Whether the probabilities of every row ``[N, C]`` already add up to 1: log-sum-exp 0, to float16's rounding."""
+    return len(logits) > 0 and bool((logits.double().logsumexp(dim=1).abs() < 1e-2).all())
 
 
 def examine(classifier: "Classifier", images: Tensor) -> Anatomy:
     """What ``images`` show of the classifier's network, in three passes."""
     stages = find_stages(classifier.model, images)
     with captured(classifier.model, MEMBER_LOGITS) as seen, captured(classifier.model, NEGATIVE_COSINES) as negative:
-        features = classifier.forward(images).features
+        answer = classifier.forward(images)
     returned = output_names(classifier.model, images)
     return Anatomy(
         stages=stages,
         members=seen[-1].shape[1] if seen else 0,
         negatives=negative[-1].shape[1] if negative else 0,
-        signed_features=features is not None and bool((features < 0).any()),
+        signed_features=answer.features is not None and bool((answer.features < 0).any()),
         outputs=returned,
+        log_probabilities=normalised(answer.logits),
     )
 
 

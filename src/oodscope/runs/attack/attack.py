@@ -24,7 +24,7 @@ from oodscope.runs.attack.attacked import Attacked, PixelView, aim, transfer
 from oodscope.runs.attack.estimate import FAILURES, announce
 from oodscope.runs.attack.exporting import export_found
 from oodscope.runs.attack.landscape import look, mapped
-from oodscope.runs.attack.measuring import budget_rows, measure, search_rows, transfer_rows, validity_rows
+from oodscope.runs.attack.measuring import budget_rows, judge_notes, measure, search_rows, transfer_rows, validity_rows
 from oodscope.runs.attack.plan import POOL, EnergyName, Mix, Plan
 from oodscope.runs.attack.recording import record, score_table
 from oodscope.runs.attack.run import ANY, CLEAN, Attack
@@ -146,6 +146,8 @@ def _attack(
     pool = view.rows(outliers, rows)
     named = named_variations(variations, pool, view.rows(sets["id_val"], range(min(PARTNERS, len(sets["id_val"])))))
     sources, drawn = pool[: plan.chains], mapped(named) if extras.landscape else None
+    # before the searches, so that a judge that cannot be asked is not found out after them
+    validity = None if extras.judge is None else Validity.of(extras.judge, pool, labels=outliers.labels[rows])
     if plan.folder is None or not plan.folder.exists():
         announce(scorers, named, pool, plan, progress)
     traces, skipped = _traces(scorers, view, sets, pool, named, plan, progress)
@@ -153,14 +155,14 @@ def _attack(
     measured = measure(scores) + budget_rows(scores, traces) + search_rows(scores, traces)
     if len(traces) > 1:
         measured = measured + Measurements(_transferred(scores, traces, named, sources, progress))
-    if extras.judge is not None:
-        validity = Validity.of(extras.judge, pool)
+    if validity is not None and validity.doubt is None:
         measured = measured + Measurements(validity_rows(scores, traces, named, validity, sources))
     if extras.export is not None:
         for trace in traces:
             for name, each in named.items():
                 export_found(trace, name, each, sources, outliers, rows[: plan.chains], extras.export)
-    made = record(scores, traces, sets, skipped, list(_notes(traces, plan)), perf_counter() - started)
+    notes = [*_notes(traces, plan), *([] if validity is None else judge_notes(validity, measured))]
+    made = record(scores, traces, sets, skipped, notes, perf_counter() - started)
     pairs = [trace.pair(name, each, sources) for trace in traces for name, each in named.items()]
     seen = None if drawn is None else look(traces[0], drawn, named[drawn], sources, plan)
     return Attack(Result(made, measured, scores), tuple(pairs), seen)

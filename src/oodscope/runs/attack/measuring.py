@@ -1,6 +1,6 @@
 """From the scores of an attack to its headline numbers: AUROC and MinRank, clean and under each variation."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -151,6 +151,10 @@ def transfer_rows(
                 yield Measurement(**shared, **place, metric="auroc", value=ranks.auroc, **ends(interval))
 
 
+PLAIN = "plain draws, truncation"
+"""Begins the name of a set of a generator's draws that no search has touched."""
+
+
 def validity_rows(
     scores: ScoreTable,
     traces: Sequence[AttackTrace],
@@ -175,12 +179,36 @@ def validity_rows(
             if isinstance(variation, GanVariation):
                 for truncation, plain in truncation_curve(variation, validity, seed=scores.context.seed or 0).items():
                     drawn: dict[str, Any] = {
-                        "set": f"plain draws, truncation {truncation:g}",
+                        "set": f"{PLAIN} {truncation:g}",
                         "group": name,
                         "n_ood": plain.n,
                     }
                     found: dict[str, Any] = {"metric": "valid_share", "value": plain.value, **ends(plain.interval)}
                     yield Measurement(**shared, **drawn, **found)
+
+
+def judge_notes(validity: Validity, rows: Iterable[Measurement]) -> Iterator[str]:
+    """What a judge knows, what it accepts of the found images, and of a generator's plain draws by truncation."""
+    if validity.doubt is not None:
+        yield validity.doubt
+        return
+    if (known := validity.recognised) is not None:
+        yield f"the judge recognises {100 * known.value:.1f} % of {known.n:,} source images"
+    found: dict[str, dict[str, Measurement]] = {}
+    for row in rows:
+        if row.metric == "valid_share":
+            plain = PLAIN in row.set
+            # what no search has touched does not depend on the detector
+            words = row.set if plain else f"{row.detector} under {row.group}"
+            found.setdefault(row.group if plain else "found images", {})[words] = row
+    for about, shares in found.items():
+        told = (f"{words} {100 * row.value:.1f} % [{_ends(row)}]" for words, row in shares.items())
+        yield f"accepted by the judge, {about}: {'; '.join(told)}"
+
+
+def _ends(row: Measurement) -> str:
+    low, high = (np.nan if end is None else 100 * end for end in (row.low, row.high))
+    return f"{low:.1f}–{high:.1f}"
 
 
 def _shared(scores: ScoreTable, trace: AttackTrace, protocol: str) -> dict[str, Any]:

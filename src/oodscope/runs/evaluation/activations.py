@@ -20,6 +20,7 @@ from oodscope.detectors.base import Capabilities, Detector
 from oodscope.execution.progress import SILENT, Progress
 from oodscope.metrics.interval import Intervals, check_intervals
 from oodscope.metrics.metric import Tuning
+from oodscope.models.classifier.anatomy import normalised
 from oodscope.models.classifier.head import Head
 from oodscope.models.classifier.network import choose_device
 from oodscope.protocols.registry import Asked, read_protocols
@@ -193,6 +194,7 @@ class FromArrays(Extraction):
             logits=all("logits" in part for part in parts),
             features=features,
             images=False,
+            log_probabilities=all("logits" in part and normalised(part.logits) for part in parts),
             labels=all((images.labels != UNLABELLED).all() for images in learned),
         )
 

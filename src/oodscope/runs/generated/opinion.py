@@ -105,6 +105,9 @@ MOST = 10_000
 
 MOST_TRAINING = 50_000
 
+ENOUGH = 1_000
+"""Images of a set for a kernel distance, where sets are not compared by more: ten blocks of a hundred."""
+
 
 def equal_count(sets: Sequence[ImageSet]) -> int:
     """How many images of each set are compared: the distance of few images is larger, so all sets give as many."""
@@ -119,7 +122,8 @@ class Closeness:
     ----------
     frechet : of as many images of every set.
     frechet_infinity : the same, extrapolated to infinitely many images; None where there are too few.
-    kernel : KID in features divided by the root mean square of the training features, with an interval from blocks.
+    kernel : KID in features divided by the root mean square of the training features, with an interval from blocks; of
+        a thousand images of each set that has them, because it has no bias that depends on their number.
     """
 
     frechet: float
@@ -142,11 +146,12 @@ def closeness(
     learnt, scale = Gaussian.of(real), float(np.sqrt(np.mean(real**2))) or 1.0
     found = {}
     for images in sets:
-        features = _features(images, count, network, extract, seed).astype(np.float64)
+        every = _features(images, max(count, min(ENOUGH, len(images))), network, extract, seed).astype(np.float64)
+        features = every[np.random.default_rng(seed).permutation(len(every))[:count]]
         distance = frechet_distance(learnt, Gaussian.of(features))
         many = len(features) >= 2 * features.shape[1]
         infinite = frechet_at_infinity(real[:count], features, seed=seed) if many else None
-        found[images.name] = Closeness(distance, infinite, kernel_distance(real / scale, features / scale, seed=seed))
+        found[images.name] = Closeness(distance, infinite, kernel_distance(real / scale, every / scale, seed=seed))
     return found
 
 
