@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from hashlib import sha256
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,11 @@ def slurm(folder: Path) -> Figures:
     return {**digests(folder / "out"), "tasks": len(statuses), "preempted": statuses.count("143")}
 
 
+def state() -> str:
+    """What digits may depend on beside who did the work: only ways of one state are compared."""
+    return ", ".join(f"{name} {version(name)}" for name in ("torch", "numpy", "scipy", "scikit-learn", "pillow"))
+
+
 WAYS: dict[str, Callable[[Path], Figures]] = {
     "one process": one_process,
     "two workers": two_workers,
@@ -188,8 +194,6 @@ def numbers(folder: Path, chosen: list[str], known: Figures) -> Iterator[Figures
         drawn = [each / "cache" / "glyphs" for each in folder.iterdir() if (each / "cache" / "glyphs").is_dir()]
         if drawn:  # pictures are drawn once for all ways
             shutil.copytree(drawn[0], folder / way.replace(" ", "-") / "cache" / "glyphs")
-        known = {**known, way: WAYS[way](folder / way.replace(" ", "-"))}
+        known = {**known, way: {**WAYS[way](folder / way.replace(" ", "-")), "state": state()}}
         print(f"numbers: {way}: {known[way]['digest']} in {time.monotonic() - started:.0f} s", flush=True)
         yield known
-
-
