@@ -279,8 +279,8 @@ def ranks_words(found: Figures) -> Iterator[str]:
     pairs = ", ".join(f"{ours[0]:,} and {theirs[0]:,}" for ours, theirs in zip(one, two))
     yield (
         f"small_cnn on glyphs, 2 gloo ranks of torchrun, synchronised batch norm; correct of {one[0][1]:,} test images "
-        f"by one process and by two ranks: {pairs}. Weights within 1e-5 of one process after two epochs, and byte-equal "
-        f"after a rank was killed: `{found['tests']['command']}` ({found['tests']['said']})."
+        f"by one process and by two ranks: {pairs}. Weights within 1e-5 of one process after two epochs, and "
+        f"byte-equal after a rank was killed: `{found['tests']['command']}` ({found['tests']['said']})."
     )
 
 
@@ -292,8 +292,8 @@ def halved_words(found: Figures) -> Iterator[str]:
     small, large = found["bytes"]["float16"], found["bytes"]["float32"]
     yield (
         f"CIFAR-10 test images against CIFAR-100 and SVHN, a trained ResNet-18, {found['images']['id_train']:,} images "
-        f"to fit on and {found['images']['each test set']:,} of each test set. Points of AUROC by which a detector moves "
-        f"at most: {most}. The float16 store takes {small / large:.0%} of the bytes."
+        f"to fit on and {found['images']['each test set']:,} of each test set. Points of AUROC by which a detector "
+        f"moves at most: {most}. The float16 store takes {small / large:.0%} of the bytes."
     )
 
 
