@@ -5,7 +5,7 @@
     python benchmarks/scale.py page                                         # the page again, from what is there
 
 Each part writes its figures to docs/results/data/scale.json, from which scale_page.py writes docs/results/scale.md.
-``numbers`` takes names of its ways too: ``numbers:kills,ray``.
+``numbers`` and ``stores`` take names of their pieces too: ``numbers:kills,ray``, ``stores:databases``.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -28,11 +28,15 @@ PARTS: dict[str, Callable[[Path], Figures]] = {
     "speed": speed,
     "overhead": overhead,
     "study": scale_claims.study,
-    "stores": scale_claims.stores,
     "ranks": scale_claims.ranks,
     "imports": scale_claims.imports,
     "float16": scale_claims.float16,
 }
+PIECES: dict[str, Callable[[Path, list[str], Figures], Iterator[Figures]]] = {
+    "numbers": numbers,
+    "stores": scale_claims.stores,
+}
+"""Parts whose pieces can be asked for by name, and are kept one by one."""
 
 
 def keep(file: Path, name: str, content: Figures) -> None:
@@ -52,21 +56,21 @@ def keep(file: Path, name: str, content: Figures) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="+", help=f"numbers[:WAY,...], {', '.join(PARTS)}, page")
+    parser.add_argument("parts", nargs="+", help=f"numbers[:WAY,...], stores[:CLAIM,...], {', '.join(PARTS)}, page")
     parser.add_argument("--results", type=Path, default=HERE / "docs" / "results")
     arguments = parser.parse_args()
     file = arguments.results / "data" / FIGURES
     for part in arguments.parts:
-        name, _, ways = part.partition(":")
+        name, _, pieces = part.partition(":")
         if name == "page":
             continue
         known: Figures = json.loads(file.read_text()) if file.exists() else {}
         with tempfile.TemporaryDirectory(prefix="scale-") as folder:
-            if name != "numbers":
+            if name in PARTS:
                 keep(file, name, PARTS[name](Path(folder)))
                 continue
-            chosen = [way.strip() for way in ways.split(",") if way.strip()]
-            for content in numbers(Path(folder), chosen, known.get("numbers", {}).get("figures", {})):
+            chosen = [piece.strip() for piece in pieces.split(",") if piece.strip()]
+            for content in PIECES[name](Path(folder), chosen, known.get(name, {}).get("figures", {})):
                 keep(file, name, content)
     write_page(arguments.results)
 

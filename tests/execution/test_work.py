@@ -219,21 +219,21 @@ def test_random_plans_shares_and_kills_end_with_the_same_results(tmp_path_factor
 
 PROGRAM = """
 import sys, time
-from oodscope.execution.plan import WorkPlan
-from oodscope.execution.work import work, StoppedError
+from oodscope.cli import main
+from oodscope.jobs.units import kinds
 
 def do(unit, plan):
     print("begun", flush=True)
     time.sleep(60)
     return {}
 
-try:
-    work(WorkPlan(sys.argv[1]), do)
-except StoppedError:
-    sys.exit(143)
+kinds.do = do
+sys.argv = ["oodscope", "work", sys.argv[1], "-q"]
+main()
 """
 
 
+@pytest.mark.slow
 def test_sigterm_ends_a_worker_and_leaves_the_unit_to_others(tmp_path):
     plan = made(tmp_path, [unit(1)])
     process = subprocess.Popen([sys.executable, "-c", PROGRAM, str(tmp_path)], stdout=subprocess.PIPE, text=True)

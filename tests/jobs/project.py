@@ -25,4 +25,6 @@ def job(folder, **changes):
 
 def study(folder, models, **changes):
     """The file of a study of some models with one detector."""
-    return job(folder, model=None, models=models, detectors=["msp"], protocols=["human_centric"], **changes)
+    return job(
+        folder, **{"model": None, "models": models, "detectors": ["msp"], "protocols": ["human_centric"], **changes}
+    )

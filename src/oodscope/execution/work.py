@@ -24,11 +24,15 @@ PATIENCE = 60.0
 """Seconds that a unit of another machine may take before it is done here too: it may have died."""
 
 
-class StoppedError(BaseException):
+class StoppedError(SystemExit):
     """Told to end (SIGTERM), as preemption does first; what is published stays, and the next call goes on.
 
-    Not an ``Exception``: nothing that forgives a failing detector may take it for one.
+    Not an ``Exception``: nothing that forgives a failing detector may take it for one. Its process ends with the status
+    of one that SIGTERM ended, by which a queue's script knows that the task is to be run again.
     """
+
+    def __init__(self) -> None:
+        super().__init__(128 + signal.SIGTERM)
 
 
 @dataclass
@@ -170,7 +174,7 @@ def _stopped_by_signal() -> Iterator[None]:
         return
 
     def heard(number: int, frame: object) -> None:
-        raise StoppedError("told to stop; what is finished is kept, and the same command goes on")
+        raise StoppedError
 
     before = signal.signal(signal.SIGTERM, heard)
     try:
