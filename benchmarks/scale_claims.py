@@ -1,6 +1,7 @@
 """Claims about divided work that are not about digits or speed: studies, stores, ranks, imports, float16."""
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -64,7 +65,7 @@ def tests_of(*words: str) -> Figures:
     said = done.stdout.strip().splitlines()[-1].strip("= ") if done.stdout.strip() else "no answer"
     return {
         "status": done.returncode,
-        "said": said.partition(" in ")[0],
+        "said": re.sub(r", \d+ (deselected|warnings?)", "", said.partition(" in ")[0]),
         "seconds": seconds,
         "command": f"pytest {' '.join(f'{word!r}' if ' ' in word or not word else word for word in words)}",
     }
