@@ -162,7 +162,7 @@ def ray(folder: Path) -> Figures:
 def slurm(folder: Path) -> Figures:
     """``--on slurm`` with an ``sbatch`` that runs an array of eight here; two tasks are preempted by SIGTERM."""
     path, before = job(folder), dict(os.environ)
-    os.environ.update(simulated_slurm.install(folder, preempted=(0, 3)))
+    os.environ.update(simulated_slurm.install(folder, preempted=(0, 2)))
     try:
         oodscope(folder, "run", str(path), "--on", "slurm", "--workers", "8")
     finally:

@@ -131,7 +131,7 @@ def test_three_processes_and_twenty_kills_give_the_numbers_of_one(expected, tmp_
 
 @pytest.mark.soak
 def test_an_array_with_preempted_tasks_gives_the_numbers_of_one(expected, tmp_path, monkeypatch):
-    for name, value in install(tmp_path, preempted=[0, 3]).items():
+    for name, value in install(tmp_path, preempted=[0, 2]).items():
         monkeypatch.setenv(name, value)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "oodscope", "run", str(job(tmp_path)), "--on", "slurm", "--workers", "8", "-q"]
