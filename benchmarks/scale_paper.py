@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 GPUS = (1, 8, 64)
+MEASURED = {"float32": "resnet50", "TF32": "resnet50_tf32", "bf16": "resnet50_bf16"}
+"""Rows of speed.json, by precision."""
+
 CORES = 16
 """Per GPU, as on the machine that was measured."""
 
@@ -95,23 +98,19 @@ def works() -> list[Work]:
 def paper_section(data: Path) -> Iterator[str]:
     """The section of the page."""
     lines = json.loads((data / "speed.json").read_text())["lines"]
-    exact = float(lines["resnet50"]["rate"])
-    rates = lines["layouts"]["rates"]
-    gain = max(rates["tf32"].values()) / max(rates["float32"].values())
+    rates = {precision: float(lines[line]["rate"]) for precision, line in MEASURED.items()}
     yield "## ImageNet size on paper"
     yield ""
     yield (
-        f"Arithmetic from measured rates; nobody has run it. ResNet-50 at 224 px in float32 on one H200: "
-        f"{exact:,.0f} images "
-        f"a second through the whole extraction; in TF32 {exact * gain:,.0f}, if it gains as much as a ResNet-18 does "
-        f"({gain:.1f} times, [speed](speed.md)). Decoding of JPEGs of 500x375: {DECODED:.0f} images a second and core "
-        f"([loader](loader-speed.md)), {CORES} cores per GPU, so {DECODED * CORES:,.0f} a second. Packs are read at "
-        f"{READ / 1e9:.0f} GB a second and GPU, which is assumed. Start-up (20 s a worker) and fits are not "
-        f"counted. Features "
-        "are stored as float16, logits come from the head; of 1,000 models that share a stream or a pack only "
-        "test sets stay."
+        "Arithmetic from measured rates; nobody has run it. ResNet-50 at 224 px on one H200, through the whole "
+        f"extraction ([speed](speed.md)): "
+        f"{', '.join(f'{rate:,.0f} images a second in {name}' for name, rate in rates.items())}. "
+        f"Decoding of JPEGs of 500x375: {DECODED:.0f} images a second and core ([loader](loader-speed.md)), "
+        f"{CORES} cores per GPU, so {DECODED * CORES:,.0f} a second. Packs are read at {READ / 1e9:.0f} GB a second "
+        "and GPU, which is assumed. Start-up (20 s a worker) and fits are not counted. Features are stored as float16, "
+        "logits come from the head; of 1,000 models that share a stream or a pack only test sets stay."
     )
-    for precision, rate in (("float32", exact), ("TF32", exact * gain)):
+    for precision, rate in rates.items():
         yield ""
         yield (
             f"| {precision} | images through networks | decoded or read | activations | 1 GPU | 8 GPUs | 64 GPUs "

@@ -58,6 +58,16 @@ by_hand = oods.run(plan)
 print(alone.scores.frame.equals(by_hand.scores.frame))
 
 # %%
+# ``--on slurm`` submits this script for such a plan, and a last job that makes the result. A task that is preempted is
+# told by SIGTERM, ends and asks to be run again; what it had finished stays. With Ray (``--on ray``, extra ``ray``)
+# there is no script: workers are actors of the cluster that ``RAY_ADDRESS`` names, or of one that is started here.
+from oodscope.execution.launch.slurm import SlurmLauncher, sbatch_options
+from oodscope.execution.plan import WorkPlan
+
+array, join = SlurmLauncher(64, sbatch_options(["partition=gpu", "gres=gpu:1"])).scripts(WorkPlan(plan))
+print(array.read_text())
+
+# %%
 # All machines see one output folder and one cache, or an object store (``OODSCOPE_ACTIVATIONS=s3://lab/activations``).
 # There are no locks: files are published whole, and the first writer wins. ``oodscope cache`` shows what is kept.
 done = subprocess.run(

@@ -8,6 +8,12 @@ def test_help_and_import_are_instant():
     assert cheapest("-m", "oodscope", "--help", times=8) <= 0.3
 
 
+def test_the_package_imports_nothing_of_its_extras():
+    heavy = ("torch", "ray", "fsspec", "s3fs", "boto3", "botocore", "gcsfs", "psycopg")
+    done = script(f"import sys, oodscope; print([name for name in {heavy} if name in sys.modules])")
+    assert done.stdout.strip() == "[]"
+
+
 def test_evaluate_costs_at_most_as_much_again_as_torch():
     assert cheapest("-c", "import oodscope; oodscope.evaluate") <= 2 * cheapest("-c", "import torch")
 

@@ -25,25 +25,8 @@ from oodscope.execution.work import work
 from oodscope.jobs.run import declared_file, execute_file, execute_plan
 from oodscope.jobs.units.divided import write_plan
 from oodscope.jobs.units.kinds import KINDS, do
-
-DETECTORS = ["msp", "ebo", "nci", "mds", "vim", "knn", "react", "odin", "klm", "dice", "gen", "rmds"]
-
-
-def job(folder, **changes):
-    declared = {
-        "benchmark": "glyphs",
-        "images_per_class": 5,
-        "detectors": DETECTORS,
-        "protocols": ["standard", "full_spectrum"],
-        "device": "cpu",
-        "model": {"architecture": "small_cnn", "train": {"epochs": 1}},
-        "output": str(folder / "out"),
-        **changes,
-    }
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "job.yaml"
-    path.write_text(json.dumps(declared))
-    return path
+from tests.execution.simulated_slurm import ended, install
+from tests.jobs.project import job, study
 
 
 def numbers(result):
@@ -146,15 +129,24 @@ def test_three_processes_and_twenty_kills_give_the_numbers_of_one(expected, tmp_
     same(execute_file(path, launcher=LocalLauncher(3)).result, expected)
 
 
+@pytest.mark.soak
+def test_an_array_with_preempted_tasks_gives_the_numbers_of_one(expected, tmp_path, monkeypatch):
+    for name, value in install(tmp_path, preempted=[0, 2]).items():
+        monkeypatch.setenv(name, value)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "oodscope", "run", str(job(tmp_path)), "--on", "slurm", "--workers", "8", "-q"]
+    subprocess.run(command, env=environment, check=True, timeout=900)
+    statuses = [status for _, status in ended(tmp_path)]
+    assert statuses.count("143") == 2 and statuses.count("0") == 8 + 1
+    (run,) = (tmp_path / "out").glob("*/run.json")
+    same(oods.Result.load(run.parent), expected)
+
+
 def test_a_study_is_shared_by_two_processes_and_each_model_is_evaluated_once(tmp_path):
     models = [
         {"architecture": "small_cnn", "name": f"net {seed}", "train": {"epochs": 8, "seed": seed}} for seed in range(2)
     ]
-    declared = json.loads(job(tmp_path).read_text())
-    del declared["model"]
-    declared |= {"models": models, "detectors": ["msp"], "protocols": ["human_centric"], "images_per_class": 40}
-    path = tmp_path / "study.yaml"
-    path.write_text(json.dumps(declared))
+    path = study(tmp_path, models, images_per_class=40)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "oodscope", "run", str(path), "-q"]
     both = [
@@ -227,11 +219,7 @@ def test_a_model_that_fails_leaves_the_others(tmp_path):
         {"architecture": "small_cnn", "name": "good", "train": {"epochs": 8}},
         {"architecture": "small_cnn", "name": "bad", "train": {"epochs": 1, "learning_rate": 1e30}},
     ]
-    declared = json.loads(job(tmp_path).read_text())
-    del declared["model"]
-    declared |= {"models": models, "detectors": ["msp"], "protocols": ["human_centric"], "images_per_class": 40}
-    path = tmp_path / "study.yaml"
-    path.write_text(json.dumps(declared))
+    path = study(tmp_path, models, images_per_class=40)
     with pytest.raises(OodscopeError, match="evaluate bad: .*1 of 2 units failed"):
         oods.run(path)
     assert len(list((tmp_path / "out").glob("glyphs-*/run.json"))) == 1

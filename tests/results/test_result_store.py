@@ -242,8 +242,9 @@ def add_one(location: str, start, number: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("count", [6, pytest.param(64, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("lost", [[], ["peak_mib", "rank_low"]])
-def test_many_processes_may_make_the_tables_at_once(store_location, lost):
+def test_many_processes_may_make_the_tables_at_once(store_location, lost, count):
     small("x", rows=3)
     before = 0
     if lost:
@@ -252,17 +253,17 @@ def test_many_processes_may_make_the_tables_at_once(store_location, lost):
         before = 1
     fork = get_context("fork")
     start = fork.Event()
-    writers = [fork.Process(target=add_one, args=(store_location, start, number)) for number in range(6)]
+    writers = [fork.Process(target=add_one, args=(store_location, start, number)) for number in range(count)]
     for writer in writers:
         writer.start()
     start.set()
     for writer in writers:
-        writer.join(60)
-    assert [writer.exitcode for writer in writers] == [0] * 6
+        writer.join(300)
+    assert [writer.exitcode for writer in writers] == [0] * count
     store = ResultStore(store_location)
-    assert store.count() == len(store.runs()) == 6 + before
-    assert len(store.running()) == 6
-    for number in range(6):
+    assert store.count() == len(store.runs()) == count + before
+    assert len(store.running()) == count
+    for number in range(count):
         assert store.measurements(run=f"run {number}") == small(f"run {number}", rows=3).measurements
 
 

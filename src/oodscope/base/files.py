@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from oodscope.base.errors import DataError, StorageError
+from oodscope.base.errors import DataError, StorageError, UsageError
 from oodscope.base.hashing import fingerprint
 
 _MOST_NAME = 200
@@ -24,6 +24,12 @@ def cache_root() -> Path:
     ``OODSCOPE_CACHE`` if set, otherwise ``$XDG_CACHE_HOME/oodscope``, otherwise ``~/.cache/oodscope``.
     """
     if explicit := os.environ.get("OODSCOPE_CACHE"):
+        if "://" in explicit:
+            url = explicit.rstrip("/")
+            raise UsageError(
+                f"OODSCOPE_CACHE={explicit}: the cache is a folder; what machines share may lie in an object store: "
+                f"OODSCOPE_ACTIVATIONS={url}/activations and OODSCOPE_PIXELS={url}/pixels"
+            )
         return Path(explicit)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "oodscope"
 

@@ -1,7 +1,6 @@
 """``oodscope attack``: search the outliers that fool detectors most."""
 
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -155,7 +154,7 @@ def attack(
             help="Keep a map of one outlier's scores and paths on it, for figure evg-2.",
         ),
     ] = False,
-    output: options.Output = Path("runs"),
+    output: options.Outputs = "runs",
     as_json: options.AsJson = False,
     batch_size: options.BatchSize = 256,
     device: options.Device = "auto",
@@ -182,7 +181,7 @@ def attack(
         "batch_size": batch_size,
         "device": device,
         "seed": seed,
-        "output": str(output),
+        "output": output,
         "attack": {
             "on": on,
             "variations": list(variations or VARIATIONS),

@@ -63,7 +63,7 @@ def evaluate(
             help="Hyper-parameters: defaults, searched on ood_val, or id_only (on outliers made from id_val).",
         ),
     ] = Tune.DEFAULT,
-    output: options.Output = Path("runs"),
+    output: options.Outputs = "runs",
     as_json: options.AsJson = False,
     batch_size: options.BatchSize = 256,
     device: options.Device = "auto",
@@ -91,7 +91,7 @@ def evaluate(
         "tune": tune.value,
         "seed": seed,
         "intervals": intervals.value,
-        "output": str(output),
+        "output": output,
     }
     if activations or scores is not None:
         _refuse_image_options(context, "--activations" if activations else "--scores")

@@ -16,10 +16,12 @@ EXAMPLES = {
     """,
     "run": """
         oodscope run job.yaml -o runs
+        oodscope run job.yaml --workers 8
         oodscope run demo
     """,
     "plan": """
         oodscope plan job.yaml -o plan --workers 8
+        oodscope plan job.yaml -o s3://lab/plan
     """,
     "work": """
         oodscope work plan

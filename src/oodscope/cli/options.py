@@ -226,6 +226,12 @@ Slurm = Annotated[
     ),
 ]
 Output = Annotated[Path, typer.Option("--output", "-o", rich_help_panel=OUTPUT, help="Folder for results and report.")]
+Outputs = Annotated[
+    str,
+    typer.Option(
+        "--output", "-o", rich_help_panel=OUTPUT, help="Folder for results and report, or its URL (s3://...)."
+    ),
+]
 Store = Annotated[
     str,
     typer.Option(

@@ -11,6 +11,7 @@ from rich.console import Console
 from oodscope.document.wording import percent
 from oodscope.execution.plan import WorkPlan
 from oodscope.execution.ranks import Ranks
+from oodscope.jobs.mirror import published_as
 from oodscope.jobs.outcome import Finished
 from oodscope.protocols.registry import headline_metrics
 from oodscope.results.record import ALARM
@@ -71,6 +72,15 @@ def show_finished(finished: Finished | WorkPlan, as_json: bool) -> None:
         show_streams(result, finished.files[0], as_json)
     else:
         show(*finished.runs, as_json=as_json)
+    if not as_json:
+        show_published(finished)
+
+
+def show_published(finished: Finished) -> None:
+    """Where results are that a URL was given for; nothing where a folder was."""
+    for path in (*(folder for _, folder in finished.runs), *finished.files):
+        if (url := published_as(path)) != str(path):
+            sys.stdout.write(f"published: {url}\n")
 
 
 def show_seeds(summary: SeedSummary, runs: Sequence[tuple[Result, Path]], as_json: bool) -> None:

@@ -1,6 +1,5 @@
 """``oodscope run``: a job declared in YAML."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,9 +14,12 @@ def run(
         typer.Argument(help="YAML file that declares the job, the name of a packaged one, or the folder of a plan."),
     ],
     output: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            "--output", "-o", rich_help_panel=options.OUTPUT, help="Folder for results, in place of the one declared."
+            "--output",
+            "-o",
+            rich_help_panel=options.OUTPUT,
+            help="Folder for results, or its URL (s3://...), in place of the one declared.",
         ),
     ] = None,
     as_json: options.AsJson = False,

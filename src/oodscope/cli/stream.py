@@ -1,6 +1,5 @@
 """``oodscope stream``: detectors on streams of images, in the order in which they come."""
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -82,7 +81,7 @@ def stream(
     rolling: Annotated[
         int, typer.Option(rich_help_panel=STREAM, help="Scores before an image that set its rolling threshold.", min=1)
     ] = 200,
-    output: options.Output = Path("runs"),
+    output: options.Outputs = "runs",
     as_json: options.AsJson = False,
     batch_size: options.BatchSize = 256,
     device: options.Device = "auto",
@@ -100,7 +99,7 @@ def stream(
         "detectors": [{name: settings} for name, settings in named_settings(detectors or [DETECTORS])],
         "device": device,
         "seed": seed,
-        "output": str(output),
+        "output": output,
         "classes": classes,
         "stream": {
             "schedules": [_schedule(text, images, batch) for text in schedule or ()],

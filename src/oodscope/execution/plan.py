@@ -223,8 +223,9 @@ class WorkPlan:
 
     def status(self) -> Status:
         """What is done, what failed, who runs what, and what is left."""
-        done = [unit for unit in self.units if self.is_done(unit.name)]
-        rest = [unit for unit in self.units if not self.is_done(unit.name)]
+        names = {unit.name for unit in self.units if self.is_done(unit.name)}
+        done = [unit for unit in self.units if unit.name in names]
+        rest = [unit for unit in self.units if unit.name not in names]
         failed = {unit.name: self.failure(unit.name) for unit in rest if self.has_failed(unit.name)}
         running = {unit.name: who for unit in rest if (who := self.runner(unit.name)) is not None}
         left = [unit for unit in rest if unit.name not in failed and unit.name not in running]

@@ -24,11 +24,15 @@ PATIENCE = 60.0
 """Seconds that a unit of another machine may take before it is done here too: it may have died."""
 
 
-class StoppedError(BaseException):
+class StoppedError(SystemExit):
     """Told to end (SIGTERM), as preemption does first; what is published stays, and the next call goes on.
 
-    Not an ``Exception``: nothing that forgives a failing detector may take it for one.
+    Not an ``Exception``: nothing that forgives a failing detector may take it for one. Its process ends with the status
+    of one that SIGTERM ended, by which a queue's script knows that the task is to be run again.
     """
+
+    def __init__(self) -> None:
+        super().__init__(128 + signal.SIGTERM)
 
 
 @dataclass
@@ -63,25 +67,46 @@ def work(
     kinds : of units to do; all unless given.
     """
     asked = [unit for unit in plan.units if not kinds or unit.kind in kinds]
-    order = _in_order(asked, share or Share())
+    known = _Known(plan)
+    left = _in_order(asked, share or Share())
     worked, begun = Worked(), time.monotonic()
     with progress.stage("work", len(asked)) as advance, _stopped_by_signal():
-        finished: set[str] = set()
-        while left := _left(plan, order, finished, worked):
-            advance(len(asked) - len(left) - len(finished))
-            finished |= {unit.name for unit in asked} - {unit.name for unit in left}
-            ready = [unit for unit in left if all(plan.is_done(name) for name in unit.needs)]
-            if not ready and all(_hopeless(plan, unit, left) for unit in left):
-                worked.blocked = [unit.name for unit in left]
-                break
-            unit = _next(plan, ready)
-            if unit is None:
-                time.sleep(POLL)
-            else:
+        while left:
+            before = len(left)
+            unit = _next(known, left)
+            advance(before - len(left))
+            if unit is not None:
                 do_one(plan, unit, do, worked)
-        advance(len(asked) - len(finished) - len(worked.blocked))
+                left.remove(unit)
+                advance(1)
+            elif left and _all_hopeless(known, left):
+                worked.blocked = [each.name for each in left]
+                break
+            elif left:
+                time.sleep(POLL)
     worked.seconds = time.monotonic() - begun
     return worked
+
+
+class _Known:
+    """What one worker knows of a plan. What is done stays done, so that it is asked for once.
+
+    Every question is a look at a file, and to an object store a request: with thousands of units it matters.
+    """
+
+    def __init__(self, plan: WorkPlan) -> None:
+        self.plan, self._done = plan, set[str]()
+
+    def is_done(self, name: str) -> bool:
+        if name not in self._done and self.plan.is_done(name):
+            self._done.add(name)
+        return name in self._done
+
+    def is_over(self, name: str) -> bool:
+        return self.is_done(name) or self.plan.has_failed(name)
+
+    def ready(self, unit: Unit) -> bool:
+        return all(self.is_done(name) for name in unit.needs)
 
 
 def _in_order(units: Sequence[Unit], share: Share) -> list[Unit]:
@@ -90,37 +115,38 @@ def _in_order(units: Sequence[Unit], share: Share) -> list[Unit]:
     return own + [unit for position, unit in reversed(list(enumerate(units))) if not share.owns(position)]
 
 
-def _left(plan: WorkPlan, order: Sequence[Unit], finished: Collection[str], worked: Worked) -> list[Unit]:
-    return [
-        unit
-        for unit in order
-        if unit.name not in finished and unit.name not in worked.failed and not _over(plan, unit.name)
-    ]
-
-
-def _over(plan: WorkPlan, name: str) -> bool:
-    return plan.is_done(name) or plan.has_failed(name)
-
-
-def _hopeless(plan: WorkPlan, unit: Unit, left: Sequence[Unit]) -> bool:
-    """Whether something that it needs has failed, or will be tried by nobody who is at work."""
-    names = {each.name for each in left}
-    missing = [name for name in unit.needs if not plan.is_done(name)]
-    return any(
-        plan.has_failed(name) or (name not in names and plan.runner(name) is None and not plan.is_done(name))
-        for name in missing
-    )
-
-
-def _next(plan: WorkPlan, ready: Sequence[Unit]) -> Unit | None:
-    for unit in ready:
-        runner = plan.runner(unit.name)
-        if runner is None:
-            return unit
-        patience = max(PATIENCE, 2 * (unit.seconds or 0.0))
-        if time.time() - float(runner.get("since", 0.0)) > patience and runner["host"] != worker_name()["host"]:
+def _next(known: _Known, left: list[Unit]) -> Unit | None:
+    """The first unit that can be done and that nobody is at; what others have ended on the way there is taken out."""
+    for unit in list(left):
+        if known.is_over(unit.name):
+            left.remove(unit)
+        elif known.ready(unit) and _is_free(known.plan, unit):
             return unit
     return None
+
+
+def _is_free(plan: WorkPlan, unit: Unit) -> bool:
+    """Whether nobody is seen to work on it, or somebody elsewhere for so long that they may have died."""
+    runner = plan.runner(unit.name)
+    if runner is None:
+        return True
+    patience = max(PATIENCE, 2 * (unit.seconds or 0.0))
+    return time.time() - float(runner.get("since", 0.0)) > patience and runner["host"] != worker_name()["host"]
+
+
+def _all_hopeless(known: _Known, left: Sequence[Unit]) -> bool:
+    """Whether each needs something that has failed, or that will be tried by nobody who is at work."""
+    names = {unit.name for unit in left}
+
+    def never(name: str) -> bool:
+        if known.is_done(name):
+            return False
+        # asked again at the end: who was at it may have finished between the two looks
+        return known.plan.has_failed(name) or (
+            name not in names and known.plan.runner(name) is None and not known.is_done(name)
+        )
+
+    return all(any(never(name) for name in unit.needs) for unit in left)
 
 
 def do_one(plan: WorkPlan, unit: Unit, do: Do, worked: Worked) -> None:
@@ -148,7 +174,7 @@ def _stopped_by_signal() -> Iterator[None]:
         return
 
     def heard(number: int, frame: object) -> None:
-        raise StoppedError("told to stop; what is finished is kept, and the same command goes on")
+        raise StoppedError
 
     before = signal.signal(signal.SIGTERM, heard)
     try:

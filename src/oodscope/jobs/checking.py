@@ -5,6 +5,7 @@ before data are opened too.
 """
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ from oodscope.base.catalog import catalog, plugins
 from oodscope.base.config import parse_declared
 from oodscope.base.errors import OodscopeError, StorageError, UnknownNameError, UsageError
 from oodscope.base.own_code import PREFIX, find_own
+from oodscope.base.place import is_url
 from oodscope.jobs.sets import CalibrationSets, OwnSets
 from oodscope.metrics.metric import Tuning
 
@@ -52,13 +54,15 @@ def check_declared(declared: Mapping[str, Any], where: str) -> None:
         from oodscope.models.classifier.network import choose_device
 
         choose_device(device)
-    if isinstance(declared.get("output"), str):
-        output = Path(declared["output"])
-        check_writable(output if fit is None else output.parent)
+    named = declared.get("output")
+    if isinstance(named, str) and (fit is not None or not is_url(named)):
+        check_writable(Path(named) if fit is None else Path(named).parent)
 
 
 def check_writable(folder: Path) -> None:
     """Refuse a folder that cannot be made or written to; nothing is made here."""
+    if re.match(r"\w{2,}:/", str(folder)):
+        raise StorageError(f"cannot write to {folder}: a URL is no folder; name a folder here (output)")
     there = _nearest(folder)
     if not there.is_dir():
         raise StorageError(f"cannot write to {folder}: {there} is a file; choose another folder (output)")

@@ -11,6 +11,7 @@ from oodscope.base.place import is_url
 from oodscope.execution.progress import SILENT, Progress
 from oodscope.execution.ranks import Ranks
 from oodscope.jobs.checking import check_declared
+from oodscope.jobs.mirror import output_folder, publish
 from oodscope.jobs.outcome import Finished
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def declared_file(job: str | Path) -> "Declared":
     path, declared = _read_file(job)
     kind = kind_of(declared, str(path))
     check_declared(declared, str(path))
-    return Declared(kind, declared, str(path), path.parent)
+    return Declared(kind, in_a_folder(declared), str(path), path.parent)
 
 
 def _read_file(job: str | Path) -> tuple[Path, dict[str, Any]]:
@@ -136,7 +137,9 @@ def execute_plan(folder: Path | str, launcher: "Launcher | None", progress: Prog
     else:
         work(plan, do, progress=progress)
         refuse_unfinished(plan)
-    return join_plan(plan, kind, progress)
+    finished = join_plan(plan, kind, progress)
+    publish(Path(plan.contents.output))
+    return finished
 
 
 def execute_declared(
@@ -160,12 +163,23 @@ def execute_declared(
     kind = kind_of(declared, where)
     check_declared(declared, where)
     _check_ranks(kind, where)
+    declared = in_a_folder(declared)
     ready()
     if launcher is not None:
         from oodscope.jobs.units.divided import Declared, run_divided
 
-        return run_divided(Declared(kind, declared, where, folder), launcher, progress)
-    return _EXECUTE[kind](declared, where, folder, progress)
+        finished = run_divided(Declared(kind, declared, where, folder), launcher, progress)
+    else:
+        finished = _EXECUTE[kind](declared, where, folder, progress)
+    if isinstance(finished, Finished) and "output" in declared:
+        publish(Path(str(declared["output"])))
+    return finished
+
+
+def in_a_folder(declared: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The declaration with a folder in the place of an output that is a URL."""
+    output = declared.get("output")
+    return {**declared, "output": output_folder(output)} if isinstance(output, str) else declared
 
 
 def _check_ranks(kind: str, where: str) -> None:

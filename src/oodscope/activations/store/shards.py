@@ -164,8 +164,15 @@ class ShardedColumn:
         self._owner = np.full(rows, -1, dtype=np.int32)
         self._position = np.zeros(rows, dtype=np.int64)
         self._whole: ref[NDArray[Any]] | None = None
-        for name in place.list(folder):
-            self._add(name)
+        self._seen: set[str] = set()
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Open what was published since: a name that was seen keeps its bytes, so that its head is read once."""
+        for name in self.place.list(self.folder):
+            if name not in self._seen:
+                self._seen.add(name)
+                self._add(name)
 
     def _add(self, name: str) -> None:
         try:
@@ -174,7 +181,9 @@ class ShardedColumn:
             if (shard.values.dtype, shard.values.shape[1:]) != (first.dtype, first.shape[1:]):
                 raise DamagedError(f"{shard.path}: its rows are unlike those of {self.shards[0].path.name}")
         except DamagedError as error:
-            if not self.place.remove(name):
+            if self.place.remove(name):
+                self._seen.discard(name)  # somebody may publish it anew
+            else:
                 self.refused.append(str(error))
             return
         new = self._owner[shard.rows] < 0

@@ -140,7 +140,8 @@ class ActivationStore:
             for group in _alike(works):
                 with _Publisher() as publisher:
                     self._fill(group, images, batch_size, progress, publisher)
-            works = [self._open(work.classifier, images, work.probes) for work in works]
+            for column in (column for work in works for column in work.columns.values()):
+                column.refresh()
             if all(work.sound() for work in works):
                 return [work.gathered(images) for work in works]
         reasons = [reason for work in works for column in work.columns.values() for reason in column.refused]
@@ -160,11 +161,12 @@ class ActivationStore:
         """
         sources = [images.source.key for images, _ in asked]
         plain = [(images, [each for each in probes if not isinstance(each, SetProbe)]) for images, probes in asked]
-        lacking = [(images, self._open(classifier, images, probes)) for images, probes in plain]
-        lacking = [(images, work) for images, work in lacking if work.asks]
         # parts of one set may share rows, which the first part then leaves nothing to do
-        if len(set(sources)) == len(sources) and len(lacking) > 1:
-            self._fill_sets(lacking, batch_size, progress)
+        if len(set(sources)) == len(sources) > 1:
+            works = [(images, self._open(classifier, images, probes)) for images, probes in plain]
+            lacking = [(images, work) for images, work in works if work.asks]
+            if len(lacking) > 1:
+                self._fill_sets(lacking, batch_size, progress)
         return [
             self.extract(classifier, images, probes=probes, batch_size=batch_size, progress=progress)
             for images, probes in asked

@@ -15,7 +15,8 @@ from oodscope.execution.plan import WorkPlan
 from oodscope.execution.progress import SILENT, Advance, Progress
 
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-_POLL = 0.1
+_POLL, _LOOK = 0.1, 1.0
+"""Seconds between two looks at the processes, and at what they have done: the latter asks for every unit."""
 MOST_DEATHS = 3
 """Of one worker in a row without a unit finished in between, before it is given up."""
 
@@ -35,9 +36,10 @@ class LocalLauncher(Launcher):
     def run(self, plan: WorkPlan, progress: Progress = SILENT) -> None:
         gpus, count = _gpus(), self.count()
         with _processes(plan, count, gpus) as processes, progress.stage("work", len(plan.units)) as advance:
-            known = 0
+            known, looked = 0, 0.0
             while any(process.alive() for process in processes):
-                known = _advanced(plan, known, advance)
+                if time.monotonic() - looked > _LOOK:
+                    known, looked = _advanced(plan, known, advance), time.monotonic()
                 time.sleep(_POLL)
             _advanced(plan, known, advance)
         refuse_unfinished(plan)
