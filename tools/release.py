@@ -4,9 +4,9 @@
 
 Builds the sdist and the wheel twice, and a wheel from the sdist; all wheels must be equal to the byte. The description
 must hold no link to a file, every extra must resolve. With ``--python`` the wheel is installed alone into an empty
-environment of that interpreter by pip; there the five commands of the first tutorial run, then `oodscope demo`, whose table
-is held against README's intervals, then a command of each extra that is missing, which must answer in one line. That takes
-minutes. What was found is written to docs/results/release.md, beside what was run where.
+environment of that interpreter by pip; there the five commands of the first tutorial run, then `oodscope demo`, whose
+table is held against README's intervals, then a command of each extra that is missing, which must answer in one line.
+That takes minutes. What was found is written to docs/results/release.md, beside what was run where.
 """
 
 import argparse
@@ -171,6 +171,35 @@ def answers(lines: dict[str, bool]) -> str:
     return ", ".join(lines) if not wrong else f"**not: {', '.join(wrong)}**"
 
 
+def empty_environments(demos: list[dict]) -> list[str]:
+    """What was installed and run from the wheel alone."""
+    return [
+        "## The wheel in empty environments",
+        "",
+        "| Python | environment | installed | `oodscope demo` | knn on near_letters | inside README's intervals |",
+        "|---|---|--:|---|---|---|",
+        *(
+            f"| {each['python']} | {each.get('note', 'all dependencies')} | {each['megabytes']:,} MB | "
+            f"{'ended with a report' if each['report'] else '**failed**'} | {' '.join(each['knn'][2:4])} | "
+            f"{each.get('inside', 'not counted')} |"
+            for each in demos
+        ),
+        "",
+        "Seconds of processor time, one thread. The first tutorial trains a network, then runs its commands. Last "
+        "column: extras that were not installed, of which a command that needs them says so in one line.",
+        "",
+        "| Python | `pip install` of the wheel | first tutorial | `oodscope demo` | missing extras |",
+        "|---|--:|--:|--:|---|",
+        *(
+            f"| {each['python']} | {each['seconds']['pip install']} | {each['seconds']['tutorial']} | "
+            f"{each['seconds']['demo']} | {answers(each['one line'])} |"
+            for each in demos
+            if "seconds" in each
+        ),
+        "",
+    ]
+
+
 def page(found: dict) -> str:
     """The results page."""
     whole = all(found[name] for name in ("two wheels equal", "two sdists equal", "wheel of the sdist equal", "twine"))
@@ -208,28 +237,7 @@ def page(found: dict) -> str:
             "|---|--:|",
             *(f"| {name} | {count} |" for name, count in found["extras"].items()),
             "",
-            "## The wheel in empty environments",
-            "",
-            "| Python | environment | installed | `oodscope demo` | knn on near_letters | values inside README's intervals |",
-            "|---|---|--:|---|---|---|",
-            *(
-                f"| {each['python']} | {each.get('note', 'all dependencies')} | {each['megabytes']:,} MB | "
-                f"{'ended with a report' if each['report'] else '**failed**'} | {' '.join(each['knn'][2:4])} | "
-                f"{each.get('inside', 'not counted')} |"
-                for each in found["demos"]
-            ),
-            "",
-            "Seconds of processor time, one thread; a command that needs an extra which is not installed:",
-            "",
-            "| Python | `pip install` of the wheel | first tutorial: training a network, then its commands | `oodscope demo` | says what to install, in one line |",
-            "|---|--:|--:|--:|---|",
-            *(
-                f"| {each['python']} | {each['seconds']['pip install']} | {each['seconds']['tutorial']} | "
-                f"{each['seconds']['demo']} | {answers(each['one line'])} |"
-                for each in found["demos"]
-                if "seconds" in each
-            ),
-            "",
+            *empty_environments(found["demos"]),
             *found.get("notes", []),
             "",
         ]
