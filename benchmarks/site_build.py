@@ -74,8 +74,8 @@ def page(builds: dict[str, float], pages: int, times: dict[str, float], wrong: l
             f"**Machine.** {os.cpu_count()} cores, {platform.machine()}, {platform.system()}; Python "
             f"{platform.python_version()}. **Date.** {datetime.date.today().isoformat()}",
             "",
-            f"{pages} pages. All figures are seconds of processor time with one thread, children included: an idle core "
-            "takes as long, a busy machine longer.",
+            f"{pages} pages. All figures are seconds of processor time with one thread, children included: an idle "
+            "core takes as long, a busy machine longer.",
             "",
             "| build | seconds | bar |",
             "|---|--:|--:|",

@@ -1,12 +1,13 @@
 """Is what would be released whole, the same whoever builds it, and readable where it is shown?
 
-    python tools/release.py [--python PYTHON ...]                           # `make release-check`
+    python tools/release.py [--wheel FILE] [--python PYTHON ...]            # `make release-check`
 
 Builds the sdist and the wheel twice, and a wheel from the sdist; all wheels must be equal to the byte. The description
 must hold no link to a file, every extra must resolve. With ``--python`` the wheel is installed alone into an empty
 environment of that interpreter by pip; there the five commands of the first tutorial run, then `oodscope demo`, whose
 table is held against README's intervals, then a command of each extra that is missing, which must answer in one line.
-That takes minutes. What was found is written to docs/results/release.md, beside what was run where.
+That takes minutes. With ``--wheel`` nothing is built: what was found of builds and extras before stays. What was found
+is written to docs/results/release.md, beside what was run where.
 """
 
 import argparse
@@ -246,13 +247,15 @@ def page(found: dict) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--wheel", type=Path, help="one that is built, for the empty environments alone")
     parser.add_argument("--python", action="append", default=[], help="an interpreter for an empty environment")
     options = parser.parse_args()
     before = json.loads(FOUND.read_text(encoding="utf-8")) if FOUND.exists() else {}
     call(sys.executable, "-m", "pip", "install", "--quiet", "build", "twine", "uv")
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        found = packages(folder) | {"extras": extras()}
+        whole = {**before, "path": str(options.wheel.resolve())} if options.wheel else None
+        found = whole or packages(folder) | {"extras": extras()}
         fresh = []
         for number, python in enumerate(options.python):
             place = folder / f"demo-{number}"
