@@ -13,6 +13,7 @@ import os
 import platform
 import re
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -95,6 +96,7 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         times = Path(scratch) / "times.json"
+        shutil.rmtree(ROOT / "docs" / "gallery", ignore_errors=True)  # tutorials that ran before would not run again
         site = options.site or Path(scratch) / "site"
         quick, _, quick_said = build(Path(scratch) / "quick", False, times)
         whole, pages, whole_said = build(site, True, times)

@@ -18,7 +18,7 @@ RESULTS = Path(__file__).parents[1] / "results"
 
 
 def write_reference(folder: Path) -> None:
-    """Every page of the reference; a page that did not change is left, so that Sphinx does not read it again."""
+    """Every page of the reference and no other; one that did not change is left, and Sphinx does not read it again."""
     pages = {
         "api": _api(),
         "commands": _commands(),
@@ -30,6 +30,8 @@ def write_reference(folder: Path) -> None:
         **_pages("benchmarks", _benchmark),
         **_pages("protocols", _protocol),
     }
+    for left in set(folder.rglob("*.rst")) - {folder / f"{name}.rst" for name in pages}:
+        left.unlink()
     for name, text in pages.items():
         path = folder / f"{name}.rst"
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -32,8 +32,9 @@ def row(page: Path) -> str:
     answered = re.search(r"\*{0,2}Answer[.:]\*{0,2}\s+(.+?)(?:\n\s*\n|$)", text, re.S)
     dates = re.findall(r"20\d\d-\d\d-\d\d", text)
     answer = _first_sentence(answered[1]) if answered else f"see the page ({title})"
-    asks = f" {_cell(question)}" if asked else ""
-    return f"| [{_cell(title)}]({page.name}).{asks} | {_cell(answer)} | {max(dates, default='')} |"
+    end = "" if title.endswith("?") else "."
+    asks = f"{end} {_cell(question)}" if asked else ""
+    return f"| [{_cell(title)}]({page.name}){asks} | {_cell(answer)} | {max(dates, default='')} |"
 
 
 def write_index(folder: Path) -> Path:

@@ -42,7 +42,7 @@ recipe = oods.create_recipe(
 trained = oods.train(network, recipe, bench.id_train, bench.transform, device="cpu")
 torch.save(trained.model.state_dict(), work / "net.pt")
 
-figure, axes = plt.subplots(3, 8, figsize=(8, 3.3))
+figure, axes = plt.subplots(3, 8, figsize=(8, 3.3), layout="constrained")
 for row, folder in zip(axes, ("test", "letters", "textures"), strict=True):
     files = sorted((work / folder).rglob("*.png"))
     for axis, path in zip(row, files[:: len(files) // 8], strict=False):

@@ -63,7 +63,7 @@ print(recommendation(result.scores))
 # %%
 # The scores themselves are a table, one row per image.
 frame = result.scores.frame
-figure, axes = plt.subplots(1, 2, figsize=(7, 2.4))
+figure, axes = plt.subplots(1, 2, figsize=(7, 2.4), layout="constrained")
 for axis, detector in zip(axes, ("msp", "knn"), strict=True):
     for name, rows in frame.groupby("set"):
         axis.hist(rows[detector], bins=40, density=True, alpha=0.6, label=name)

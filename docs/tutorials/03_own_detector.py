@@ -54,9 +54,10 @@ import matplotlib.pyplot as plt
 
 rows = result.to_dataframe().query("protocol == 'standard' and metric == 'auroc' and set == 'near_letters'")
 rows = rows.sort_values("value")
-figure, axis = plt.subplots(figsize=(6, 1.6))
-axis.errorbar(rows.value, rows.detector, xerr=[rows.value - rows.low, rows.high - rows.value], fmt="o", capsize=3)
-axis.set_xlabel("AUROC on near_letters")
+value, low, high = 100 * rows.value, 100 * rows.low, 100 * rows.high
+figure, axis = plt.subplots(figsize=(6, 1.6), layout="constrained")
+axis.errorbar(value, rows.detector, xerr=[value - low, high - value], fmt="o", capsize=3)
+axis.set_xlabel("AUROC on near_letters, %")
 plt.show()
 
 # %%

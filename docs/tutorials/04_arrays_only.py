@@ -25,7 +25,7 @@ test = activations(known[400:]) | {"labels": labels[400:]}
 near = activations(centres[labels[:200]] * 0.4 + rng.normal(size=(200, 16)))
 far = activations(rng.normal(size=(200, 16)) * 3)
 
-figure, axis = plt.subplots(figsize=(4.5, 3))
+figure, axis = plt.subplots(figsize=(4.5, 3), layout="constrained")
 for name, rows in {"ID": test, "between": near, "noise": far}.items():
     axis.scatter(rows["features"][:, 0], rows["features"][:, 1], s=6, alpha=0.6, label=name)
 axis.set_xlabel("feature 0")

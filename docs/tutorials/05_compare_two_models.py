@@ -41,10 +41,11 @@ print(*oods.compare(short, long).sentences(), sep="\n")
 # %%
 # Each detector on each network, with intervals for other images of the near-OOD classes. Overlapping intervals do not
 # say that two are alike: the paired test above is sharper.
-figure, axis = plt.subplots(figsize=(6, 1.9))
+figure, axis = plt.subplots(figsize=(6, 1.9), layout="constrained")
 for result, marker in ((short, "o"), (long, "s")):
     rows = result.to_dataframe().query("protocol == 'standard' and metric == 'auroc' and set == 'near_letters'")
     places = [f"{detector}, {result.record.model}" for detector in rows.detector]
-    axis.errorbar(rows.value, places, xerr=[rows.value - rows.low, rows.high - rows.value], fmt=marker, capsize=3)
-axis.set_xlabel("AUROC on near_letters")
+    value, low, high = 100 * rows.value, 100 * rows.low, 100 * rows.high
+    axis.errorbar(value, places, xerr=[value - low, high - value], fmt=marker, capsize=3)
+axis.set_xlabel("AUROC on near_letters, %")
 plt.show()

@@ -37,7 +37,7 @@ for name, share in rejected.items():
 # The scores behind it, and the threshold.
 import matplotlib.pyplot as plt
 
-figure, axis = plt.subplots(figsize=(6, 2.4))
+figure, axis = plt.subplots(figsize=(6, 2.4), layout="constrained")
 for images in (bench.id_test, bench.near[0], bench.far[0]):
     scores = [prediction.score for prediction in scorer.predict(images.images(range(200)))]
     axis.hist(scores, bins=30, density=True, alpha=0.6, label=images.name)

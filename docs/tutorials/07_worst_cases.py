@@ -28,7 +28,7 @@ found.table()
 import matplotlib.pyplot as plt
 
 worst = found.search("msp", "affine").worst
-figure, axes = plt.subplots(2, 5, figsize=(7, 3))
+figure, axes = plt.subplots(2, 5, figsize=(7, 3), layout="constrained")
 for number in range(5):
     axes[0, number].imshow(worst.sources[number].squeeze(), cmap="gray")
     axes[1, number].imshow(worst.images[number].squeeze(), cmap="gray")

@@ -35,7 +35,7 @@ normed_result.table()
 # The loss falls in both; LogitNorm's is another quantity, so the curves are not compared with each other.
 import matplotlib.pyplot as plt
 
-figure, axis = plt.subplots(figsize=(5, 2.6))
+figure, axis = plt.subplots(figsize=(5, 2.6), layout="constrained")
 for name, trained in (("cross_entropy", plain), ("logitnorm", normed)):
     axis.plot([epoch.loss for epoch in trained.history], marker="o", label=name)
 axis.set_xlabel("epoch")

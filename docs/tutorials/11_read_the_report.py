@@ -44,7 +44,7 @@ from sklearn.metrics import roc_curve
 
 frame = result.scores.frame
 rows = frame[frame["set"].isin(["id_test", "near_letters"])]
-figure, axis = plt.subplots(figsize=(4, 3.2))
+figure, axis = plt.subplots(figsize=(4, 3.2), layout="constrained")
 for detector in ("msp", "knn"):
     rejected, caught, _ = roc_curve(rows["role"] == "near", rows[detector])
     axis.plot(100 * rejected, 100 * caught, label=detector)
