@@ -35,11 +35,14 @@ for folder, images in sets.items():
         place.mkdir(parents=True, exist_ok=True)
         Image.fromarray(pixels).save(place / f"{number:05}.png")
 
-network, _ = oods.create_model("small_cnn", num_classes=len(bench.class_names))
+own = oods.own_benchmark(
+    id_train=work / "train", id_test=work / "test", near=[work / "letters"], transform=bench.transform
+)
+network, _ = oods.create_model("small_cnn", num_classes=len(own.class_names))
 recipe = oods.create_recipe(
     "cross_entropy", epochs=8, batch_size=32, weight_decay=0.001, warmup_epochs=1, augment={"pad": 0, "flip": False}
 )
-trained = oods.train(network, recipe, bench.id_train, bench.transform, device="cpu")
+trained = oods.train(network, recipe, own.id_train, own.transform, device="cpu")
 torch.save(trained.model.state_dict(), work / "net.pt")
 
 figure, axes = plt.subplots(3, 8, figsize=(8, 3.3), layout="constrained")
@@ -69,17 +72,19 @@ def build():
 
 def shell(command):
     """Run a command of the working folder, and show what it prints."""
-    words = [sys.executable, "-m", *shlex.split(command)]
     print("$", command, "\n")
-    print(subprocess.run(words, cwd=work, check=True, stdout=subprocess.PIPE, text=True).stdout)
+    words = [sys.executable, "-m", *shlex.split(command)]
+    done = subprocess.run(words, cwd=work, check=True, stdout=subprocess.PIPE, text=True)
+    print(done.stdout)
 
 
 # %%
 # Evaluate four detectors on it. Every image goes through the network once, whatever the number of detectors; the
 # transform is the one that your network was trained with.
 shell(
-    "oodscope evaluate --model python:mynet:build --id-train train --id-test test --near letters --far textures "
-    "--transform '{size: 32, mean: [0.5, 0.5, 0.5], std: [0.25, 0.25, 0.25]}' --detectors msp,ebo,knn,vim -o runs/mine"
+    "oodscope evaluate --model python:mynet:build --id-train train --id-test test "
+    "--near letters --far textures --detectors msp,ebo,knn,vim -o runs/mine "
+    "--transform '{size: 32, mean: [0.5, 0.5, 0.5], std: [0.25, 0.25, 0.25]}'"
 )
 
 # %%
