@@ -34,5 +34,5 @@ print(foggy.name, len(foggy))
 # %%
 # Generators that are trained for the purpose, with checks whether their images are what they should be::
 #
-#     oodscope generate near --benchmark cifar10 -o near
-#     oodscope generate shifted --benchmark cifar10 -o shifted
+#     oodscope generate near --id cifar10 --method gan -o near
+#     oodscope generate shifted --id cifar10 -o shifted

@@ -2,10 +2,13 @@
 
 import ast
 import re
+import shlex
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.cli.commands import parse
 
 pytest.importorskip("latex2mathml", reason="the site needs the extra docs")
 pytest.importorskip("sphinx", reason="the site needs the extra docs")
@@ -114,6 +117,19 @@ def test_the_reference_has_every_name(tmp_path):
     for section in ("detectors", "stream_detectors", "recipes", "benchmarks", "metrics", "protocols"):
         assert {path.stem for path in (tmp_path / section).glob("*.rst")} == {*catalog(section), "index"}
     assert "oodscope evaluate\n---" in (tmp_path / "commands.rst").read_text()
+
+
+def test_every_command_of_the_reference_and_of_the_tutorials_is_one_of_the_command_line(tmp_path):
+    from reference import write_reference
+
+    write_reference(tmp_path)
+    texts = [page.read_text("utf-8") for page in tmp_path.rglob("*.rst")]
+    texts += [re.sub(r"(?m)^#", "", page.read_text("utf-8")) for page in (DOCS / "tutorials").glob("*.py")]
+    lines = [line for text in texts for line in re.sub(r"\\+\n", " ", text).splitlines()]
+    typed = {line.strip() for line in lines if re.match(r" {3,}oodscope [a-z]+ ", line)}
+    assert len(typed) > 200
+    for line in typed:
+        parse(shlex.split(line, comments=True)[1:])
 
 
 def test_the_page_of_a_detector_has_its_measured_rows(tmp_path):
