@@ -186,6 +186,13 @@ def empty_environments(demos: list[dict]) -> list[str]:
             for each in demos
         ),
         "",
+        *(timed(demos) if any("seconds" in each for each in demos) else []),
+    ]
+
+
+def timed(demos: list[dict]) -> list[str]:
+    """What each step cost, and which missing extras are named in one line."""
+    return [
         "Seconds of processor time, one thread. The first tutorial trains a network, then runs its commands. Last "
         "column: extras that were not installed, of which a command that needs them says so in one line.",
         "",
