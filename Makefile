@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 OODSCOPE_DATA ?= $(wildcard ../shared/data)
 export OODSCOPE_DATA
 
-.PHONY: demo check check-tests test soak lint lock sbom lowest release-check catalog docs clean
+.PHONY: demo check check-tests test test-tests soak lint lock sbom lowest release-check catalog docs clean
 
 demo: $(VENV)/.installed
 	$(BIN)/oodscope demo
@@ -22,7 +22,10 @@ check-tests: $(VENV)/.installed-dev
 	OODSCOPE_TEST_TIER=check $(PYTEST) -m 'not slow and not browser and not soak'
 
 # what continuous integration runs
-test: lint
+test: $(VENV)/.installed-dev
+	$(MAKE) --no-print-directory --jobs=2 lint test-tests
+
+test-tests: $(VENV)/.installed-dev
 	OODSCOPE_TEST_TIER=test $(PYTEST) -m 'not soak'
 
 # before a release, without a limit of time; the log is docs/results/soak.md

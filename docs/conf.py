@@ -38,6 +38,7 @@ html_theme = "furo"
 html_title = f"oodscope {version}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_favicon = "_static/favicon.svg"
 html_show_sphinx = False
 html_theme_options = {"footer_icons": []}
 suppress_warnings = ["myst.header"]
@@ -53,5 +54,6 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_signature": False,
     "image_scrapers": ("matplotlib",),
-    "reset_modules": (),
+    "reset_modules": ("processor.clock",),
+    "reset_modules_order": "both",
 }

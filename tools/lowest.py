@@ -3,8 +3,9 @@
     python tools/lowest.py [--environment FOLDER] [pytest arguments]        # `make lowest`
 
 Makes an environment of its own (`uv pip install --resolution lowest-direct`: what we name at its lowest bound, what
-those need at its newest), runs the tests of `make check` in it, and writes counts and versions to the page
-docs/results/lowest-versions.md. The newest set is what `make test` runs on: constraints.txt.
+those need at its newest), runs the tests of `make check` in it, compares the scores of every detector that arrays are
+enough for with those of this environment (the newest set, which `make test` runs on: constraints.txt), and writes
+counts, differences and versions to the page docs/results/lowest-versions.md. ``--scores`` prints the differences alone.
 """
 
 import argparse
@@ -19,6 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from xml.etree import ElementTree
 
+import pandas as pd
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
@@ -56,12 +58,69 @@ def versions(python: Path, names: list[str]) -> dict[str, str]:
     return dict(zip(names, done.stdout.split(), strict=True))
 
 
+SCORES = """
+import sys
+import numpy as np
+import oodscope as oods
+rng = np.random.default_rng(0)
+labels = np.arange(600) % 6
+weight, bias = rng.normal(size=(6, 32)), rng.normal(size=6)
+centres = np.abs(rng.normal(size=(6, 32))) * 2
+def drawn(rows, share=1.0):
+    features = np.maximum(centres[rows] * share + rng.normal(size=(len(rows), 32)), 0)
+    made = {"features": features, "logits": features @ weight.T + bias, "labels": rows}
+    return {name: np.asarray(value, np.int64 if name == "labels" else np.float32) for name, value in made.items()}
+sets = {name: drawn(labels) for name in ("id_train", "id_val", "id_test")}
+near = {name: value for name, value in drawn(labels, 0.4).items() if name != "labels"}
+head = (weight.astype(np.float32), bias.astype(np.float32))
+result = oods.evaluate_activations(**sets, near={"near": near}, head=head, detectors="all")
+frame = result.scores.frame
+frame[list(result.scores.detectors)].to_csv(sys.argv[1], index=False, float_format="%.17g")
+"""
+"""Scores of made-up activations, the same in every environment."""
+SHARE = 1e-4
+
+
+def scores(python: Path | str, folder: Path) -> pd.DataFrame:
+    """The scores that an environment computes."""
+    place = folder / "scores.csv"
+    settings = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT / "src")}
+    command = [str(python), "-c", SCORES, str(place)]
+    subprocess.run(command, check=True, cwd=folder, env=settings, stdout=subprocess.DEVNULL)
+    return pd.read_csv(place)
+
+
+def differences(python: Path | str) -> pd.Series:
+    """The largest difference of each detector's scores there and here, as a share of their standard deviation."""
+    with TemporaryDirectory() as folder:
+        there, here = scores(python, Path(folder)), scores(sys.executable, Path(folder))
+    shared = [name for name in here if name in there]
+    return ((there[shared] - here[shared]).abs().max() / here[shared].std()).sort_values(ascending=False)
+
+
+def scores_compared(shares: pd.Series) -> list[str]:
+    """The section about scores; detectors without a spread on these activations have no share."""
+    known = shares.dropna()
+    above = known[known > SHARE]
+    holds = f"Holds for {len(known) - len(above)} of {len(known)} detectors"
+    return [
+        "## Scores beside those of the newest versions",
+        "",
+        f"Differences of at most {SHARE:g} of the spread of a detector's scores on the same activations: {holds}.",
+        "",
+        "| detector | largest difference, share of the standard deviation |",
+        "|---|--:|",
+        *(f"| {name} | {share:.1e} |" for name, share in known.head(max(10, len(above))).items()),
+        "",
+    ]
+
+
 def outcome(case: ElementTree.Element) -> str:
     """Passed, skipped or failed."""
     return next((OUTCOMES[part.tag] for part in case if part.tag in OUTCOMES), "passed")
 
 
-def page(cases: list[ElementTree.Element], installed: dict[str, str], python: str, chosen: list[str]) -> str:
+def page(cases: list[ElementTree.Element], installed: dict[str, str], chosen: list[str], shares: pd.Series) -> str:
     """The results page."""
     counts = Counter(outcome(case) for case in cases)
     wrong = [f"- `{case.get('classname')}::{case.get('name')}`" for case in cases if outcome(case) == "failed"]
@@ -76,10 +135,13 @@ def page(cases: list[ElementTree.Element], installed: dict[str, str], python: st
             "",
             f"**Command.** `{' '.join(['python tools/lowest.py', *chosen]) if chosen else 'make lowest'}`",
             "",
-            f"**Machine.** {os.cpu_count()} cores, {platform.machine()}, {platform.system()}; Python {python}. "
-            f"**Date.** {datetime.date.today().isoformat()}",
+            f"**Machine.** {os.cpu_count()} cores, {platform.machine()}, {platform.system()}; Python "
+            f"{platform.python_version()}. **Date.** {datetime.date.today().isoformat()}",
             "",
             *(["Not passed:", "", *wrong, ""] if wrong else []),
+            *scores_compared(shares),
+            "## Versions",
+            "",
             "| package | version |",
             "|---|---|",
             *(
@@ -94,18 +156,23 @@ def page(cases: list[ElementTree.Element], installed: dict[str, str], python: st
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--environment", type=Path, default=None, help="one that is installed already")
+    parser.add_argument("--scores", action="store_true", help="compare scores and run no test")
     options, chosen = parser.parse_known_args()
     environment = options.environment or ROOT / ".venv-lowest"
     if options.environment is None:
         install(environment)
     python = environment / "bin" / "python"
+    shares = differences(python)
+    if options.scores:
+        print("\n".join(scores_compared(shares)))
+        return 0
     settings = {**os.environ, "OODSCOPE_TEST_TIER": "check", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT / "src")}
     with TemporaryDirectory() as folder:
         report = Path(folder) / "junit.xml"
         command = [str(python), "-m", "pytest", *QUICK, "--numprocesses", "auto", f"--junitxml={report}", *chosen]
         status = subprocess.run(command, cwd=ROOT, env=settings).returncode
         cases = list(ElementTree.parse(report).iter("testcase")) if report.exists() else []
-    PAGE.write_text(page(cases, versions(python, named()), platform.python_version(), chosen), encoding="utf-8")
+    PAGE.write_text(page(cases, versions(python, named()), chosen, shares), encoding="utf-8")
     print(f"page: {PAGE}")
     return status
 

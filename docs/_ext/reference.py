@@ -14,20 +14,24 @@ from oodscope.document.citations import cite
 
 Entry = dict[str, Any]
 
+RESULTS = Path(__file__).parents[1] / "results"
+
 
 def write_reference(folder: Path) -> None:
-    """Every page of the reference; a page that did not change is left, so that Sphinx does not read it again."""
+    """Every page of the reference and no other; one that did not change is left, and Sphinx does not read it again."""
     pages = {
         "api": _api(),
         "commands": _commands(),
         "jobs": _jobs(),
-        "metrics": _metrics(),
+        **_pages("metrics", _metric),
         **_pages("detectors", _detector),
         **_pages("stream_detectors", _detector),
         **_pages("recipes", _recipe),
         **_pages("benchmarks", _benchmark),
         **_pages("protocols", _protocol),
     }
+    for left in set(folder.rglob("*.rst")) - {folder / f"{name}.rst" for name in pages}:
+        left.unlink()
     for name, text in pages.items():
         path = folder / f"{name}.rst"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -51,15 +55,41 @@ def _code(text: str, language: str = "text") -> str:
     return f".. code-block:: {language}\n\n{indented}\n\n"
 
 
-def _tree(pages: list[str]) -> str:
-    return ".. toctree::\n   :maxdepth: 1\n\n" + "\n".join(f"   {page}" for page in pages) + "\n"
-
-
 def _pages(section: str, write: Callable[[str, Entry], str]) -> dict[str, str]:
-    """A page for each entry of a section of the catalogue, and their index."""
-    made = {f"{section}/{name}": write(name, entry) for name, entry in catalog(section).items()}
-    made[f"{section}/index"] = _heading(section.capitalize().replace("_", " ")) + _tree(list(catalog(section)))
+    """A page for each entry of a section of the catalogue, and their index: a table, and the same as a hidden tree."""
+    entries = catalog(section)
+    made = {f"{section}/{name}": write(name, entry) for name, entry in entries.items()}
+    head, cells = _COLUMNS[section]
+    rows = [(f":doc:`{name} <{name}>`", *(cells(entry))) for name, entry in entries.items()]
+    tree = ".. toctree::\n   :hidden:\n\n" + "".join(f"   {name} <{name}>\n" for name in entries)
+    made[f"{section}/index"] = _heading(section.capitalize().replace("_", " ")) + _table(("name", *head), rows) + tree
     return made
+
+
+def _columns_of_a_detector(entry: Entry) -> tuple[str, ...]:
+    title = entry["paper_title"] or "not published"
+    return title, entry["paper"] or "", ", ".join(entry["needs"]) or "logits", f"``{entry['cost']}``"
+
+
+_DETECTOR_HEAD = ("method", "paper", "needs", "cost")
+_COLUMNS: dict[str, tuple[tuple[str, ...], Callable[[Entry], tuple[str, ...]]]] = {
+    "detectors": (_DETECTOR_HEAD, _columns_of_a_detector),
+    "stream_detectors": (_DETECTOR_HEAD, _columns_of_a_detector),
+    "recipes": (
+        ("what it does", "paper", "extra data"),
+        lambda entry: (entry["summary"], entry["paper"] or "", entry["extra_data"] or "none"),
+    ),
+    "benchmarks": (
+        ("what it holds", "near", "far"),
+        lambda entry: (entry["summary"], ", ".join(entry["near"]), ", ".join(entry["far"])),
+    ),
+    "protocols": (("what it asks", "paper"), lambda entry: (entry["summary"], entry["paper"] or "")),
+    "metrics": (
+        ("label", "better", "unit", "meaning"),
+        lambda entry: (entry["label"], entry["better"], entry["unit"], entry["summary"]),
+    ),
+}
+"""The columns of each index beside the name, and how an entry fills them."""
 
 
 def _cited(name: str) -> str:
@@ -95,9 +125,45 @@ def _detector(name: str, entry: Entry) -> str:
         + _values("Searched by --tune", entry["grid"])
         + _heading("Use", "-")
         + _code(f"oodscope {verb} --model resnet18_32 --weights net.pt --benchmark cifar10 -d {chosen}", "shell")
+        + _measured(name)
         + _heading("Paper", "-")
         + (_cited(name) or "Not published.\n")
     )
+
+
+_MEASURED = {
+    "detectors-cifar": ("ood_val", "Near-OOD AUROC in percent"),
+    "imagenet-scale": ("fit, s", "1.28 million rows of features on 2 cores"),
+}
+"""Result pages with tables of detectors: a column that the table has, and what its columns are about."""
+
+
+def _measured(name: str) -> str:
+    """The rows of a detector on the result pages, each with a link to its page."""
+    text = ""
+    for page, (column, about) in _MEASURED.items():
+        for section, head, cells in _rows(RESULTS / f"{page}.md"):
+            if column in head and cells[0].split()[0] == name:
+                where = f"{about}, {section}" if section else about
+                text += f"{where} (:doc:`/results/{page}`):\n\n"
+                filled = [(key, cell) for key, cell in zip(head[1:], cells[1:], strict=True) if cell]
+                text += _table(tuple(key for key, _ in filled), [tuple(cell for _, cell in filled)])
+    return _heading("Measured", "-") + text if text else ""
+
+
+def _rows(page: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+    """The rows of every table of a page whose first column is ``detector``: section, head, cells."""
+    section, head = "", []
+    for line in page.read_text(encoding="utf-8").splitlines():
+        if line.startswith("## "):
+            section = line[3:].partition(" (")[0]
+        cells = [cell.strip() for cell in line[1:].removesuffix("|").split("|")] if line.startswith("|") else []
+        if not cells:
+            head = []
+        elif cells[0] == "detector":
+            head = cells
+        elif head and cells[0] and not cells[0].startswith("-") and len(cells) == len(head):
+            yield section, head, cells
 
 
 def _recipe(name: str, entry: Entry) -> str:
@@ -141,12 +207,24 @@ def _protocol(name: str, entry: Entry) -> str:
     return _heading(name) + f"{entry['summary']}\n\n" + _class(entry) + _table(("fact", "value"), facts) + _cited(name)
 
 
-def _metrics() -> str:
-    rows = [
-        (f"``{name}``", entry["label"], entry["better"], entry["unit"], entry["summary"])
-        for name, entry in catalog("metrics").items()
+def _metric(name: str, entry: Entry) -> str:
+    facts = [
+        ("name in files and options", f"``{name}``"),
+        ("better", entry["better"]),
+        ("unit", entry["unit"]),
+        ("headline of", ", ".join(f":doc:`../protocols/{each}`" for each in _led_by(name)) or "no protocol"),
     ]
-    return _heading("Metrics") + _table(("name", "label", "better", "unit", "meaning"), rows)
+    return (
+        _heading(entry["label"])
+        + f"{entry['summary'][0].upper()}{entry['summary'][1:]}.\n\n"
+        + _table(("fact", "value"), facts)
+        + _heading("Use", "-")
+        + _code(f"oodscope table runs/demo --metric {name}", "shell")
+    )
+
+
+def _led_by(metric: str) -> list[str]:
+    return [name for name, entry in catalog("protocols").items() if metric in entry["headline"]]
 
 
 def _api() -> str:

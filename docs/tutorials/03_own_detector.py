@@ -35,16 +35,30 @@ class NearestMean(oods.Detector):
 
 # %%
 # It stands beside the others, and ``compare`` says which differences are more than noise.
-bench = oods.load_benchmark("glyphs", images_per_class=60)
+bench = oods.load_benchmark("glyphs", images_per_class=150)
 network, _ = oods.create_model("small_cnn", num_classes=len(bench.class_names))
-recipe = oods.create_recipe("cross_entropy", epochs=5, batch_size=64, augment={"pad": 0, "flip": False})
+recipe = oods.create_recipe(
+    "cross_entropy", epochs=8, batch_size=32, weight_decay=0.001, warmup_epochs=1, augment={"pad": 0, "flip": False}
+)
 trained = oods.train(network, recipe, bench.id_train, bench.transform, device="cpu")
 clf = oods.Classifier(trained.model, transform=bench.transform, device="cpu")
 result = oods.evaluate(clf, bench, detectors=["msp", NearestMean(), NearestMean(power=0.0)])
-print(result.table())
+result.table()
 
 # %%
-print(oods.compare(result))
+print(*oods.compare(result).sentences(), sep="\n")
+
+# %%
+# The same as a picture: AUROC on the near-OOD set, with intervals for other images of its classes.
+import matplotlib.pyplot as plt
+
+rows = result.to_dataframe().query("protocol == 'standard' and metric == 'auroc' and set == 'near_letters'")
+rows = rows.sort_values("value")
+value, low, high = 100 * rows.value, 100 * rows.low, 100 * rows.high
+figure, axis = plt.subplots(figsize=(6, 1.6), layout="constrained")
+axis.errorbar(value, rows.detector, xerr=[value - low, high - value], fmt="o", capsize=3)
+axis.set_xlabel("AUROC on near_letters, %")
+plt.show()
 
 # %%
 # By command: ``oodscope evaluate ... --detectors msp,python:mydetector:NearestMean``. A package of yours names it as an

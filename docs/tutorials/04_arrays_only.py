@@ -5,6 +5,7 @@ Arrays only
 No images and no network: logits and features from anywhere, such as text, audio or tables, are enough.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import oodscope as oods
@@ -24,18 +25,26 @@ test = activations(known[400:]) | {"labels": labels[400:]}
 near = activations(centres[labels[:200]] * 0.4 + rng.normal(size=(200, 16)))
 far = activations(rng.normal(size=(200, 16)) * 3)
 
+figure, axis = plt.subplots(figsize=(4.5, 3), layout="constrained")
+for name, rows in {"ID": test, "between": near, "noise": far}.items():
+    axis.scatter(rows["features"][:, 0], rows["features"][:, 1], s=6, alpha=0.6, label=name)
+axis.set_xlabel("feature 0")
+axis.set_ylabel("feature 1")
+axis.legend()
+plt.show()
+
 # %%
 # Detectors that need the head or the network itself do not apply; ``"all"`` leaves them out and says why.
 result = oods.evaluate_activations(
     id_train=train, id_test=test, near={"between": near}, far={"noise": far}, detectors=["msp", "ebo", "knn", "mds"]
 )
-print(result.table())
+result.table()
 
 # %%
 # Scores alone work too: a table with one row per image and a column per detector. The same numbers come out.
 table = result.scores.frame
-print(table.head(3))
+table[["sample_id", "set", "role", "msp", "knn"]].head(3)
 
 # %%
 again = oods.evaluate_scores(table, detectors=["msp", "knn"])
-print(again.table())
+again.table()

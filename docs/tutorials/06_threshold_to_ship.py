@@ -10,9 +10,11 @@ from pathlib import Path
 
 import oodscope as oods
 
-bench = oods.load_benchmark("glyphs", images_per_class=80)
+bench = oods.load_benchmark("glyphs", images_per_class=150)
 network, _ = oods.create_model("small_cnn", num_classes=len(bench.class_names))
-recipe = oods.create_recipe("cross_entropy", epochs=6, batch_size=64, augment={"pad": 0, "flip": False})
+recipe = oods.create_recipe(
+    "cross_entropy", epochs=8, batch_size=32, weight_decay=0.001, warmup_epochs=1, augment={"pad": 0, "flip": False}
+)
 trained = oods.train(network, recipe, bench.id_train, bench.transform, device="cpu")
 clf = oods.Classifier(trained.model, transform=bench.transform, device="cpu")
 
@@ -25,11 +27,24 @@ print(scorer.calibration.guarantee)
 # %%
 # What happens to images that it has not seen:
 rejected = {
-    images.name: 1 - sum(p.accepted for p in scorer.predict(images.images(range(60)))) / 60
+    images.name: 1 - sum(p.accepted for p in scorer.predict(images.images(range(200)))) / 200
     for images in (bench.id_test, bench.near[0], bench.far[0])
 }
 for name, share in rejected.items():
     print(f"{name:14} {100 * share:5.1f} % rejected")
+
+# %%
+# The scores behind it, and the threshold.
+import matplotlib.pyplot as plt
+
+figure, axis = plt.subplots(figsize=(6, 2.4), layout="constrained")
+for images in (bench.id_test, bench.near[0], bench.far[0]):
+    scores = [prediction.score for prediction in scorer.predict(images.images(range(200)))]
+    axis.hist(scores, bins=30, density=True, alpha=0.6, label=images.name)
+axis.axvline(scorer.calibration.threshold, color="black", linestyle="--", label="threshold")
+axis.set_xlabel("knn score (larger = more OOD)")
+axis.legend()
+plt.show()
 
 # %%
 # One file, read back anywhere; it holds no pickle.

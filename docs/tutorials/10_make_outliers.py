@@ -17,7 +17,7 @@ bench = oods.load_benchmark("glyphs", images_per_class=40)
 from oodscope.data.jigsaw import jigsaw
 
 shuffled = jigsaw(bench.id_val, pieces=2, seed=0)
-figure, axes = plt.subplots(2, 8, figsize=(8, 2.2))
+figure, axes = plt.subplots(2, 8, figsize=(8, 2.2), layout="constrained")
 for number in range(8):
     axes[0, number].imshow(bench.id_val.images([number])[0])
     axes[1, number].imshow(shuffled.images([number])[0])
@@ -34,5 +34,5 @@ print(foggy.name, len(foggy))
 # %%
 # Generators that are trained for the purpose, with checks whether their images are what they should be::
 #
-#     oodscope generate near --benchmark cifar10 -o near
-#     oodscope generate shifted --benchmark cifar10 -o shifted
+#     oodscope generate near --id cifar10 --method gan -o near
+#     oodscope generate shifted --id cifar10 -o shifted

@@ -6,8 +6,8 @@ import shutil
 import pytest
 
 import oodscope as oods
-from oodscope.base.errors import DataError
-from oodscope.results.opening import of_kind, open_run, open_runs
+from oodscope.base.errors import DataError, UsageError
+from oodscope.results.opening import folder_of_run, of_kind, open_run, open_runs
 from oodscope.runs.attack.run import Attack
 from oodscope.runs.audit.run import Audit, ClassPair, ImagePair, ImageRef
 from oodscope.runs.crossval.run import CrossValidation
@@ -113,6 +113,16 @@ def test_places_keep_their_order(home, tmp_path):
     ids = [run.record.id for run in open_runs([home / "b", other])]
     assert ids == ["glyphs-small_cnn-0", "glyphs-small_cnn-1"]
     assert [run.record.id for run in open_runs([str(other), home / "b"])] == ids[::-1]
+
+
+def test_the_one_run_below_a_folder_is_meant_by_it(tmp_path):
+    first = make_result().save(tmp_path / "mine" / "first")
+    assert folder_of_run(tmp_path / "mine") == folder_of_run(first) == first
+    assert Result.open(tmp_path / "mine").record == Result.load(first).record
+    assert folder_of_run(tmp_path / "none") == tmp_path / "none"
+    make_result().save(tmp_path / "mine" / "second")
+    with pytest.raises(UsageError, match=r"mine holds 2 runs; name the folder of one: .*first, .*second$"):
+        Result.open(tmp_path / "mine")
 
 
 def test_what_is_wrong_is_said(home, tmp_path):

@@ -2,10 +2,13 @@
 
 import ast
 import re
+import shlex
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.cli.commands import parse
 
 pytest.importorskip("latex2mathml", reason="the site needs the extra docs")
 pytest.importorskip("sphinx", reason="the site needs the extra docs")
@@ -83,7 +86,15 @@ def test_the_index_of_results_has_question_and_date(tmp_path):
     page = "# Title\n\n**Question.** Is it\ntrue? More.\n\n**Answer.** It holds. And so on.\n\n**Date.** 2026-01-02\n"
     (tmp_path / "one.md").write_text(page)
     text = write_index(tmp_path).read_text()
-    assert "| [Is it true?](one.md) | It holds. | 2026-01-02 |" in text
+    assert "| [Title](one.md). Is it true? | It holds. | 2026-01-02 |" in text
+
+
+def test_a_page_that_says_first_what_it_is_about_asks_all_the_same(tmp_path):
+    from results import row
+
+    page = "# Title\n\n**Question.** Folders are sorted. Does a draw stand\nfor all? Or not?\n\n**Answer.** Yes.\n"
+    (tmp_path / "one.md").write_text(page)
+    assert row(tmp_path / "one.md").startswith("| [Title](one.md). Does a draw stand for all? | Yes. |")
 
 
 def test_every_result_page_has_a_question():
@@ -103,9 +114,33 @@ def test_the_reference_has_every_name(tmp_path):
     write_reference(tmp_path)
     api = (tmp_path / "api.rst").read_text()
     assert all(f"\n{name}\n-" in api for name in oodscope.__all__ if name != "__version__")
-    for section in ("detectors", "stream_detectors", "recipes", "benchmarks", "protocols"):
+    for section in ("detectors", "stream_detectors", "recipes", "benchmarks", "metrics", "protocols"):
         assert {path.stem for path in (tmp_path / section).glob("*.rst")} == {*catalog(section), "index"}
     assert "oodscope evaluate\n---" in (tmp_path / "commands.rst").read_text()
+
+
+def test_every_command_of_the_reference_and_of_the_tutorials_is_one_of_the_command_line(tmp_path):
+    from reference import write_reference
+
+    write_reference(tmp_path)
+    texts = [page.read_text("utf-8") for page in tmp_path.rglob("*.rst")]
+    texts += [re.sub(r"(?m)^#", "", page.read_text("utf-8")) for page in (DOCS / "tutorials").glob("*.py")]
+    lines = [line for text in texts for line in re.sub(r"\\+\n", " ", text).splitlines()]
+    typed = {line.strip() for line in lines if re.match(r" {3,}oodscope [a-z]+ ", line)}
+    assert len(typed) > 200
+    for line in typed:
+        parse(shlex.split(line, comments=True)[1:])
+
+
+def test_the_page_of_a_detector_has_its_measured_rows(tmp_path):
+    from reference import write_reference
+
+    write_reference(tmp_path)
+    page = (tmp_path / "detectors" / "knn.rst").read_text()
+    row = re.search(r"(?m)^\| knn \|.*", (DOCS / "results" / "detectors-cifar.md").read_text("utf-8"))[0]
+    values = [cell.strip() for cell in row.split("|")[3:7]]
+    assert "Measured\n--------" in page and all(f"- {value}\n" in page for value in values)
+    assert ":doc:`/results/imagenet-scale`" in page
 
 
 def test_every_tutorial_is_a_script_with_a_title():

@@ -58,11 +58,11 @@ def compare(
     chosen = {"detectors": options.separated(detectors) or None, "protocol": protocol or None, "metric": metric or None}
     advice: list[str] = []
     if run is None:
-        methods = {name: [Result.load(each) for each in own] for name, own in folders.items()}
+        methods = {name: [Result.open(each) for each in own] for name, own in folders.items()}
         found = compare_trainings(methods, **chosen)  # type: ignore[arg-type]
     else:
-        first, second = Result.load(run), Result.load(other) if other is not None else None
-        found = compare_results(first, second, seeds=[Result.load(each) for each in seeds or ()], **chosen)  # type: ignore[arg-type]
+        first, second = Result.open(run), Result.open(other) if other is not None else None
+        found = compare_results(first, second, seeds=[Result.open(each) for each in seeds or ()], **chosen)  # type: ignore[arg-type]
         advice = recommended(first, mixture) if second is None else []
     if as_json:
         typer.echo(found.to_json(advice))

@@ -41,7 +41,7 @@ def convert(
     from oodscope.runs.evaluation.run import Result
     from oodscope.runs.interchange.sharing import write_every_eval_ever, write_huggingface
 
-    result, files = Result.load(run), [output]
+    result, files = Result.open(run), [output]
     if to is Target.HUGGINGFACE:
         write_huggingface(result, output, dataset, metric=metric, url=url)
     else:

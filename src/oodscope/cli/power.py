@@ -23,8 +23,8 @@ def power(
     from oodscope.runs.comparison.power import power as power_of
     from oodscope.runs.evaluation.run import Result
 
-    others = [Result.load(each) for each in seeds or ()]
+    others = [Result.open(each) for each in seeds or ()]
     found = power_of(
-        Result.load(run), difference=points / 100.0, detectors=options.separated(detectors) or None, seeds=others
+        Result.open(run), difference=points / 100.0, detectors=options.separated(detectors) or None, seeds=others
     )
     Console().print(found.table())

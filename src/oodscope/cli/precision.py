@@ -29,4 +29,4 @@ def precision(
     from oodscope.runs.evaluation.precision import precision_table
     from oodscope.runs.evaluation.run import Result
 
-    Console().print(precision_table(Result.load(run), prevalence or (0.5, 0.1, 0.01), fpr))
+    Console().print(precision_table(Result.open(run), prevalence or (0.5, 0.1, 0.01), fpr))

@@ -68,7 +68,7 @@ def table(
     from oodscope.runs.evaluation.seeds import over_seeds
 
     if as_seeds:
-        seeds = over_seeds([Result.load(run) for run in runs or ()])
+        seeds = over_seeds([Result.open(run) for run in runs or ()])
         print_table(seeds.table(protocol or None, metric or None), format)
         return
     run = runs[0] if runs else ""
@@ -80,7 +80,7 @@ def table(
         if mixture:
             from oodscope.runs.comparison.recommendation import recommended
 
-            typer.echo("\n".join(recommended(Result.load(run), mixture)), err=format != "rich")
+            typer.echo("\n".join(recommended(Result.open(run), mixture)), err=format != "rich")
         return
     if sheet:
         raise UsageError("--sheet is for the tables of a study; name its folder")

@@ -12,7 +12,7 @@ _STYLE = """<style>
 .oodscope table th:first-child, .oodscope table .label { text-align: left; }
 .oodscope table thead th { text-align: right; }
 .oodscope td.best b { font-weight: 700; }
-.oodscope td small { opacity: .65; margin-left: .4em; }
+.oodscope small { opacity: .65; margin-left: .4em; }
 .oodscope p { font-size: .85em; max-width: 60em; margin: .2em 0; }
 .oodscope p.note { opacity: .75; }
 </style>"""

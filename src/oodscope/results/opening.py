@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from oodscope.base.errors import DataError, OodscopeError
+from oodscope.base.errors import DataError, OodscopeError, UsageError
 from oodscope.results.run import RUNS, Run
 from oodscope.results.runfile import RECORD, read_runfile
 
@@ -63,6 +63,20 @@ def open_run(place: Path | str) -> Run:
     if len(outer) != 1:
         raise OodscopeError(f"{place} holds {len(outer)} runs; a table is of one, name its folder")
     return outer[0]
+
+
+def folder_of_run(place: Path | str) -> Path:
+    """The folder of the one run here or below: ``evaluate --output`` names the folder in which a run gets its own.
+
+    A place without any is given back as it is, for the error of whoever reads it.
+    """
+    place = Path(place)
+    below = list(_runs_in(place))
+    if len(below) > 1:
+        some = ", ".join(str(folder) for folder in below[:3])
+        more = ", ..." if len(below) > 3 else ""
+        raise UsageError(f"{place} holds {len(below)} runs; name the folder of one: {some}{more}")
+    return below[0] if below else place
 
 
 def of_kind(runs: Iterable[Run], cls: type[R]) -> tuple[R, ...]:

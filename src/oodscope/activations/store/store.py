@@ -140,8 +140,8 @@ class ActivationStore:
             for group in _alike(works):
                 with _Publisher() as publisher:
                     self._fill(group, images, batch_size, progress, publisher)
-            for column in (column for work in works for column in work.columns.values()):
-                column.refresh()
+            for stored in (each for work in works for each in work.columns.values()):
+                stored.refresh()
             if all(work.sound() for work in works):
                 return [work.gathered(images) for work in works]
         reasons = [reason for work in works for column in work.columns.values() for reason in column.refused]

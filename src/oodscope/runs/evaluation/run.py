@@ -18,6 +18,7 @@ from oodscope.protocols.arrange import pivot
 from oodscope.protocols.registry import headline_metrics
 from oodscope.results.gallery import Gallery
 from oodscope.results.measurement import Measurements
+from oodscope.results.opening import folder_of_run
 from oodscope.results.record import RunRecord
 from oodscope.results.run import Run
 from oodscope.results.runfile import expect_kind, read_runfile, refuse_overwriting, write_runfile
@@ -135,6 +136,11 @@ class Result(Run):
         file = expect_kind(read_runfile(folder), folder, cls.kind, "attack")
         gallery = Gallery.load(folder / _GALLERY) if _GALLERY in file.files else None
         return cls(file.record, Measurements.load(folder), ScoreTable.load(folder / _SCORES), gallery)
+
+    @classmethod
+    def open(cls, place: Path | str) -> Self:
+        """The one result in a folder or below it, as ``--output`` of a command names it."""
+        return cls.load(folder_of_run(place))
 
     def _measured(self) -> list[str]:
         return [
