@@ -108,7 +108,7 @@ def self_checks(folder, printed):
     """The tables of a finished call."""
     table = pd.read_csv(folder / "table.csv")
     assert set(table["method"]) == {"CE", "ConfBranch", "MixOE"} and set(table["kept"]) == {"best", "last"}
-    assert set(table["group"]) == {"near", "csid", "fs-near"}
+    assert set(table["group"]) == {"near", "near-held", "csid", "fs-near"}
     own = table[(table["method"] == "ConfBranch") & (table["kept"] == "last")]
     assert set(own["detector"]) == {"msp", "conf_branch"}, "the last epoch stands beside, with its own score"
     exposed = table[table["method"] == "MixOE"]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
-from threading import Condition, Lock, Thread
+from threading import Condition, Lock, RLock, Thread
 from time import perf_counter
 from typing import Any
 
@@ -60,7 +60,9 @@ class Workers:
         self.started = perf_counter()
         self.start_seconds: float | None = None
         self._calls: deque[tuple[bytes, Future[Any]]] = deque()
-        self._changed = Condition()
+        # asked for by itself: Ctrl-C inside the condition's own way to take and give it would leave it taken for ever
+        self._lock = RLock()
+        self._changed = Condition(self._lock)
         self._closed = False
         self._ready = self._lost = 0
         self._free = [(0, size)]
@@ -99,7 +101,7 @@ class Workers:
     def submit(self, function: Callable[..., Any], *arguments: Any) -> "Future[Any]":
         """``function(memory, *arguments)`` in some process; raises what pickling raises."""
         call: tuple[bytes, Future[Any]] = (pickle.dumps((function, arguments)), Future())
-        with self._changed:
+        with self._lock:
             if self._closed or self._lost == self.count:
                 call[1].set_exception(_died(None))
             else:
@@ -111,7 +113,7 @@ class Workers:
     def allocate(self, size: int) -> int | None:
         """Take ``size`` bytes of the shared memory: where they begin, or ``None`` if there are not so many."""
         size = -(-size // _PAGE) * _PAGE
-        with self._changed:
+        with self._lock:
             for place, (start, free) in enumerate(self._free):
                 if free >= size:
                     self._free[place] = (start + size, free - size)
@@ -121,7 +123,7 @@ class Workers:
     def release(self, start: int, size: int) -> None:
         """Give back what ``allocate`` took."""
         size = -(-size // _PAGE) * _PAGE
-        with self._changed:
+        with self._lock:
             spans = sorted([*self._free, (start, size)])
             self._free = []
             for begin, length in spans:
@@ -132,7 +134,7 @@ class Workers:
 
     def close(self) -> None:
         """End all processes; calls that nobody has answered are cancelled."""
-        with self._changed:
+        with self._lock:
             self._closed = True
             while self._calls:
                 self._calls.popleft()[1].cancel()
@@ -152,7 +154,7 @@ class Workers:
         waiting: deque[Future[Any]] = deque()
         try:
             connection.recv_bytes()
-            with self._changed:
+            with self._lock:
                 self._ready += 1
                 if self._ready == self.count:
                     self.start_seconds = perf_counter() - self.started
@@ -171,7 +173,7 @@ class Workers:
             connection.close()
 
     def _next(self, number: int, *, wait: bool) -> tuple[bytes, "Future[Any]"] | None:
-        with self._changed:
+        with self._lock:
             while not self._closed:
                 if self._calls and number < self.limit:
                     call = self._calls.popleft()
@@ -184,7 +186,7 @@ class Workers:
         return None
 
     def _lose(self, waiting: deque["Future[Any]"], error: Exception) -> None:
-        with self._changed:
+        with self._lock:
             self._lost += 1
             orphans = list(waiting)
             if self._lost == self.count:

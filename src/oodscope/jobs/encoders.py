@@ -6,17 +6,16 @@ from typing import Any
 
 from oodscope.base.files import write_text
 from oodscope.jobs.study import StudyJob, read_members
+from oodscope.protocols.registry import read_protocols
 from oodscope.runs.encoders.run import Scorecard, check_names, scorecard_of
 from oodscope.runs.evaluation.run import Result
+from oodscope.runs.models.run import STUDIED
 
 DETECTORS = ("mcm", "gl_mcm", "neglabel", "negrefine", "logitgap", "msp", "ebo", "knn", "maha_free")
 """Those that are tried on every encoder: of words, of patches, of negative labels, of logits, of features alone."""
 
-PROTOCOLS = ("standard", "full_spectrum", "human_centric")
+PROTOCOLS = ("standard", "full_spectrum", STUDIED)
 """Near and far; the same with covariate-shifted images as ID; the error rate, where an encoder classifies."""
-
-_CLASSIFYING = {"human_centric"}
-"""Protocols that need a prediction for every image."""
 
 
 def read_encoders(declared: Mapping[str, Any], where: str, folder: Path = Path()) -> list[StudyJob]:
@@ -39,12 +38,8 @@ def read_encoders(declared: Mapping[str, Any], where: str, folder: Path = Path()
 def _fitting(each: StudyJob) -> StudyJob:
     if not each.job.model.embedding:
         return each
-    kept = [entry for entry in each.job.protocols if _CLASSIFYING.isdisjoint(_names(entry))]
+    kept = [entry for entry in each.job.protocols if not any(one.classification for one in read_protocols(entry))]
     return StudyJob(each.model, each.job.model_copy(update={"protocols": kept}))
-
-
-def _names(entry: str | Mapping[str, Any]) -> list[str]:
-    return [entry] if isinstance(entry, str) else list(entry)
 
 
 def join_encoders(jobs: Sequence[StudyJob], folders: Sequence[Path], output: Path) -> tuple[Scorecard, list[Path]]:

@@ -45,6 +45,7 @@ class Protocol(ABC):
     negatives : the roles that count as in-distribution where it ranks images; empty if it does not rank.
     groups : the roles whose sets each of its groups takes together; they lead its tables in this order.
     unranked : groups in which no detector can win.
+    classification : whether it needs a prediction for every ID image, which a network without classes has not.
     position : where it stands among others on pages and in lists.
 
     Examples
@@ -70,6 +71,7 @@ class Protocol(ABC):
     negatives: ClassVar[tuple[Role, ...]] = ("id_test",)
     groups: ClassVar[Mapping[str, tuple[Role, ...]]] = {"near": ("near",), "far": ("far",)}
     unranked: ClassVar[tuple[str, ...]] = ("csid", "id")
+    classification: ClassVar[bool] = False
     position: ClassVar[int] = 100
 
     @abstractmethod

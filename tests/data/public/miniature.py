@@ -164,7 +164,7 @@ class Miniature:
             (self.home / "datasets" / f"{name}.yaml").write_text(yaml.safe_dump(card))
         for path in (TRUE_HOME / "benchmarks").glob("*.yaml"):
             manifest = yaml.safe_load(path.read_text())
-            if manifest["transform"]["size"] == 224:
+            if manifest.get("transform", {}).get("size") == 224:
                 manifest["transform"] |= {"size": 28, "resize": manifest["transform"].get("resize", 224) // 8}
             for spec in manifest["sets"].values():
                 for each in [spec] if "source" in spec else spec.values():

@@ -37,7 +37,9 @@ def test_is_prepared_loaded_and_evaluated(name, pristine, tmp_path):
         spec = declared[role] if "source" in declared[role] else declared[role][images.name]
         assert "count" not in spec or len(images) == spec["count"]
 
-    net = network(classes=len(bench.class_names))
+    # volumes are prepared by whoever scores them: the benchmark says nothing of size and scale
+    transform = bench.transform or oods.Preprocess(size=8, mean=(0.5,) * 3, std=(0.5,) * 3)
+    net = oods.Classifier(network(classes=len(bench.class_names)), transform=transform)
     protocols = ["standard", "full_spectrum"] if bench.csid else ["standard"]
     result = oods.evaluate(net, bench, ["msp"], protocols, store=oods.ActivationStore(tmp_path / "store"))
     measured = {row.set for row in result.measurements.filter(metric="auroc")}

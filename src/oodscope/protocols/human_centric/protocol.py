@@ -86,6 +86,7 @@ class HumanCentric(Protocol):
     position = 3
     roles = ("id_train", "id_val")
     negatives = ()
+    classification = True
     groups = {ALL: ("id_test", "csid", "near", "far"), **SHIFTS}
 
     def __init__(

@@ -22,7 +22,7 @@ from oodscope.results.run import Run
 from oodscope.results.runfile import RECORD, expect_kind, read_runfile, write_runfile
 from oodscope.runs.encoders.order import Order, find_orders, find_worded
 from oodscope.runs.evaluation.run import Result
-from oodscope.runs.models.run import StudyModel
+from oodscope.runs.models.run import STUDIED, StudyModel
 
 Head = Literal["words", "linear", "none"]
 """How an encoder classifies: by the words for the classes, by a layer fitted to images, or not at all."""
@@ -34,7 +34,7 @@ _PLACES = (
     (Column("AUROC ↑", "far"), ("standard", "far", "auroc")),
     (Column("full-spectrum AUROC ↑", "near", words="near, full spectrum"), ("full_spectrum", "near", "auroc")),
     (Column("full-spectrum AUROC ↑", "far", words="far, full spectrum"), ("full_spectrum", "far", "auroc")),
-    (Column(heading(ERROR), "all sets", words="DER95"), ("human_centric", "all", ERROR)),
+    (Column(heading(ERROR), "all sets", words="DER95"), (STUDIED, "all", ERROR)),
 )
 """The columns of the scorecard, and the protocol, group and metric of each: means over the sets of the group."""
 
