@@ -85,7 +85,7 @@ def fill(folder: Path) -> None:
         if name == "shifted":
             whole = oods.ImageSet.from_arrays(name, known["images"], known["labels"], list(NAMES))
             noisy = oods.corrupt(whole, "gaussian_noise", severity=2)
-            known["images"] = np.stack([np.asarray(noisy.load(row)) for row in range(len(noisy))])
+            known["images"] = np.stack(noisy.images(range(len(noisy))))
         np.savez(folder / f"{name}.npz", **known)
     for name, pack in OUTLIERS.items():
         other, more = load_pack(DATA, pack)
