@@ -194,8 +194,8 @@ def page(card: Scorecard) -> str:
             f"{sum(PARTS.values()):,} CIFAR-10 test images: {parts} (`shifted`: Gaussian noise, severity 2), and "
             f"{COUNT} images of each OOD set (near: CIFAR-100, Tiny ImageNet; far: SVHN, SUN scenes), all at 32 "
             "pixels. Detectors are fitted on `id_train`, which no network but the miniature was trained on. "
-            "EfficientNet-Lite0 has its published ImageNet weights and looks at 128 pixels; values marked ‡ are of images "
-            "or classes that a network has met. "
+            "EfficientNet-Lite0 has its published ImageNet weights and looks at 128 pixels; values marked ‡ are of "
+            "images or classes that a network has met. "
             f"The miniature CLIP ({EPOCHS} epochs on `id_train`, captions by class name) shows that "
             "networks which classify by words go the same way; its numbers say nothing of CLIP. No CLIP, SigLIP or "
             "DINO could be had without a download: `oodscope run encoders` is the job for them.",
