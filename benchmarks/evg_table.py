@@ -150,6 +150,9 @@ class Study:
             "form": next(name for name, form in FORMS.items() if form is self.form),
             "words": self.form.describe(len(self.benchmark.id_train or ())),
             "learnt_outliers": len(self.benchmark.ood_train or ()),
+            "network": "" if self.plain else self.form.network,
+            "id_test": len(self.benchmark.id_test),
+            **{f"learnt_{name}": len(learnt) for name, (learnt, _) in self.outliers.items()},
         }
         write_text(self.home / "study.json", json.dumps(facts, indent=1) + "\n")
 
