@@ -14,6 +14,7 @@ from oodscope.deploy.scorer import Scorer
 from oodscope.detectors.base import Capabilities
 from oodscope.detectors.saving import load_detector
 from oodscope.leaderboard.records.folder import read_entry
+from oodscope.leaderboard.verify.defaults import by_hand
 from oodscope.leaderboard.verify.submitting import submit
 from oodscope.models.density.autoencoder import AutoencoderShape
 from oodscope.models.density.glow import GlowShape
@@ -149,6 +150,7 @@ def test_an_entry_tells_no_folder_of_the_submitter(networks, evaluated, tmp_path
         texts = list(told(folder))
         assert any(each.open_network().fingerprint[:16] in text for text in texts), name
         assert not any(str(networks.parent) in text or str(tmp_path) in text for text in texts), name
+        assert not by_hand(read_entry(folder)), "a network is trained, not chosen"
 
 
 def test_an_entry_of_the_leaderboard_names_the_network(networks, evaluated, tmp_path, monkeypatch):

@@ -265,6 +265,11 @@ class Detector(Estimator, ABC):
         own = {key: recorded[key] for key in given}
         return f"{self.name}({', '.join(f'{key}={value}' for key, value in own.items())})" if own else self.name
 
+    @property
+    def networks(self) -> dict[str, str]:
+        """The paths of networks of its own, by the name of their parameter."""
+        return {}
+
     def recorded_params(self) -> dict[str, Any]:
         """The parameters as records keep them."""
         return self.get_params(deep=False)

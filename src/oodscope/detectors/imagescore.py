@@ -47,7 +47,6 @@ class ImageScore(Detector):
 
     @property
     def networks(self) -> dict[str, str]:
-        """The paths of its networks by the name of their parameter."""
         return {"network": self.network}
 
     def recorded_params(self) -> dict[str, Any]:
