@@ -15,8 +15,9 @@ import numpy as np
 
 from oodscope.document.claim import count_claims
 from oodscope.metrics.generated.idness import BINS, class_checks, hardness_by_idness
+from oodscope.metrics.metric import MEAN
 from oodscope.runs.generated.claims import claims, class_report, judges_recognise
-from oodscope.runs.generated.ranks import rank_agreements
+from oodscope.runs.generated.ranks import ALL, INDEPENDENT, WITHIN, RankAgreement, rank_agreements
 from oodscope.runs.generated.run import GeneratedStudy
 from oodscope.runs.generated.sanity import SetCheck
 from oodscope.runs.generated.table import calibration_table, separation_table
@@ -56,6 +57,17 @@ def answer(studies: Mapping[str, GeneratedStudy]) -> str:
     return " ".join(lines)
 
 
+def command(settings: Mapping[str, Any]) -> str:
+    """The command that made a study, from the file beside it."""
+    named = {"training images": "train_images"}
+    words = [
+        f"--{named.get(key, key).replace('_', '-')} {','.join(map(str, value)) if isinstance(value, list) else value}"
+        for key, value in settings.items()
+        if key not in ("dataset", "sets", "left out", "device", "date") and value is not None
+    ]
+    return f"python benchmarks/generated_study.py {settings['dataset']} {' '.join(words)}"
+
+
 def made_words(settings: Mapping[str, Any]) -> list[str]:
     """How the sets were made, from the file beside the study: population, weights, what was dropped."""
     if not settings:
@@ -66,7 +78,8 @@ def made_words(settings: Mapping[str, Any]) -> list[str]:
         f"generator of {settings['steps']:,} steps of {settings['batch_size']}, {settings['fine_steps']:,} more for "
         f"each λ_s of {weights} at λ_p = {settings['lambda_perceptual']:g} (distance: {settings['perceptual']}); "
         f"redrawn by {settings['shifted_steps']:,} steps at λ_p = {settings['shifted_perceptual']:g}, λ_y = "
-        f"{settings['lambda_label']:g}. Machine: {settings['device']}, {settings['date']}.",
+        f"{settings['lambda_label']:g}. Machine: {settings['device']}, {settings['date']}. Command: "
+        f"`{command(settings)}`.",
         "",
     ]
     for name, made in settings["sets"].items():
@@ -204,14 +217,40 @@ def hardness_table(study: GeneratedStudy) -> list[str]:
 
 
 def orders(study: GeneratedStudy) -> list[str]:
-    lines = []
-    for each in rank_agreements(study):
-        ends = "" if each.interval is None else f" [{each.interval.low:.2f}, {each.interval.high:.2f}]"
-        lines.append(
-            f"- {each.generated} and {each.real}, {each.scope}: τ = {each.tau:.2f}{ends} over {each.rows} rows, "
-            f"{each.over} redrawn."
-        )
-    return lines or ["No orders to compare."]
+    """Kendall's τ of every generated set with every real one: of all networks, and the range over single ones."""
+    found = {(each.generated, each.real, each.scope): each for each in rank_agreements(study)}
+    # the mean of one real set is that set
+    pairs = [
+        (made, real)
+        for made, real in dict.fromkeys((made, real) for made, real, _ in found)
+        if real != MEAN or len(study.real) > 1
+    ]
+    if not pairs:
+        return ["No orders to compare."]
+    scopes = (ALL, INDEPENDENT, WITHIN)
+    lines = [
+        "Kendall's τ between AUROC on the generated and on the real set, over rows of one detector and network, with "
+        "95 % intervals. *Single networks*: lowest and highest τ over the detectors of one.",
+        "",
+        f"| generated | real | {' | '.join(scopes)} | single networks |",
+        "| --- | --- | ---: | ---: | ---: | ---: |",
+    ]
+    for made, real in pairs:
+        cells = [tau_words(found.get((made, real, scope))) for scope in scopes]
+        single = [found[made, real, name].tau for name in study.networks if (made, real, name) in found]
+        cells.append(f"{min(single):.2f} to {max(single):.2f} ({len(single)})" if single else "")
+        lines.append(f"| {made} | {real} | {' | '.join(cells)} |")
+    return lines
+
+
+def tau_words(found: RankAgreement | None) -> str:
+    """One cell of the table of orders."""
+    if found is None:
+        return ""
+    if found.interval is None:
+        return f"{found.tau:.2f} ({found.rows} rows)"
+    low, high = found.interval.low, found.interval.high
+    return f"{found.tau:.2f} [{low:.2f}, {high:.2f}] ({found.rows} rows, {found.over} redrawn)"
 
 
 def section(name: str, study: GeneratedStudy, settings: Mapping[str, Any]) -> list[str]:

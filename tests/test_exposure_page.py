@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
-from generated_exposure import ARMS, CONTROL, page
+from generated_exposure_page import ARMS, CONTROL, page
 
 
 def write(folder, values, seeds=3, unsure=0.2):

@@ -89,7 +89,7 @@ def test_everything_of_a_search_by_command(oodscope, places, tmp_path, monkeypat
     np.savez(places / "more.npz", images=pixels, labels=np.arange(24) % 3, class_names=np.array(["a", "b", "c"]))
     outcome = oodscope(*command(places, "--export", **changes))
     assert outcome.status == 0, outcome
-    assert "estimate about" in outcome.err
+    assert re.search(r"^estimate: about .* evaluations$", outcome.err, re.M)
     (folder,) = (tmp_path / "out" / "attacks").iterdir()
     found = Attack.load(folder)
     assert found.variations == ["linf,epsilon=0.05", "gan"]

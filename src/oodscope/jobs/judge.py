@@ -14,7 +14,7 @@ from oodscope.data.benchmark import Benchmark
 from oodscope.data.generated.files import open_generated
 from oodscope.data.generated.record import read_generated
 from oodscope.data.preprocess import Preprocess
-from oodscope.execution.progress import SILENT, Progress
+from oodscope.execution.progress import SILENT, Progress, announce
 from oodscope.generation.sets.ensemble import build_member
 from oodscope.generation.sets.making import MAKERS
 from oodscope.jobs.model import ModelData, ModelSpec, build_classifier
@@ -25,6 +25,7 @@ from oodscope.models.zoo.efficientnet_lite import JUDGE as LITE2
 from oodscope.models.zoo.efficientnet_lite import efficientnet_lite, installed
 from oodscope.runs.evaluation.evaluate import evaluate
 from oodscope.runs.generated.checking import GeneratedChecks
+from oodscope.runs.generated.estimate import estimate
 from oodscope.runs.generated.judging import judge_generated
 from oodscope.runs.generated.run import GeneratedStudy
 
@@ -70,6 +71,7 @@ class JudgedSet:
             window=Window(*record.recipe["window"]) if record.kind == "near" and "window" in record.recipe else None,
             features=efficientnet_lite(self.features, device) if self.features else None,
         )
+        announce(progress, estimate(tested, wider, checks))
         runs = [
             (each, evaluate(each, wider, list(detectors), store=store, seed=seed, progress=progress)) for each in tested
         ]
@@ -120,5 +122,10 @@ def _opened(text: str, benchmark: Benchmark, device: str, progress: Progress) ->
     classifier = build_classifier(spec, ModelData.of(benchmark), device=device, progress=progress).classifier
     named = classifier.with_default_transform(benchmark.transform)
     if weights:
-        named.name = f"{architecture} {Path(weights).stem}"
+        named.name = f"{architecture} {_short(Path(weights))}"
     return named
+
+
+def _short(weights: Path) -> str:
+    """What a file of weights is called in tables: of a trained network its folder, all their files have one name."""
+    return weights.resolve().parent.name if weights.stem == "model" else weights.stem

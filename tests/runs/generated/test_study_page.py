@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 from generated_page import answer, made_words, page
 
 SETTINGS = {
+    "dataset": "mnist",
     "training images": 20_000, "epochs": 5, "steps": 1500, "batch_size": 128, "fine_steps": 150, "lambdas": [0.5, 3.0],
     "lambda_perceptual": 8.0, "perceptual": "ensemble", "shifted_steps": 300, "shifted_perceptual": 9.0,
     "lambda_label": 1.0, "device": "processor", "date": "2026-01-01",
@@ -34,6 +35,10 @@ def test_the_page_names_what_was_run_and_what_was_not():
     assert "fewer than 7" in text, "an order over fewer than seven networks cannot be called the same"
     assert f"- **{SHIFTED}**: judges still see the class in" in text
     assert "**Machine.** processor. **Date.** 2026-01-01" in text
+    assert "`python benchmarks/generated_study.py mnist --train-images 20000 --epochs 5 --steps 1500" in text
+    (row,) = (line for line in text.splitlines() if line.startswith(f"| {NEAR} | static |"))
+    assert row.count("detectors redrawn") == 2, "three networks are too few to be redrawn"
+    assert row.endswith(" (3) |"), "lowest and highest of three networks"
 
 
 def test_what_was_dropped_is_a_share_of_what_the_window_held():
