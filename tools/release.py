@@ -112,13 +112,17 @@ COMMANDS, LIMIT = 5, 600
 """What a newcomer may have to type, and for how many seconds, until there is a report on an own folder."""
 
 
+def processor() -> float:
+    """Processor seconds of everything that was called so far."""
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return spent.ru_utime + spent.ru_stime
+
+
 def timed(*command: str, cwd: Path = ROOT, **settings: str) -> tuple[str, dict[str, int]]:
     """What a command prints, with its seconds by the clock and of the processor."""
-    started, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    started, before = time.monotonic(), processor()
     said = call(*command, cwd=cwd, **settings)
-    after, ended = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return said, {"clock": round(ended - started), "processor": round(spent)}
+    return said, {"clock": round(time.monotonic() - started), "processor": round(processor() - before)}
 
 
 def typed(tutorial: str) -> int:
@@ -142,6 +146,33 @@ def inside(said: str) -> str:
     return f"{sum(abs(value - centre) <= half + 0.05 for value, centre, half in pairs)} of {len(pairs)}"
 
 
+STARTS = {
+    "import oodscope": ["-c", "import oodscope"],
+    "oodscope --help": ["-m", "oodscope", "--help"],
+    "first use of evaluate": ["-c", "import oodscope; oodscope.evaluate"],
+    "import torch": ["-c", "import torch"],
+}
+"""What users wait for before anything is computed; torch is what the third is held against."""
+
+
+def starts(python: str) -> dict[str, float]:
+    """Processor seconds of each start, the least of five, all within a minute of each other."""
+    least: dict[str, float] = {}
+    for _ in range(5):
+        for name, words in STARTS.items():
+            before = processor()
+            call(python, *words, PYTHONPATH="", OMP_NUM_THREADS="1")
+            spent = processor() - before
+            least[name] = min(spent, least.get(name, spent))
+    return {name: round(spent, 2) for name, spent in least.items()}
+
+
+def quick(each: dict[str, float]) -> bool:
+    """At most 0.1 s for an import, 0.3 s for help, and for the first evaluation twice what torch takes."""
+    evaluate = each["first use of evaluate"] <= 2 * each["import torch"]
+    return each["import oodscope"] <= 0.1 and each["oodscope --help"] <= 0.3 and evaluate
+
+
 def demo(wheel: str, python: str, folder: Path) -> dict[str, object]:
     """The wheel alone in an empty environment: installed, the newcomer's five commands, the demo, missing extras."""
     home = folder / "empty"
@@ -161,6 +192,7 @@ def demo(wheel: str, python: str, folder: Path) -> dict[str, object]:
         "report": report is not None,
         "one line": {extra: missing(home, words, folder) for extra, words in MISSING.items()},
         "seconds": {"pip install": install, "tutorial": tutorial, "demo": whole},
+        "starts": starts(str(bins / "python")),
         "commands": typed((ROOT / "docs" / "tutorials" / FIRST).read_text(encoding="utf-8")),
         "date": datetime.date.today().isoformat(),
     }
@@ -230,6 +262,18 @@ def costs(demos: list[dict]) -> list[str]:
             f"| {each['python']} | "
             + " | ".join("{clock} ({processor})".format(**each["seconds"][step]) for step in steps)
             + f" | {answers(each['one line'])} | {each['date']} |"
+            for each in demos
+        ),
+        "",
+        "Processor seconds of a start, the least of five. Bars: 0.1 for the import, 0.3 for help, and for the first "
+        "use of `evaluate` twice those of `import torch`.",
+        "",
+        f"| Python | {' | '.join(STARTS)} | within the bars |",
+        f"|---|{'--:|' * len(STARTS)}---|",
+        *(
+            f"| {each['python']} | "
+            + " | ".join(f"{each['starts'][name]:.2f}" for name in STARTS)
+            + f" | {'yes' if quick(each['starts']) else '**no**'} |"
             for each in demos
         ),
         "",

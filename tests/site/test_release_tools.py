@@ -46,11 +46,21 @@ def test_demos_stand_on_the_page_with_what_they_cost():
     more = {
         "seconds": {name: {"clock": clock, "processor": spent} for name, (clock, spent) in steps.items()},
         "one line": {"hf": True, "ray": False},
+        "starts": {
+            "import oodscope": 0.03,
+            "oodscope --help": 0.2,
+            "first use of evaluate": 3.0,
+            "import torch": 2.0,
+        },
         "commands": 5,
         "date": "2026-11-18",
     }
     text = "\n".join(empty_environments([demo | more]))
     assert "| 3.13.0 | 200 (30) | 100 (40) | 900 (300) | **not: ray** | 2026-11-18 |" in text and "45 of 45" in text
+    assert "| 3.13.0 | 0.03 | 0.20 | 3.00 | 2.00 | yes |" in text
+    assert "| 5.00 | 2.00 | **no** |" in "\n".join(
+        empty_environments([demo | more | {"starts": more["starts"] | {"first use of evaluate": 5.0}}])
+    )
 
 
 @pytest.mark.parametrize(
