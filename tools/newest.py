@@ -4,7 +4,8 @@
 
 Makes the environment in FOLDER (`uv pip install '.[dev]'`) unless it is there, runs the quick tests that were chosen in
 it, compares the scores of every detector that arrays are enough for with those of this environment, and writes counts
-and differences to the page docs/results/release.md, where they replace what was found before on the same Python.
+and differences to the page docs/results/release.md, where they replace what was found before of the same folders on the
+same Python.
 """
 
 import argparse
@@ -47,8 +48,10 @@ def main() -> int:
         install(options.environment, options.python, "highest")
     row = tested(python, chosen)
     found = json.loads(FOUND.read_text(encoding="utf-8"))
-    kept = [each for each in found.get("tests", []) if each["python"] != row["python"]]
-    found["tests"] = sorted([row, *kept], key=lambda each: str(each["python"]))
+    known = [
+        each for each in found.get("tests", []) if (each["python"], each["chosen"]) != (row["python"], row["chosen"])
+    ]
+    found["tests"] = sorted([row, *known], key=lambda each: (each["python"], each["chosen"]))
     FOUND.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     PAGE.write_text(page(found), encoding="utf-8")
     print(f"page: {PAGE}")

@@ -367,6 +367,7 @@ def main() -> None:
             fresh.append(demo(str(found["path"]), python, place))
             shutil.rmtree(place)
     del found["path"]
+    before = json.loads(FOUND.read_text(encoding="utf-8")) if FOUND.exists() else {}  # tests may have ended meanwhile
     again = {each["python"] for each in fresh}
     kept = [each for each in before.get("demos", []) if "note" in each or each["python"] not in again]
     found |= {"demos": [*fresh, *kept], "notes": before.get("notes", []), "tests": before.get("tests", [])}
