@@ -1,10 +1,11 @@
 """Do metrics on the CPU have the digits of version 0.1, and where a reduction is added per shard, how far are they?
 
     git worktree add --detach BEFORE 3cadf47
-    python benchmarks/metric_digits.py BEFORE [--data FOLDER] [--train 20000] [--test 3000] [--detectors LIST]
+    python benchmarks/metric_digits.py BEFORE [--data FOLDER] [--train 20000 4000] [--test 3000] [--detectors LIST]
 
 Both checkouts evaluate one network on real images (CIFAR-10 against CIFAR-100 and MNIST) with one thread and empty
-caches; more than 16,384 training images, so that reductions have more than one shard. The network is a ``small_cnn``
+caches, once for each size of the training set: more than 16,384 images, so that reductions have more than one shard,
+and fewer, so that they have one. The network is a ``small_cnn``
 with random filters and a head of class means: digits need no training. Scores, metrics and ends of
 intervals are compared to the bit; what differs is listed with its size as a share of the spread (of scores: their
 standard deviation). docs/results/metric-digits.md holds what came out.
@@ -39,13 +40,6 @@ REASONS = {
 CHANGED = {"nnguide": "its number of neighbours was 100 and is now a fifth of the smallest class in its bank"}
 """Detectors whose defaults are others since 0.1, and how: their scores say nothing of digits."""
 
-ONE_SHARD = (
-    "Where the training set is one shard, nothing differs: on 2026-11-18 all 1,277 metric values of the demo's 9 "
-    "detectors were those of 0.1 to the bit, and ends of 972 bootstrap intervals within 2.2e-15."
-)
-"""What an earlier comparison of the demo's runs showed."""
-
-
 MANIFEST = """
 name: digits
 version: "1"
@@ -58,8 +52,8 @@ sets:
 """
 
 
-def prepare(asked: argparse.Namespace, home: Path) -> None:
-    """The benchmark's files and the network's weights."""
+def prepare(asked: argparse.Namespace, home: Path, train: int) -> None:
+    """The benchmark's files and the network's weights, with so many training images."""
     import torch
     from safetensors.torch import save_file
 
@@ -74,7 +68,7 @@ def prepare(asked: argparse.Namespace, home: Path) -> None:
     for name, file in packs.items():
         place = next(folder for folder in asked.data if (folder / f"{file}.npz").exists())
         images = pack(asked.data[0], file, place)
-        count = asked.train if name == "id_train" else asked.test
+        count = train if name == "id_train" else asked.test
         pixels = np.stack([as_rgb(image) for image in images.images(range(count))])
         np.savez(home / f"{name}.npz", images=pixels, labels=np.asarray(images.labels[:count]))
     (home / "bench.yaml").write_text(MANIFEST, encoding="utf-8")
@@ -158,19 +152,39 @@ def compare(before: Path, now: Path) -> dict[str, Any]:
     }
 
 
-def page(found: dict[str, Any], asked: argparse.Namespace) -> str:
-    """The results page, every sentence from the numbers."""
+def counts(found: dict[str, Any]) -> tuple[dict[str, float], dict[str, float], list[tuple[tuple[str, ...], float]]]:
+    """Of detectors whose defaults are those of 0.1: shares of the spread, those not 0, and distances of metrics."""
     scores = {name: share for name, share in found["scores"].items() if name not in CHANGED}
-    moved = {name: share for name, share in scores.items() if share}
-    found["values"] = [(key, far) for key, far in found["values"] if key[0] not in CHANGED]
-    changed = [(key, far) for key, far in found["values"] if far]
+    values = [(key, far) for key, far in found["values"] if key[0] not in CHANGED]
+    return scores, {name: share for name, share in scores.items() if share}, values
+
+
+def in_one_shard(found: dict[str, Any], train: int) -> str:
+    """What differs where the training set is a single shard, in one sentence."""
+    scores, moved, values = counts(found)
+    same = sum(not far for _, far in values)
+    ends = [far for each in found["ends"].values() for far in each]
+    worst = max(moved, key=lambda name: moved[name], default="")
+    others = f", the others within {moved[worst]:.1e} of the spread ({worst})" if worst else ""
+    every = "nothing differs" if same == len(values) and not moved else "not everything is equal"
+    return (
+        f"Where the training set is one shard ({train:,} images), {every}: {len(scores) - len(moved)} of {len(scores)} "
+        f"detectors have the scores of 0.1 to the bit{others}; {same} of {len(values)} metric values are equal to the "
+        f"bit, and ends of {len(ends)} intervals differ by at most {max(ends, default=0.0):.1e}."
+    )
+
+
+def page(found: dict[str, Any], single: dict[str, Any] | None, asked: argparse.Namespace) -> str:
+    """The results page, every sentence from the numbers."""
+    scores, moved, values = counts(found)
+    changed = [(key, far) for key, far in values if far]
     worst = max(moved.values(), default=0.0)
     verdict = "within" if worst <= BAR else "ABOVE"
     ends = max((max(far) for far in found["ends"].values()), default=0.0)
-    same = len(found["values"]) - len(changed)
+    same = len(values) - len(changed)
     furthest = max(moved, key=lambda name: moved[name], default="")
     answer = (
-        f"Metric values: {same} of {len(found['values'])} are those of 0.1 to the bit. Scores: "
+        f"Metric values: {same} of {len(values)} are those of 0.1 to the bit. Scores: "
         f"{len(scores) - len(moved)} of {len(scores)} detectors have those of 0.1 to the bit, the others differ by at "
         f"most {worst:.1e} of the spread{f' ({furthest})' if furthest else ''}, {verdict} what is allowed; ends of "
         f"intervals of one kind differ by at most {ends:.1e}, {'within' if ends <= INTERVALS else 'ABOVE'} it."
@@ -181,18 +195,19 @@ def page(found: dict[str, Any], asked: argparse.Namespace) -> str:
         "**Question.** Are metric values on the CPU those of 0.1 to the bit, except where a reduction is now added per "
         f"shard? How far are those (at most {BAR:g} of the spread), and bootstrap intervals (at most {INTERVALS:g})?",
         "",
-        f"**Command.** `python benchmarks/metric_digits.py BEFORE --train {asked.train} --test {asked.test}`",
+        f"**Command.** `python benchmarks/metric_digits.py BEFORE --train {' '.join(map(str, asked.train))} "
+        f"--test {asked.test}`",
         "",
         f"**Answer.** {answer}",
         "",
-        f"**What.** A small network with random filters and a head of class means, on {asked.train:,} training images "
-        f"of CIFAR-10 (more than one shard of 16,384) and {asked.test:,} each of CIFAR-10, CIFAR-100 and MNIST.",
+        f"**What.** A small network with random filters and a head of class means, on {asked.train[0]:,} training "
+        f"images of CIFAR-10 (more than one shard of 16,384) and {asked.test:,} each of CIFAR-10, CIFAR-100 and MNIST.",
         "",
         f"**Machine.** {platform.machine()}, one thread, Python {platform.python_version()}. "
         f"**Date.** {datetime.now(UTC):%Y-%m-%d}",
         "",
         f"{len(scores) - len(moved)} of {len(scores)} detectors have the scores of 0.1 to the bit; "
-        f"{len(found['values']) - len(changed)} of {len(found['values'])} metric values are equal to the bit "
+        f"{same} of {len(values)} metric values are equal to the bit "
         f"({found['only_one']} rows stand in only one of the two).",
         "",
     ]
@@ -216,7 +231,8 @@ def page(found: dict[str, Any], asked: argparse.Namespace) -> str:
             lines.append(f"| {metric} | {one} | {other} | {key[0]}, {key[3]} | {shown} |")
     else:
         lines += ["", "Each interval is of the kind that 0.1 gave: no analytic one stands where a bootstrap one stood."]
-    lines += ["", ONE_SHARD]
+    if single is not None:
+        lines += ["", in_one_shard(single, asked.train[1])]
     return "\n".join(lines) + "\n"
 
 
@@ -230,19 +246,21 @@ def main() -> None:
         default=[Path("../shared/data")],
         help="where packs and their reader lie, others",
     )
-    parser.add_argument("--train", type=int, default=20_000)
+    parser.add_argument(
+        "--train", type=int, nargs="+", default=[20_000, 4_000], help="training images: several shards, then one"
+    )
     parser.add_argument("--test", type=int, default=3_000)
     parser.add_argument("--detectors", default=DETECTORS)
     parser.add_argument("--results", type=Path, default=HERE / "docs" / "results")
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder)
-        prepare(asked, home)
-        runs = [
-            evaluate(place, asked, home, name)
-            for name, place in {"before": asked.before.resolve(), "now": HERE}.items()
-        ]
-        written = page(compare(*runs), asked)
+    compared = []
+    for train in asked.train[:2]:
+        with tempfile.TemporaryDirectory() as folder:
+            home = Path(folder)
+            prepare(asked, home, train)
+            checkouts = {"before": asked.before.resolve(), "now": HERE}
+            compared.append(compare(*(evaluate(place, asked, home, name) for name, place in checkouts.items())))
+    written = page(compared[0], compared[1] if len(compared) > 1 else None, asked)
     (asked.results / "metric-digits.md").write_text(written, encoding="utf-8")
     print(written)
 
