@@ -37,8 +37,9 @@ def test_the_page_names_what_was_run_and_what_was_not():
     assert "**Machine.** processor. **Date.** 2026-01-01" in text
     assert "`python benchmarks/generated_study.py mnist --train-images 20000 --epochs 5 --steps 1500" in text
     (row,) = (line for line in text.splitlines() if line.startswith(f"| {NEAR} | static |"))
-    assert row.count("detectors redrawn") == 2, "three networks are too few to be redrawn"
-    assert row.endswith(" (3) |"), "lowest and highest of three networks"
+    # of three networks, too few to be redrawn, one made nothing: no order among such, and none within them
+    assert row.count("detectors redrawn") == 1 and "|  |" in row
+    assert row.endswith(" (2) |"), "lowest and highest of the networks whose detectors do not all agree"
 
 
 def test_what_was_dropped_is_a_share_of_what_the_window_held():

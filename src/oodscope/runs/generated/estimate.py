@@ -14,7 +14,7 @@ from oodscope.execution.pace import pace
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.runs.generated.checking import GeneratedChecks, checked_sets
 from oodscope.runs.generated.judging import fitting_batch
-from oodscope.runs.generated.opinion import looked_at
+from oodscope.runs.generated.opinion import MOST, looked_at
 
 LOOKED = 32
 """Images that a network is timed on."""
@@ -54,9 +54,9 @@ def estimate(tested: Sequence[Classifier], benchmark: Benchmark, checks: Generat
     every, checked = sum(len(images) for _, images in benchmark.members()), sum(map(len, known))
     asked = [*((each, every) for each in tested), *((each, checked) for each in (*checks.judges, *checks.makers))]
     if benchmark.id_train is not None:
-        looked = [benchmark.id_train] if checks.features is None else [benchmark.id_train, *known]
-        network = checks.features or checks.judges[0]
-        asked.append((network, sum(looked_at(images, known) for images in looked)))
+        looked = [] if checks.features is None else known
+        count = min(MOST, len(benchmark.id_train)) + sum(looked_at(images, known) for images in looked)
+        asked.append((checks.features or checks.judges[0], count))
     counts = Counter[str]()
     for network, count in asked:
         counts[network.fingerprint] += count

@@ -113,7 +113,7 @@ def equal_count(sets: Sequence[ImageSet]) -> int:
 
 
 def looked_at(images: ImageSet, sets: Sequence[ImageSet]) -> int:
-    """How many images of one set closeness is judged by, beside these sets; of training images as many."""
+    """How many images of one set closeness is judged by, beside these sets."""
     return min(len(images), max(equal_count(sets), ENOUGH))
 
 
@@ -123,7 +123,8 @@ class Closeness:
 
     Parameters
     ----------
-    frechet : of as many images of every set, to as many training images or a thousand.
+    frechet : of as many images of every set, to up to ``MOST`` training images: a poorly known covariance of these
+        would be added to every distance, and extrapolating over the others does not take it away.
     frechet_infinity : the same, extrapolated to infinitely many images; None where there are too few.
     kernel : KID in features divided by the root mean square of the training features, with an interval from blocks; of
         a thousand images of each set that has them, because it has no bias that depends on their number.
@@ -145,7 +146,7 @@ def closeness(
     if network.head is None:
         return {}
     count = equal_count(sets)
-    real = _features(train, looked_at(train, sets), network, extract, seed).astype(np.float64)
+    real = _features(train, min(MOST, len(train)), network, extract, seed).astype(np.float64)
     learnt, scale = Gaussian.of(real), float(np.sqrt(np.mean(real**2))) or 1.0
     found = {}
     for images in sets:
