@@ -120,7 +120,8 @@ def section(cells: Sequence[Cell], dataset: str) -> list[str]:
         f"## {dataset}",
         "",
         f"{sizes} training images, {', '.join(map(str, sorted(epochs)))} epochs, {', '.join(map(str, sorted(shown)))} "
-        "outliers in every arm. AUROC in percent, mean over seeds ± standard deviation pooled over arms.",
+        "outliers in every arm, which learns from scratch. AUROC in percent, mean over seeds ± standard deviation "
+        "pooled over arms.",
         "",
         *(line for each in made_words(cells) for line in (each, "")),
         "| arm | seeds | accuracy | " + " | ".join(columns) + " |",

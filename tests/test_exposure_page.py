@@ -1,5 +1,6 @@
 """The page of outlier exposure on generated sets: verdicts by seeds pooled over arms, and gaps by name."""
 
+import argparse
 import json
 import sys
 from pathlib import Path
@@ -7,7 +8,20 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
+from generated_exposure import recipe_of
 from generated_exposure_page import ARMS, CONTROL, page
+
+
+def test_arms_differ_in_their_outliers_alone():
+    """The defaults of outlier exposure are for fine-tuning: arms must not take them."""
+    options = argparse.Namespace(dataset="mnist", epochs=5, device="cpu")
+    recipes = [recipe_of(arm, 1, options).model_dump() for arm in (*ARMS, CONTROL)]
+    plain, exposed = recipes[0], recipes[1]
+    assert all(each == exposed for each in recipes[2:])
+    assert {key: exposed[key] for key in plain if key != "ood_batch_size"} == {
+        key: value for key, value in plain.items() if key != "ood_batch_size"
+    }
+    assert (plain["ood_batch_size"], exposed["ood_batch_size"]) == (0, plain["batch_size"])
 
 
 def write(folder, values, seeds=3, unsure=0.2):
