@@ -63,7 +63,7 @@ def test_a_source_is_never_its_own_test(tmp_path):
     write(tmp_path, (0.9, 0.9, 0.9, 0.9))
     text = page(tmp_path)
     (row,) = (line for line in text.split("\n") if line.startswith("| real |"))
-    assert row == "| real | 3 | 99.0 | struck | 90.2 ± 0.2 | struck | 90.2 ± 0.2 |"
+    assert row == "| real | 3 | 99.0 | struck | 90.2 (90.0–90.4) | struck | 90.2 (90.0–90.4) |"
     assert "real on clothes: the data set whose images were shown" in text
     assert "generated near against real, ebo svhn" in text
     assert "generated near against real, ebo clothes" not in text

@@ -112,9 +112,10 @@ def equal_count(sets: Sequence[ImageSet]) -> int:
     return min(MOST, *(len(images) for images in sets))
 
 
-def looked_at(images: ImageSet, sets: Sequence[ImageSet]) -> int:
-    """How many images of one set closeness is judged by, beside these sets; of training images as many."""
-    return min(len(images), max(equal_count(sets), ENOUGH))
+def looked_at(images: ImageSet, sets: Sequence[ImageSet], seed: int) -> ImageSet:
+    """The images of one set that closeness is judged by, beside these sets; of training images as many."""
+    chosen = np.random.default_rng(seed).permutation(len(images))[: max(equal_count(sets), ENOUGH)]
+    return images.take(np.sort(chosen))
 
 
 @dataclass(frozen=True)
@@ -145,11 +146,11 @@ def closeness(
     if network.head is None:
         return {}
     count = equal_count(sets)
-    real = _features(train, looked_at(train, sets), network, extract, seed).astype(np.float64)
+    real = _features(looked_at(train, sets, seed), network, extract).astype(np.float64)
     learnt, scale = Gaussian.of(real), float(np.sqrt(np.mean(real**2))) or 1.0
     found = {}
     for images in sets:
-        every = _features(images, looked_at(images, sets), network, extract, seed).astype(np.float64)
+        every = _features(looked_at(images, sets, seed), network, extract).astype(np.float64)
         features = every[np.random.default_rng(seed).permutation(len(every))[:count]]
         distance = frechet_distance(learnt, Gaussian.of(features))
         many = len(features) >= 2 * features.shape[1]
@@ -158,8 +159,7 @@ def closeness(
     return found
 
 
-def _features(images: ImageSet, count: int, network: Classifier, extract: Extract, seed: int) -> NDArray[np.float32]:
-    chosen = np.random.default_rng(seed).permutation(len(images))[:count]
-    (known,) = extract([network], images.take(np.sort(chosen)))
+def _features(images: ImageSet, network: Classifier, extract: Extract) -> NDArray[np.float32]:
+    (known,) = extract([network], images)
     features: NDArray[np.float32] = known.features.cpu().numpy()
     return features
