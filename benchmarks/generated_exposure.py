@@ -42,6 +42,8 @@ GENERATED = ("near", "recombined")
 """Generated sets to test on."""
 
 DETECTORS = ("msp", "ebo")
+RATE, BATCH = 0.1, 128
+"""Learning rate, and images of a step: of the known ones and, beside them, as many outliers."""
 
 
 def outliers(arm: str, bench: oods.Benchmark, folder: Path, count: int) -> oods.ImageSet | None:
@@ -58,23 +60,37 @@ def outliers(arm: str, bench: oods.Benchmark, folder: Path, count: int) -> oods.
     return drawn(images, min(count, len(images))).take(np.arange(min(count, len(images))), "ood_train")
 
 
+def recipe_of(arm: str, seed: int, options: argparse.Namespace) -> oods.Recipe:
+    """How an arm is trained: as all others, and with as many outliers as known images in a step where it has some.
+
+    The rate of outlier exposure by default is that of fine-tuning; from scratch every arm learns at the same.
+    """
+    digits = options.dataset == "mnist"
+    shared: dict[str, Any] = {
+        "epochs": options.epochs,
+        "seed": seed,
+        "augment": {"pad": 2 if digits else 4, "flip": not digits},
+        "warmup_epochs": min(1, options.epochs - 1),
+        "learning_rate": RATE,
+        "batch_size": BATCH,
+    }
+    if torch.cuda.is_available() and options.device != "cpu":
+        shared["precision"] = "bf16-mixed"
+    if arm == "none":
+        return oods.create_recipe("cross_entropy", **shared)
+    return oods.create_recipe("outlier_exposure", **shared, ood_batch_size=BATCH)
+
+
 def trained(arm: str, seed: int, bench: oods.Benchmark, options: argparse.Namespace) -> oods.Classifier:
     """The network of one arm and seed."""
     shown = outliers(arm, bench, options.sets, options.outliers)
-    name = "cross_entropy" if shown is None else "outlier_exposure"
-    digits = options.dataset == "mnist"
-    shared = {"epochs": options.epochs, "seed": seed, "augment": {"pad": 2 if digits else 4, "flip": not digits}}
-    shared["warmup_epochs"] = min(1, options.epochs - 1)
-    if torch.cuda.is_available() and options.device != "cpu":
-        shared["precision"] = "bf16-mixed"
-    recipe = oods.create_recipe(name, **shared)
 
     def network() -> torch.nn.Module:
-        return build_member("small_cnn" if digits else "resnet18_32", 10, len(bench.transform.mean))
+        return build_member("small_cnn" if options.dataset == "mnist" else "resnet18_32", 10, len(bench.transform.mean))
 
     folder = options.output / "trainings" / f"{options.dataset}-{arm.replace(' ', '-')}-{seed}"
     done = oods.train(
-        network, recipe, bench.id_train, bench.transform, ood_train=shown, folder=folder,
+        network, recipe_of(arm, seed, options), bench.id_train, bench.transform, ood_train=shown, folder=folder,
         device=options.device, progress=ConsoleProgress(),
     )  # fmt: skip
     return oods.Classifier(done.model, bench.transform, device=options.device, name=f"{arm} {seed}")
@@ -101,6 +117,7 @@ def measured(arm: str, seed: int, bench: oods.Benchmark, options: argparse.Names
         "training images": len(bench.id_train or ()),
         "date": str(date.today()),
         "epochs": options.epochs,
+        "learning rate": RATE,
         "seconds": round(time.perf_counter() - began, 1),
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else f"{os.cpu_count()} cores",
     }

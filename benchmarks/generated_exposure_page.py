@@ -120,7 +120,7 @@ def section(cells: Sequence[Cell], dataset: str) -> list[str]:
         f"## {dataset}",
         "",
         f"{sizes} training images, {', '.join(map(str, sorted(epochs)))} epochs, {', '.join(map(str, sorted(shown)))} "
-        "outliers in every arm. AUROC in percent, mean over seeds ± standard deviation pooled over arms.",
+        "outliers in every arm, which learns from scratch. AUROC in percent, mean over seeds (lowest–highest).",
         "",
         *(line for each in made_words(cells) for line in (each, "")),
         "| arm | seeds | accuracy | " + " | ".join(columns) + " |",
@@ -133,7 +133,9 @@ def section(cells: Sequence[Cell], dataset: str) -> list[str]:
             continue
         found = [by_arm(cells, key) for key in columns]
         values = [
-            f"{100 * np.mean(each[arm]):.1f} ± {100 * pooled(each)[0]:.1f}" if arm in each else "struck"
+            f"{100 * np.mean(each[arm]):.1f} ({100 * min(each[arm]):.1f}–{100 * max(each[arm]):.1f})"
+            if arm in each
+            else "struck"
             for each in found
         ]
         accuracy = f"{100 * np.mean([cell['accuracy'] for cell in own]):.1f}"

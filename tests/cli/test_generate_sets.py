@@ -177,6 +177,14 @@ def test_a_set_is_judged_from_files(oodscope, place, tmp_path):
     assert refused.status == 1 and "made the set" in refused.err
     alone = oodscope(*command, "--judge", nets[1], "--output", tmp_path / "alone")
     assert alone.status == 2 and "give --judge twice" in alone.err
+    for pair, said in ((1, 1), "stands twice among the judges"), ((0, 1), "judges the set and is under test"):
+        judges = [word for number in pair for word in ("--judge", nets[number])]
+        refused = oodscope(*command, *judges, "--output", tmp_path / "alone")
+        assert refused.status == 2 and said in refused.err, refused
+    misspelt = (*command[:-4], "--detectors", "msq", "--features", "")
+    refused = oodscope(*misspelt, "--judge", nets[1], "--judge", nets[2], "--output", tmp_path / "alone")
+    assert refused.status == 2 and "unknown detector 'msq'. Did you mean 'msp'" in refused.err
+    assert "estimate" not in refused.err
 
 
 @pytest.mark.parametrize(

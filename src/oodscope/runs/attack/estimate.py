@@ -38,7 +38,8 @@ class Estimate:
     seconds: float
 
     def __str__(self) -> str:
-        return f"about {duration(self.seconds)} for {self.evaluations / 1e6:,.2f} million evaluations"
+        count = f"{self.evaluations / 1e6:,.1f} million" if self.evaluations >= 10**6 else f"{self.evaluations:,}"
+        return f"about {duration(self.seconds)} for {count} evaluations"
 
 
 def estimate(

@@ -7,6 +7,7 @@ from operator import itemgetter
 
 import numpy as np
 
+from oodscope.activations.store.store import ActivationStore
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.imageset import ImageSet
 from oodscope.document.wording import duration
@@ -14,7 +15,7 @@ from oodscope.execution.pace import pace
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.runs.generated.checking import GeneratedChecks, checked_sets
 from oodscope.runs.generated.judging import fitting_batch
-from oodscope.runs.generated.opinion import MOST, looked_at
+from oodscope.runs.generated.opinion import looked_at, reference
 
 LOOKED = 32
 """Images that a network is timed on."""
@@ -26,7 +27,7 @@ class Estimate:
 
     Parameters
     ----------
-    networks : name, images and seconds of each; what is in the store already is not known here.
+    networks : name, images that are not in the store yet, and their seconds, of each.
     """
 
     networks: tuple[tuple[str, int, float], ...]
@@ -43,34 +44,37 @@ class Estimate:
         )
 
 
-def estimate(tested: Sequence[Classifier], benchmark: Benchmark, checks: GeneratedChecks) -> Estimate:
-    """Time a batch of every network, and multiply by the images that it is shown.
+def estimate(
+    tested: Sequence[Classifier], benchmark: Benchmark, checks: GeneratedChecks, store: ActivationStore, seed: int = 0
+) -> Estimate:
+    """Time a batch of every network, and multiply by the images that it has not seen yet.
 
     Parameters
     ----------
     tested : the networks that ``evaluate`` is called with; their detectors may read every set.
+    store, seed : those of ``judge_generated``.
     """
     known = [images for _, images in checked_sets(benchmark).values()]
-    every, checked = sum(len(images) for _, images in benchmark.members()), sum(map(len, known))
-    asked = [*((each, every) for each in tested), *((each, checked) for each in (*checks.judges, *checks.makers))]
+    every = [images for _, images in benchmark.members()]
+    asked = [*((each, every) for each in tested), *((each, known) for each in (*checks.judges, *checks.makers))]
     if benchmark.id_train is not None:
-        looked = [] if checks.features is None else known
-        count = min(MOST, len(benchmark.id_train)) + sum(looked_at(images, known) for images in looked)
-        asked.append((checks.features or checks.judges[0], count))
-    counts = Counter[str]()
-    for network, count in asked:
-        counts[network.fingerprint] += count
-    once = {network.fingerprint: network for network, _ in asked}
+        looked = [] if checks.features is None else [looked_at(images, known, seed) for images in known]
+        looked.append(reference(benchmark.id_train, seed))
+        asked.append((checks.features or checks.judges[0], looked))
+    counts, once = Counter[str](), dict[str, Classifier]()
+    for network, sets in asked:
+        prepared = network.with_default_transform(benchmark.transform)
+        counts[prepared.fingerprint] += sum(store.missing(prepared, images) for images in sets)
+        once[prepared.fingerprint] = prepared
     return Estimate(
         tuple(
-            (network.name, counts[key], counts[key] * _per_image(network, benchmark, known[0]))
+            (network.name, counts[key], counts[key] * _per_image(network, known[0]) if counts[key] else 0.0)
             for key, network in once.items()
         )
     )
 
 
-def _per_image(network: Classifier, benchmark: Benchmark, images: ImageSet) -> float:
-    prepared = network.with_default_transform(benchmark.transform)
-    rows = np.arange(min(LOOKED, len(images), fitting_batch(prepared, LOOKED)))
+def _per_image(network: Classifier, images: ImageSet) -> float:
+    rows = np.arange(min(LOOKED, len(images), fitting_batch(network, LOOKED)))
     pictures = images.images(rows)
-    return pace(lambda: prepared.forward(prepared.prepare(pictures)).logits.cpu()) / len(rows)
+    return pace(lambda: network.forward(network.prepare(pictures)).logits.cpu()) / len(rows)

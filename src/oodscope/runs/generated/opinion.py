@@ -112,9 +112,18 @@ def equal_count(sets: Sequence[ImageSet]) -> int:
     return min(MOST, *(len(images) for images in sets))
 
 
-def looked_at(images: ImageSet, sets: Sequence[ImageSet]) -> int:
-    """How many images of one set closeness is judged by, beside these sets."""
-    return min(len(images), max(equal_count(sets), ENOUGH))
+def looked_at(images: ImageSet, sets: Sequence[ImageSet], seed: int) -> ImageSet:
+    """The images of one set that closeness is judged by, beside these sets."""
+    return _drawn(images, max(equal_count(sets), ENOUGH), seed)
+
+
+def reference(train: ImageSet, seed: int) -> ImageSet:
+    """The training images that sets are compared with."""
+    return _drawn(train, MOST, seed)
+
+
+def _drawn(images: ImageSet, count: int, seed: int) -> ImageSet:
+    return images.take(np.sort(np.random.default_rng(seed).permutation(len(images))[:count]))
 
 
 @dataclass(frozen=True)
@@ -146,21 +155,21 @@ def closeness(
     if network.head is None:
         return {}
     count = equal_count(sets)
-    real = _features(train, min(MOST, len(train)), network, extract, seed).astype(np.float64)
+    real = _features(reference(train, seed), network, extract).astype(np.float64)
     learnt, scale = Gaussian.of(real), float(np.sqrt(np.mean(real**2))) or 1.0
+    fewer = real[np.random.default_rng(seed).permutation(len(real))[:count]]  # of all classes, also of a sorted set
     found = {}
     for images in sets:
-        every = _features(images, looked_at(images, sets), network, extract, seed).astype(np.float64)
+        every = _features(looked_at(images, sets, seed), network, extract).astype(np.float64)
         features = every[np.random.default_rng(seed).permutation(len(every))[:count]]
         distance = frechet_distance(learnt, Gaussian.of(features))
         many = len(features) >= 2 * features.shape[1]
-        infinite = frechet_at_infinity(real[:count], features, seed=seed) if many else None
+        infinite = frechet_at_infinity(fewer, features, seed=seed) if many else None
         found[images.name] = Closeness(distance, infinite, kernel_distance(real / scale, every / scale, seed=seed))
     return found
 
 
-def _features(images: ImageSet, count: int, network: Classifier, extract: Extract, seed: int) -> NDArray[np.float32]:
-    chosen = np.random.default_rng(seed).permutation(len(images))[:count]
-    (known,) = extract([network], images.take(np.sort(chosen)))
+def _features(images: ImageSet, network: Classifier, extract: Extract) -> NDArray[np.float32]:
+    (known,) = extract([network], images)
     features: NDArray[np.float32] = known.features.cpu().numpy()
     return features
