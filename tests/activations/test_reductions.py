@@ -8,8 +8,11 @@ from oodscope.activations import activations as module
 from oodscope.activations.activations import Activations
 from oodscope.activations.moments import REDUCED, gather_moments, join_moments
 from oodscope.activations.store import store
-from oodscope.activations.store.shards import ShardedColumn
+from oodscope.activations.store.shards import ShardedColumn, check_shard
+from oodscope.activations.store.store import ActivationStore
+from oodscope.base.errors import StorageError
 from oodscope.base.place import LocalPlace
+from tests.tiny import classifier, imageset
 
 FIELDS = ("counts", "means", "mean", "scatter")
 
@@ -93,3 +96,74 @@ def test_columns_in_files_give_the_bits_of_those_in_memory(tmp_path, small_shard
     )
     assert same(stored.moments(), memory.moments())
     assert torch.equal(stored.mean_feature(), memory.mean_feature())
+
+
+class TestPublished:
+    """Moments of a stored set are published beside it, where they cost enough, and read by the next process."""
+
+    @pytest.fixture(autouse=True)
+    def worth_it(self, monkeypatch):
+        monkeypatch.setattr(module, "PUBLISHED", 1)
+
+    @staticmethod
+    def extracted(folder, labels=None):
+        images = imageset("a", 64, 0)
+        found = ActivationStore(folder).extract(classifier(), images)
+        if labels is None:
+            return found
+        return Activations(features=found._columns["features"], labels=labels, head=found.head)
+
+    @staticmethod
+    def files(folder):
+        return sorted(folder.rglob("features.reduced-*/*.safetensors"))
+
+    @pytest.mark.parametrize("normalised", [False, True])
+    def test_the_next_process_reads_the_same_bits(self, tmp_path, monkeypatch, normalised):
+        first = self.extracted(tmp_path).moments(normalised=normalised)
+        (file,) = self.files(tmp_path)
+        with monkeypatch.context() as patched:
+            patched.setattr(module, "gather_moments", lambda *_, **__: pytest.fail("was published"))
+            again = self.extracted(tmp_path).moments(normalised=normalised)
+        assert same(first, again) and again.total == 64 and again.counts.dtype == torch.float64
+        plain = Activations(features=self.extracted(tmp_path).features, labels=self.extracted(tmp_path).labels)
+        assert same(first, plain.moments(normalised=normalised))
+        # whoever checks the cache knows it as any other file of the store
+        check_shard(file, file.parent.relative_to(tmp_path).as_posix())
+
+    def test_other_labels_and_other_rows_have_their_own(self, tmp_path):
+        self.extracted(tmp_path).moments()
+        shifted = np.roll(self.extracted(tmp_path).labels.numpy(), 1)
+        other = self.extracted(tmp_path, shifted)
+        fresh = Activations(features=other.features, labels=shifted, head=other.head)
+        assert same(other.moments(), fresh.moments())
+        assert len(self.files(tmp_path)) == 2
+        part = ActivationStore(tmp_path).extract(classifier(), imageset("a", 64, 0).take(np.arange(40)))
+        assert part.moments().total == 40
+        assert len(self.files(tmp_path)) == 2  # of a part nothing is published
+
+    @pytest.mark.parametrize("place", [9, -9])
+    def test_what_was_damaged_is_computed_and_published_anew(self, tmp_path, place):
+        first = self.extracted(tmp_path).moments()
+        (file,) = self.files(tmp_path)
+        content = bytearray(file.read_bytes())
+        content[place] ^= 1
+        file.write_bytes(content)
+        assert same(self.extracted(tmp_path).moments(), first)
+        assert self.files(tmp_path) == [file]
+        check_shard(file, file.parent.relative_to(tmp_path).as_posix())
+
+    def test_a_store_that_may_only_be_read_is_enough(self, tmp_path, monkeypatch):
+        expected = self.extracted(tmp_path).moments()
+        self.files(tmp_path)[0].unlink()
+
+        def refused(*_):
+            raise StorageError("read only")
+
+        monkeypatch.setattr(LocalPlace, "create", refused)
+        assert same(self.extracted(tmp_path).moments(), expected)
+        assert not self.files(tmp_path)
+
+    def test_small_sets_are_faster_computed_than_read(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(module, "PUBLISHED", 1 << 33)
+        self.extracted(tmp_path).moments()
+        assert not self.files(tmp_path)

@@ -85,6 +85,29 @@ class TestIdentity:
         assert float((result.at_budget[1] < result.clean).float().mean()) > 0.9
         assert torch.allclose(scorer.score_tensor(images_of(result, Shift(), self.images)).double(), result.scores)
 
+    def test_an_earlier_search_saves_the_check_and_the_sources_and_changes_nothing(self):
+        calls = []
+
+        def scored(x):
+            calls.append(len(x))
+            return -(x.mean(dim=(1, 2, 3)) - 0.9).abs()
+
+        def searched(sampler, **options):
+            calls.clear()
+            return search(FunctionScorer(scored), Shift(), sampler, 10, self.images, block=25, **options)
+
+        first, other = searched(MH), create_sampler("random")
+        alone = searched(other)
+        many = len(calls)
+        after = searched(other, earlier=first)
+        assert same(alone, after) and torch.equal(alone.clean, after.clean)
+        # two calls check the scorer, and each of three blocks scores its sources
+        assert len(calls) == many - 2 - 3
+        # the rows of a part that does not begin at the first are not those of the whole
+        assert same(alone, searched(other, earlier=searched(MH, blocks=[1, 2])))
+        assert len(searched(other, earlier=searched(MH, blocks=[0])).clean) == 60
+        assert torch.equal(searched(other, earlier=searched(MH, blocks=[0])).clean, alone.clean)
+
     def test_where_the_source_is_the_best_it_stays(self):
         best = FunctionScorer(lambda x: (x - self.images.repeat(len(x) // 60, 1, 1, 1)).abs().amax(dim=(1, 2, 3)))
         result = search(best, Shift(), MH, 30, self.images)

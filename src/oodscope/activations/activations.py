@@ -3,90 +3,20 @@
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from oodscope.activations.moments import REDUCED, Moments, gather_moments, join_moments
+from oodscope.activations.columns import CHUNK_NUMBERS, ColumnLike, ReducedColumn, Selected
+from oodscope.activations.moments import PUBLISHED, REDUCED, Moments, gather_moments, join_moments, unpack_moments
 from oodscope.base.errors import ActivationError, did_you_mean
+from oodscope.base.hashing import fingerprint
 from oodscope.models.classifier.head import Head
 
-
-class ColumnLike(Protocol):
-    """A column that is read piece by piece from wherever it lies."""
-
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-    @property
-    def ndim(self) -> int: ...
-    @property
-    def dtype(self) -> np.dtype[Any]: ...
-    def __len__(self) -> int: ...
-    def __getitem__(self, rows: Any) -> Any: ...
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any: ...
-
-
-class HeadLogits:
-    """The logits of stored features, computed from the proved head when they are read, in float32.
-
-    Parameters
-    ----------
-    features : ``[N, D]``.
-    head : whose logits they are.
-    """
-
-    def __init__(self, features: ColumnLike, head: Head) -> None:
-        self.features, self.head = features, head
-        self.shape, self.ndim, self.dtype = (len(features), head.num_classes), 2, np.dtype(np.float32)
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __getitem__(self, rows: Any) -> np.ndarray[Any, np.dtype[Any]]:
-        features = torch.from_numpy(np.asarray(self.features[rows], dtype=np.float32).copy())
-        return self.head.logits(features).numpy()
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, np.dtype[Any]]:
-        step = max(1, CHUNK_NUMBERS // max(self.shape[1], self.features.shape[1]))
-        whole = np.concatenate([self[start : start + step] for start in range(0, len(self), step)])
-        return whole if dtype is None else whole.astype(dtype)
-
-
-class Selected:
-    """Some of the entries that a column has for each row, read piece by piece.
-
-    Parameters
-    ----------
-    values : ``[N, ...]``, wherever it lies.
-    entries : an index into the second dimension: a number, or an array of them.
-    """
-
-    def __init__(
-        self, values: "ColumnLike | np.ndarray[Any, np.dtype[Any]]", entries: int | np.ndarray[Any, np.dtype[np.int64]]
-    ) -> None:
-        self.values, self.entries = values, entries
-        rest = () if isinstance(entries, int) else (len(entries),)
-        self.shape: tuple[int, ...] = (len(values), *rest, *values.shape[2:])
-        self.ndim, self.dtype = len(self.shape), values.dtype
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __getitem__(self, rows: Any) -> np.ndarray[Any, np.dtype[Any]]:
-        part: np.ndarray[Any, np.dtype[Any]] = np.asarray(self.values[rows])[:, self.entries]
-        return part
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, np.dtype[Any]]:
-        whole = self[slice(None)]
-        return whole if dtype is None else whole.astype(dtype)
-
-
 Column = Tensor | np.ndarray[Any, np.dtype[Any]] | ColumnLike
-CHUNK_NUMBERS = 2**20
-"""Numbers in the widest column of a chunk: 8 MiB in float64, large enough for fast products."""
 
 
 class Activations(Mapping[str, Tensor]):
@@ -275,9 +205,23 @@ class Activations(Mapping[str, Tensor]):
         ``normalised``: of the features divided by their lengths; a zero row stays zero.
         """
         if normalised not in self._moments:
-            parts = [self.moments_within(shard, device, normalised=normalised) for shard in self.shards()]
-            self._moments[normalised] = join_moments(parts)
+            self._moments[normalised] = self._published_moments(device, normalised)
         return self._moments[normalised]
+
+    def _published_moments(self, device: torch.device | str, normalised: bool) -> Moments:
+        """Those that a process before this one published beside the set, if they cost enough for that."""
+        features, classes, width = self._columns["features"], self.num_classes, self.shape("features")[1]
+
+        def gathered() -> Moments:
+            parts = (self.moments_within(shard, device, normalised=normalised) for shard in self.shards())
+            return join_moments(list(parts))
+
+        worth = len(self) * width**2 >= PUBLISHED and torch.device(device).type == "cpu"
+        if not worth or not isinstance(features, ReducedColumn):
+            return gathered()
+        labels = self.labels.cpu().numpy() if "labels" in self._columns else None
+        what = fingerprint("moments", labels, classes, normalised, REDUCED)
+        return unpack_moments(features.reduced(what, lambda: gathered().packed()), classes, width)
 
     def moments_within(self, rows: range, device: torch.device | str = "cpu", *, normalised: bool = False) -> Moments:
         """The moments of some rows alone, such as those of one of the ``shards``."""

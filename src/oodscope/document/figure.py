@@ -198,9 +198,8 @@ class Figure:
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise DataError(f"a figure cannot be called {self.name!r}: small letters, digits and hyphens only")
-        for value in _values(self.marks):
-            if not math.isfinite(value):
-                raise DataError(f"figure {self.name}: a number is NaN or infinite and cannot be drawn")
+        if not all(_finite(value) for mark in self.marks for value in vars(mark).values()):
+            raise DataError(f"figure {self.name}: a number is NaN or infinite and cannot be drawn")
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values that JSON can hold; each mark says its ``kind``."""
@@ -253,18 +252,12 @@ def guide(x: Sequence[float], y: Sequence[float]) -> Line:
     return Line("", numbers(x), numbers(y), "soft", dotted=True, weight="thin", listed=False)
 
 
-def _values(marks: Iterable[Mark]) -> Iterable[float]:
-    for mark in marks:
-        for value in vars(mark).values():
-            if isinstance(value, float):
-                yield value
-            elif isinstance(value, tuple):
-                yield from _floats(value)
-
-
-def _floats(value: tuple[Any, ...]) -> Iterable[float]:
-    for each in value:
-        if isinstance(each, tuple):
-            yield from _floats(each)
-        elif isinstance(each, float):
-            yield each
+def _finite(value: object) -> bool:
+    """Whether no number of a mark's field is NaN or infinite; what is no number is."""
+    if isinstance(value, tuple):
+        try:
+            # without a step of Python for each: curves of a report hold millions of numbers
+            return all(map(math.isfinite, value))
+        except TypeError:
+            return all(map(_finite, value))
+    return not isinstance(value, float) or math.isfinite(value)

@@ -3,7 +3,8 @@
 import json
 import mmap
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from safetensors.numpy import save
 
-from oodscope.base.errors import ActivationError
+from oodscope.base.errors import ActivationError, StorageError
 from oodscope.base.files import checksum
 from oodscope.base.hashing import canonical_json, fingerprint
 from oodscope.base.place import Place
@@ -197,6 +198,28 @@ class ShardedColumn:
         name = f"shard-{rows[0] // shard:05}" if whole else f"part-{fingerprint(rows)[:24]}"
         content = pack(self.identity, name, rows, values, about)
         self.place.create(f"{self.folder}/{name}.safetensors", content)
+
+    def reduced(self, what: str, make: Callable[[], NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Numbers that ``make`` computes of all rows: computed once and published beside the shards, then read.
+
+        They lie in a column of one row, named by ``what`` and by the checksums of the rows, so that they are verified
+        and healed as any other, and never served for other rows.
+
+        Parameters
+        ----------
+        what : tells one reduction from others, with everything but the rows that decides its numbers.
+        """
+        home, _, column = self.identity.rpartition("/")
+        rows = sorted([runs_of(shard.rows), list(shard.checks)] for shard in self.shards)
+        name = f"{column}.reduced-{fingerprint(what, rows)[:24]}"
+        kept = ShardedColumn(self.place, f"{self.folder.rpartition('/')[0]}/{name}", f"{home}/{name}", 1)
+        if kept.shards:
+            with suppress(DamagedError):  # which removed it
+                return np.asarray(kept[0:1][0], dtype=np.float64)
+        values = make()
+        with suppress(StorageError):  # who may not write to a store still reads it
+            kept.publish(np.zeros(1, dtype=np.int64), values[None], {}, 1)
+        return values
 
     def missing(self, wanted: Rows) -> Rows:
         """Those of the wanted rows that are not there yet."""

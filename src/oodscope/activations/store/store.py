@@ -15,7 +15,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from oodscope.activations.activations import Activations, HeadLogits
+from oodscope.activations.activations import Activations
+from oodscope.activations.columns import HeadLogits
 from oodscope.activations.extract import Ask, feed_of, run_networks
 from oodscope.activations.feeding import Feed
 from oodscope.activations.probes.probe import Probe, SetProbe

@@ -32,11 +32,11 @@ from oodscope.training.methods.cross_entropy import CrossEntropy
 
 NAME = "recombined"
 LEARNT = 2000
-"""Images that makers learn from: two cores train both in seconds. Judges learn from all, for they must recognise most
-ID test images, or they decide nothing."""
+"""Images that makers learn from: two cores train both in seconds."""
 
-JUDGES = 100
-"""Seed of the first judge, far from those of the makers."""
+JUDGES, JUDGE_EPOCHS = 100, 2
+"""Seed of the first judge, far from those of the makers, and passes over all training images: after two they recognise
+86 % of the ID test images (after three 92 %), and with less than 80 % they would decide nothing."""
 
 PLAN = SetPlan(
     method="recombination",
@@ -73,8 +73,8 @@ def judge_recombined(job: Job, progress: Progress) -> tuple[GeneratedStudy, Path
     )
     checks = GeneratedChecks(
         generated=(NAME,),
-        judges=_ensemble(benchmark.id_train, JUDGES, job.device, progress),
-        makers=_ensemble(learnt, PLAN.ensemble.seed, job.device, progress),
+        judges=_ensemble(benchmark.id_train, JUDGES, JUDGE_EPOCHS, job.device, progress),
+        makers=_ensemble(learnt, PLAN.ensemble.seed, PLAN.ensemble.epochs, job.device, progress),
         window=Window(*read_generated(made).recipe["window"]),
     )
     study = judge_generated(
@@ -95,11 +95,12 @@ def _make(folder: Path, learnt: ImageSet, val: ImageSet, device: str, progress: 
     begun.rename(folder)
 
 
-def _ensemble(learnt: ImageSet, seed: int, device: str, progress: Progress) -> list[Classifier]:
+def _ensemble(learnt: ImageSet, seed: int, epochs: int, device: str, progress: Progress) -> list[Classifier]:
+    recipe = PLAN.ensemble.model_copy(update={"epochs": epochs})
     seeds = [seed + number for number in range(len(PLAN.architectures))]
     place, frame = _work() / "ensemble", frame_of(learnt)
     return train_ensemble(
-        *(PLAN.architectures, learnt, None, PLAN.ensemble, seeds),
+        *(PLAN.architectures, learnt, None, recipe, seeds),
         preprocess=frame,
         folder=place,
         device=device,

@@ -59,6 +59,7 @@ class Chains:
     ----------
     batch : chains of a full block.
     fast : search with a compiled network in bf16, where scorer and sampler allow it.
+    earlier : a search of the same scorer, variation and images by another sampler; see ``search``.
     """
 
     def __init__(
@@ -71,10 +72,13 @@ class Chains:
         batch: int,
         seed: int,
         fast: bool,
+        earlier: SearchResult | None = None,
     ) -> None:
         self.scorer, self.variation, self.sampler = scorer, variation.to(scorer.device), sampler
         self.energy, self.budgets, self.batch, self.seed = energy, tuple(budgets), batch, seed
         self.half = fast and sampler.half and not sampler.gradient and isinstance(scorer, Scorer)
+        # of blocks with a gap between them, rows are not where they are here
+        self.earlier = earlier if earlier is not None and earlier.blocks == tuple(range(len(earlier.blocks))) else None
         self._pipeline: Pipeline | None = None
 
     def describe(self) -> dict[str, Any]:
@@ -111,7 +115,8 @@ class Chains:
             at_start = visits.lowest
             self.walk(target, state, visits, steps, advance)
         visits.check(name_of(self.scorer), rows.start)
-        best, clean = self._rescored(visits, source, identity, at_start)
+        clean = None if source is None else self._clean(rows, source)
+        best = self._rescored(visits, source, clean, identity, at_start)
         return SearchResult(
             **{name: values.cpu() for name, values in best.items()},
             clean=None if clean is None else clean.cpu(),
@@ -145,7 +150,8 @@ class Chains:
     def _ready(self, start: Tensor, source: Tensor | None) -> Pipeline:
         """The pipeline of the search, made and checked at the first block."""
         if self._pipeline is None:
-            check_pipeline(name_of(self.scorer), self._exact, start, source)
+            if self.earlier is None:
+                check_pipeline(name_of(self.scorer), self._exact, start, source)
             self._pipeline = self._plain
             if self.half and isinstance(self.scorer, Scorer):
                 self._pipeline = FastPipeline(self.scorer, self.variation, self.batch * self.sampler.replicas)
@@ -158,25 +164,29 @@ class Chains:
         with full_precision(self.scorer.device), torch.no_grad():
             return self._plain(points, images)
 
+    def _clean(self, rows: slice, source: Tensor) -> Tensor:
+        """Scores of the source images in float32: those of the earlier search, if it has these rows."""
+        known = None if self.earlier is None else self.earlier.clean
+        if known is not None and len(known) >= rows.stop:
+            return known[rows].to(self.scorer.device)
+        with full_precision(self.scorer.device), torch.no_grad():
+            return precise(self.scorer.score_tensor(source))
+
     def _rescored(
-        self, visits: Visits, source: Tensor | None, identity: Tensor | None, at_start: Tensor
-    ) -> tuple[dict[str, Tensor], Tensor | None]:
-        """The best states in float32, and the source images.
+        self, visits: Visits, source: Tensor | None, clean: Tensor | None, identity: Tensor | None, at_start: Tensor
+    ) -> dict[str, Tensor]:
+        """The best states in float32.
 
         Where a state is not below its source image after all, the identity is the best.
         """
         points, searched, improved_at = visits.points, visits.lowest, visits.improved_at
-        scores, clean = precise(self._exact(points, source)), None
-        if source is not None:
-            with full_precision(self.scorer.device), torch.no_grad():
-                clean = precise(self.scorer.score_tensor(source))
-            if identity is not None:
-                worse = scores > clean
-                scores, searched = torch.where(worse, clean, scores), torch.where(worse, at_start, searched)
-                points = torch.where(worse.unsqueeze(1), identity, points)
-                improved_at = torch.where(worse, 0, improved_at)
-        best = {"points": points, "scores": scores, "searched": searched, "improved_at": improved_at}
-        return best, clean
+        scores = precise(self._exact(points, source))
+        if clean is not None and identity is not None:
+            worse = scores > clean
+            scores, searched = torch.where(worse, clean, scores), torch.where(worse, at_start, searched)
+            points = torch.where(worse.unsqueeze(1), identity, points)
+            improved_at = torch.where(worse, 0, improved_at)
+        return {"points": points, "scores": scores, "searched": searched, "improved_at": improved_at}
 
 
 def name_of(scorer: TensorScorer) -> str:

@@ -85,6 +85,7 @@ def search(
     seed: int = 0,
     fast: bool | None = None,
     folder: Path | str | None = None,
+    earlier: SearchResult | None = None,
     progress: Progress = SILENT,
 ) -> SearchResult:
     """The lowest score of each chain within a budget, and the parameters that reach it.
@@ -108,6 +109,8 @@ def search(
     seed : of all random numbers.
     fast : search in bf16 with a compiled network, and score the best states again in float32. None: on CUDA.
     folder : where finished blocks are kept; a killed search goes on after the last of them.
+    earlier : a search of the same scorer, variation and images by another sampler: the scorer is not checked again, and
+        its scores of the source images are those of that search.
     progress : one stage per block, with the falling minimum.
     """
     budgets = _budgets(budget, sampler)
@@ -116,7 +119,7 @@ def search(
         raise OodscopeError(f"block is the number of chains that are searched together, not {block}")
     _check_gradients(scorer, variation, sampler)
     fast = scorer.device.type == "cuda" if fast is None else fast
-    runner = Chains(scorer, variation, sampler, energy, budgets, min(block, count), seed, fast)
+    runner = Chains(scorer, variation, sampler, energy, budgets, min(block, count), seed, fast, earlier)
     # as it will be read back, so that a block from disk and a fresh one agree
     description = json.loads(
         canonical_json(

@@ -39,6 +39,8 @@ _FIELDS = {"name": "fullData.name", "beside": "customdata", "row": "y", "column"
 _MARKUP = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
 Trace = dict[str, Any]
+Ends = dict[str, tuple[float, float]]
+"""The least and the greatest number along an axis, by its name."""
 
 
 def plotly_json(figure: Figure) -> str:
@@ -50,9 +52,10 @@ def plotly_json(figure: Figure) -> str:
 def traces(figure: Figure) -> Iterator[Trace]:
     """The marks in the vocabulary of plotly; all words are one trace, and the last."""
     words = [mark for mark in figure.marks if isinstance(mark, Text)]
+    ends = _ends(figure)
     for mark in figure.marks:
         if not isinstance(mark, Text):
-            yield _trace(mark, figure)
+            yield _trace(mark, figure, ends)
     if words:
         yield _words(words)
 
@@ -112,10 +115,10 @@ def _digit(value: float) -> int:
     return _DIGITS - 1 - math.floor(math.log10(abs(value)))
 
 
-def _trace(mark: Mark, figure: Figure) -> Trace:
+def _trace(mark: Mark, figure: Figure, ends: Ends) -> Trace:
     match mark:
         case Line():
-            return _line(mark, figure)
+            return _line(mark, figure, ends)
         case Band():
             return _band(mark)
         case Points():
@@ -130,9 +133,12 @@ def _trace(mark: Mark, figure: Figure) -> Trace:
             return _words([mark])
 
 
-def _scatter(name: str, x: Any, y: Any, position: Position, hover: str, **more: Any) -> Trace:
+def _scatter(
+    name: str, x: Any, y: Any, position: Position, hover: str, around: tuple[float, float] = (0.0, 0.0), **more: Any
+) -> Trace:
     hovering = {"hovertemplate": f"{_template(hover)}<extra></extra>"} if hover else {"hoverinfo": "skip"}
-    series = {"type": "scatter", "mode": "lines", "name": plain(name), "x": shown(x), "y": shown(y)}
+    series: Trace = {"type": "scatter", "mode": "lines", "name": plain(name)}
+    series |= {axis: shown(values, span) for axis, values, span in zip("xy", (x, y), around)}
     return {**series, **hovering, "meta": {"colour": position}, **more}
 
 
@@ -148,10 +154,10 @@ def _template(hover: str) -> str:
     return _FIELD.sub(field, hover).replace("\n", "<br>")
 
 
-def _line(mark: Line, figure: Figure) -> Trace:
+def _line(mark: Line, figure: Figure, ends: Ends) -> Trace:
     x, y = np.asarray(mark.x), np.asarray(mark.y)
     more: dict[str, Any] = {"mode": "lines+markers"} if mark.markers else {}
-    chosen = np.arange(x.size) if mark.markers or mark.steps or mark.dotted else thin(*_views(x, y, figure))
+    chosen = np.arange(x.size) if mark.markers or mark.steps or mark.dotted else thin(*_views(x, y, figure, ends))
     stroke = _WIDTHS[mark.weight] | ({"dash": "dot"} if mark.dotted else {}) | ({"shape": "hv"} if mark.steps else {})
     if stroke:
         more["line"] = stroke
@@ -161,41 +167,37 @@ def _line(mark: Line, figure: Figure) -> Trace:
         more["showlegend"] = False
     elif mark.weight == "heavy":
         more["opacity"] = 0.55
-    places = {"x": shown(x[chosen], _span(figure, "x")), "y": shown(y[chosen], _span(figure, "y"))}
-    return _scatter(mark.name, x[chosen], y[chosen], mark.position, mark.hover, **more) | places
+    spans = (ends["x"][1] - ends["x"][0], ends["y"][1] - ends["y"][0])
+    return _scatter(mark.name, x[chosen], y[chosen], mark.position, mark.hover, spans, **more)
 
 
 Places = NDArray[np.float64]
 
 
-def _views(x: Places, y: Places, figure: Figure) -> list[tuple[Places, Places]]:
+def _views(x: Places, y: Places, figure: Figure, ends: Ends) -> list[tuple[Places, Places]]:
     """A curve across its plot, both from 0 to 1, as it is first seen and with each axis that can be switched."""
-    views = [(_across(x, figure.x, figure, "x"), _across(y, figure.y, figure, "y"))]
+    views = [(_across(x, figure.x, ends["x"]), _across(y, figure.y, ends["y"]))]
     if figure.x.log_range is not None:
         views.append((_logarithmic(x, figure.x.log_range), views[0][1]))
     return views
 
 
-def _across(values: Places, axis: Axis, figure: Figure, name: str) -> Places:
+def _across(values: Places, axis: Axis, ends: tuple[float, float]) -> Places:
     if axis.scale == "log":
         return _logarithmic(values, axis.range or (float(values.min()), float(values.max())))
     if axis.range is not None:
         low, high = axis.range
     else:
-        low, high = _ends(figure, name)
+        low, high = ends
         low = 0.0 if axis.from_zero else low
     return (values - low) / (high - low or 1.0)
 
 
-def _ends(figure: Figure, name: str) -> tuple[float, float]:
-    """The least and the greatest number of all curves along one axis."""
-    lines = [getattr(mark, name) for mark in figure.marks if isinstance(mark, Line)]
-    return min(map(min, lines)), max(map(max, lines))
-
-
-def _span(figure: Figure, name: str) -> float:
-    low, high = _ends(figure, name)
-    return high - low
+def _ends(figure: Figure) -> Ends:
+    """The least and the greatest number of all curves along each axis, found once for all of them."""
+    lines = [mark for mark in figure.marks if isinstance(mark, Line)]
+    along = {axis: [getattr(mark, axis) for mark in lines] for axis in ("x", "y")}
+    return {axis: (min(map(min, each)), max(map(max, each))) if each else (0.0, 0.0) for axis, each in along.items()}
 
 
 def _logarithmic(values: Places, ends: tuple[float, float]) -> Places:

@@ -171,10 +171,10 @@ class Plan:
         """
         samplers = self.samplers_for(variation, has_gradient(attacked, variation, pool))
         share = self.budget_for(variation) // len(samplers)
-        results = [
-            self._search(attacked, name, variation, pool, sampler, share, place, progress)
-            for place, sampler in zip(_places(name, samplers), samplers)
-        ]
+        results: list[SearchResult] = []
+        for place, sampler in zip(_places(name, samplers), samplers):
+            earlier = results[0] if results else None
+            results.append(self._search(attacked, name, variation, pool, sampler, share, place, earlier, progress))
         return merge_searches(results)
 
     def _search(
@@ -186,6 +186,7 @@ class Plan:
         sampler: Sampler,
         budget: int,
         place: str,
+        earlier: SearchResult | None,
         progress: Progress,
     ) -> SearchResult:
         part = self.chains < len(pool) and self.chains % BLOCK == 0
@@ -202,6 +203,7 @@ class Plan:
             blocks=range(self.chains // BLOCK) if part else None,
             seed=self.seed,
             folder=None if self.folder is None else self.folder / slug(attacked.name) / place,
+            earlier=earlier,
             progress=Prefixed(progress, f"{attacked.name}, {name}"),
         )
 
