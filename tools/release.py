@@ -349,30 +349,34 @@ def page(found: dict) -> str:
     )
 
 
+def keep(found: dict[str, object]) -> None:
+    """Write what was found beside what is known, and the page: an environment that fails later costs nothing of it."""
+    before = json.loads(FOUND.read_text(encoding="utf-8")) if FOUND.exists() else {}
+    fresh = found.get("demos", [])
+    again = {each["python"] for each in fresh}
+    kept = [each for each in before.get("demos", []) if "note" in each or each["python"] not in again]
+    known = before | found | {"demos": [*fresh, *kept]}
+    FOUND.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    PAGE.write_text(page(known), encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--wheel", type=Path, help="one that is built, for the empty environments alone")
     parser.add_argument("--python", action="append", default=[], help="an interpreter for an empty environment")
     options = parser.parse_args()
-    before = json.loads(FOUND.read_text(encoding="utf-8")) if FOUND.exists() else {}
     call(sys.executable, "-m", "pip", "install", "--quiet", "build", "twine", "uv")
     with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch)
-        whole = {**before, "path": str(options.wheel.resolve())} if options.wheel else None
-        found = whole or packages(folder) | {"extras": extras()}
-        fresh = []
+        folder, wheel = Path(scratch), options.wheel and options.wheel.resolve()
+        if wheel is None:
+            found = packages(folder)
+            wheel = found.pop("path")
+            keep(found | {"extras": extras()})
         for number, python in enumerate(options.python):
             place = folder / f"demo-{number}"
             place.mkdir()
-            fresh.append(demo(str(found["path"]), python, place))
+            keep({"demos": [demo(str(wheel), python, place)]})
             shutil.rmtree(place)
-    del found["path"]
-    before = json.loads(FOUND.read_text(encoding="utf-8")) if FOUND.exists() else {}  # tests may have ended meanwhile
-    again = {each["python"] for each in fresh}
-    kept = [each for each in before.get("demos", []) if "note" in each or each["python"] not in again]
-    found |= {"demos": [*fresh, *kept], "notes": before.get("notes", []), "tests": before.get("tests", [])}
-    FOUND.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    PAGE.write_text(page(found), encoding="utf-8")
     print(PAGE.read_text(encoding="utf-8"))
 
 

@@ -1,5 +1,6 @@
 """The tools of a release read what they should, without building or installing anything."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -100,6 +101,22 @@ def test_a_test_that_failed_on_another_python_is_named():
         "| 3.13.0 | 2.15.0 | tests/base | 1,200 | 3 | 1 | 54 of 54 | 7.7e-14 | 2026-11-18, **stopped early** |" in text
     )
     assert "- Python 3.13.0: `tests.base.test_files::test_one`" in text
+
+
+def test_what_is_found_is_kept_beside_what_is_known(monkeypatch, tmp_path):
+    import release
+
+    monkeypatch.setattr(release, "FOUND", tmp_path / "release.json")
+    monkeypatch.setattr(release, "PAGE", tmp_path / "release.md")
+    whole = json.loads((release.ROOT / "docs" / "results" / "data" / "release.json").read_text("utf-8"))
+    demo = {"python": "3.11.7", "megabytes": 1, "report": True, "knn": [], "note": "small"}
+    release.keep(whole | {"demos": [demo], "tests": []})
+    other = {name: value for name, value in demo.items() if name != "note"}
+    for report in (False, True):  # the second replaces the first, and neither the one of another environment
+        release.keep({"demos": [other | {"report": report}]})
+    known = json.loads((tmp_path / "release.json").read_text("utf-8"))
+    assert known["demos"] == [other, demo] and known["wheel"] == whole["wheel"]
+    assert "in 2 of 2 empty environments" in (tmp_path / "release.md").read_text("utf-8")
 
 
 def test_a_difference_of_scores_above_the_bar_is_listed():
