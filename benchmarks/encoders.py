@@ -166,47 +166,53 @@ def job(folder: Path) -> dict[str, Any]:
 
 def page(card: Scorecard) -> str:
     """The page: the order in words, what was refused, both tables."""
-    far = " ".join(str(each) for each in card.orders if each.group == "far")
     parts = ", ".join(f"{count:,} {name}" for name, count in PARTS.items())
-    refused = " ".join(f"{note}." for note in card.notes) or "Nothing: all encoders classify by the same words."
+    refused = _refused(card.notes) or ["Nothing: all encoders classify by the same words."]
     return "\n".join(
         [
             "# Which encoder separates OOD images, under which detector?",
             "",
-            "**Question.** Networks with a head of words, with a linear head and without one, on the same",
-            "images: AUROC",
-            "near, far and with covariate-shifted images as ID, the detection error rate where a network",
-            "classifies, and",
-            "what the detector adds to the time of an image.",
+            "**Question.** Networks with a head of words, with a linear head and without one, on the same images: "
+            "AUROC near, far and with covariate-shifted images as ID, the detection error rate where a network "
+            "classifies, and what the detector adds to the time of an image.",
             "",
-            f"**Answer.** {card.verdict()} {far}",
+            "**Answer.** By paired tests on the same images, under each detector that two of them have:",
             "",
-            f"**Not ranked.** {refused}",
+            *(f"- {order}" for order in sorted(card.orders, key=lambda each: each.group != "near")),
             "",
-            "**Command.** `python benchmarks/encoders.py FOLDER docs/results/encoders.md`; your own:",
-            "`oodscope run FILE`",
-            "with a list `encoders` ([how](../howto/encoders.md))",
+            "**Not ranked.**",
             "",
-            "**Machine.** 2 cores shared with other work, CPU: µs/image are of a busy machine",
+            *(f"- {reason}" for reason in refused),
+            "",
+            "**Command.** `python benchmarks/encoders.py FOLDER docs/results/encoders.md`; your own: "
+            "`oodscope run FILE` with a list `encoders` ([how](../howto/encoders.md)).",
+            "",
+            "**Machine.** 2 cores shared with other work, CPU: µs/image are of a busy machine.",
             "",
             f"**Date.** {time.strftime('%Y-%m-%d')}",
             "",
-            f"{sum(PARTS.values()):,} CIFAR-10 test images: {parts} (`shifted`: Gaussian noise, severity 2),",
-            f"and {COUNT}",
-            "images of each OOD set (near: CIFAR-100, Tiny ImageNet; far: SVHN, SUN scenes), all at 32",
-            "pixels. Detectors",
-            "are fitted on `id_train`, which no network but the miniature was trained on. EfficientNet-Lite0 has its",
-            "published ImageNet weights and looks at 128 pixels; values marked ‡ are of images or classes",
-            "that a network",
-            f"has met. The miniature CLIP ({EPOCHS} epochs on `id_train`, captions by class name) shows that networks",
-            "which classify by words go the same way; its numbers say nothing of CLIP. No CLIP, SigLIP or",
-            "DINO could be",
-            "had without a download: `oodscope run encoders` is the job for them.",
+            f"{sum(PARTS.values()):,} CIFAR-10 test images: {parts} (`shifted`: Gaussian noise, severity 2), and "
+            f"{COUNT} images of each OOD set (near: CIFAR-100, Tiny ImageNet; far: SVHN, SUN scenes), all at 32 "
+            "pixels. Detectors are fitted on `id_train`, which no network but the miniature was trained on. "
+            "EfficientNet-Lite0 has its published ImageNet weights and looks at 128 pixels; values marked ‡ are of "
+            "images or classes that a network has met. "
+            f"The miniature CLIP ({EPOCHS} epochs on `id_train`, captions by class name) shows that "
+            "networks which classify by words go the same way; its numbers say nothing of CLIP. No CLIP, SigLIP or "
+            "DINO could be had without a download: `oodscope run encoders` is the job for them.",
             "",
             card.table("encoders").render("markdown"),
             card.table("heads").render("markdown"),
         ]
     )
+
+
+def _refused(notes: list[str]) -> list[str]:
+    """The notes, those of one reason together."""
+    found: dict[str, list[str]] = {}
+    for note in notes:
+        detector, _, reason = note.partition(": ")
+        found.setdefault(reason, []).append(detector)
+    return [f"{', '.join(detectors)}: {reason}." for reason, detectors in found.items()]
 
 
 def main() -> None:

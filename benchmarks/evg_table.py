@@ -37,7 +37,7 @@ import numpy as np
 import torch
 
 import oodscope as oods
-from evg_forms import FORMS, Form
+from evg_forms import FORMS, PLAIN, Form
 from evg_rows import KINDS, PROVEN, ROWS, SETS, VARIED, Row
 from evg_table_page import record_minutes, write_page
 from oodscope.base.files import atomic_path, write_text
@@ -62,7 +62,6 @@ from oodscope.runs.evaluation.scoring import fit_scorers
 from oodscope.training.registry import RECIPES, create_recipe
 from openood_cifar import TRANSFORM, drawn, open_training, pack
 
-PLAIN = "plain"
 RADIUS = 0.01
 """Of the l-inf ball, in pixels of [0, 1]."""
 LAYERS = 1_000
@@ -113,7 +112,7 @@ class Study:
     def benchmark(self) -> oods.Benchmark:
         """CIFAR-10 by OpenOOD's split, with outliers to learn from."""
         splits, whole, form = np.load(self.data / "openood_v15_splits.npz"), pack(self.data, "cifar10_test"), self.form
-        train = open_training(self.data, "cifar10") if not form.network else whole.take(np.arange(400), "id_train")
+        train = whole.take(np.arange(400), "id_train") if form.from_test else open_training(self.data, "cifar10")
         return oods.Benchmark(
             name="cifar10 against svhn and scenes",
             version="evg-table-1",
@@ -149,8 +148,11 @@ class Study:
             "date": datetime.now(UTC).strftime("%Y-%m-%d"),
             "plain": self.plain.stem if self.plain else "",
             "form": next(name for name, form in FORMS.items() if form is self.form),
-            "words": self.form.words.format(train=f"{len(self.benchmark.id_train or ()):,}"),
+            "words": self.form.describe(len(self.benchmark.id_train or ())),
             "learnt_outliers": len(self.benchmark.ood_train or ()),
+            "network": "" if self.plain else self.form.network,
+            "id_test": len(self.benchmark.id_test),
+            **{f"learnt_{name}": len(learnt) for name, (learnt, _) in self.outliers.items()},
         }
         write_text(self.home / "study.json", json.dumps(facts, indent=1) + "\n")
 
@@ -234,8 +236,9 @@ class Study:
         check_training(stages, self.benchmark)
         home = self.home / "networks"
         began = time.time()
+        smaller = self.form.network and row.model == "resnet18_32" and not (row.own or self.plain)
         trained = train_stages(
-            self.form.network if self.form.network and row.model == "resnet18_32" and not self.plain else row.model,
+            self.form.network if smaller else row.model,
             stages,
             self.benchmark,
             [*(home / row.name / f"stage{number}" for number in range(1, len(stages))), home / row.name],

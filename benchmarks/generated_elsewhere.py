@@ -56,10 +56,10 @@ def main() -> None:
         lower = sum(found[each, near.name] < found[each, other.name] for each in DETECTORS)
         print(f"- {near.name} is harder than {other.name} for {lower} of {len(DETECTORS)} detectors")
     for images in (near, shifted, sets.test):
-        taken = ask([network], images, store.extract).prediction
+        taken = ask([network], images, store.extract_many).prediction
         shares = ", ".join(f"{name} {(taken == number).mean():.0%}" for number, name in enumerate(NAMES["cifar10"]))
         print(f"- {images.name} ({len(images):,}): its class in {(taken == images.labels).mean():.1%}; {shares}")
-    for row in calibrate(result, network, bench, (near.name, shifted.name), store.extract).measurements:
+    for row in calibrate(result, network, bench, (near.name, shifted.name), store.extract_many).measurements:
         if row.metric == "ece15":
             print(f"- {row.set}: ECE {row.value:.1%}")
 

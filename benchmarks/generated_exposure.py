@@ -20,41 +20,30 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from scipy.stats import t
 
 import oodscope as oods
-from evg_cells import read
+from generated_exposure_page import ARMS, CONTROL, DATASETS, SEEDS, STRUCK, page
 from generated_sets import load_pack, open_sets
 from oodscope.base.files import write_text
 from oodscope.data.generated.files import open_generated
+from oodscope.data.generated.record import read_generated
 from oodscope.execution.console import ConsoleProgress
 from oodscope.generation.sets.ensemble import build_member
 from oodscope.generation.sets.pool import frame_of
 from openood_cifar import TRANSFORM, drawn, open_benchmark, pack
 
-DATASETS = ("cifar10", "mnist")
-COMMAND = "python benchmarks/generated_exposure.py DATASET --sets WORK/DATASET --output CELLS --minutes 20"
-ARMS = ("none", "plain GAN", "generated near", "real")
-CONTROL = "held-out ID"
 GENERATED = ("near", "recombined")
 """Generated sets to test on."""
 
-STRUCK = {
-    **dict.fromkeys((("generated near", "near"), ("plain GAN", "near")), "the generator whose images were shown"),
-    **dict.fromkeys((("real", "clothes"), ("real", "tin")), "the data set whose images were shown"),
-}
-"""Arms and sets that say nothing of each other, and what they share."""
-SEEDS = (0, 1, 2)
 DETECTORS = ("msp", "ebo")
-
-Cell = dict[str, Any]
+RATE, BATCH = 0.1, 128
+"""Learning rate, and images of a step: of the known ones and, beside them, as many outliers."""
 
 
 def outliers(arm: str, bench: oods.Benchmark, folder: Path, count: int) -> oods.ImageSet | None:
@@ -71,23 +60,37 @@ def outliers(arm: str, bench: oods.Benchmark, folder: Path, count: int) -> oods.
     return drawn(images, min(count, len(images))).take(np.arange(min(count, len(images))), "ood_train")
 
 
+def recipe_of(arm: str, seed: int, options: argparse.Namespace) -> oods.Recipe:
+    """How an arm is trained: as all others, and with as many outliers as known images in a step where it has some.
+
+    The rate of outlier exposure by default is that of fine-tuning; from scratch every arm learns at the same.
+    """
+    digits = options.dataset == "mnist"
+    shared: dict[str, Any] = {
+        "epochs": options.epochs,
+        "seed": seed,
+        "augment": {"pad": 2 if digits else 4, "flip": not digits},
+        "warmup_epochs": min(1, options.epochs - 1),
+        "learning_rate": RATE,
+        "batch_size": BATCH,
+    }
+    if torch.cuda.is_available() and options.device != "cpu":
+        shared["precision"] = "bf16-mixed"
+    if arm == "none":
+        return oods.create_recipe("cross_entropy", **shared)
+    return oods.create_recipe("outlier_exposure", **shared, ood_batch_size=BATCH)
+
+
 def trained(arm: str, seed: int, bench: oods.Benchmark, options: argparse.Namespace) -> oods.Classifier:
     """The network of one arm and seed."""
     shown = outliers(arm, bench, options.sets, options.outliers)
-    name = "cross_entropy" if shown is None else "outlier_exposure"
-    digits = options.dataset == "mnist"
-    shared = {"epochs": options.epochs, "seed": seed, "augment": {"pad": 2 if digits else 4, "flip": not digits}}
-    shared["warmup_epochs"] = min(1, options.epochs - 1)
-    if torch.cuda.is_available() and options.device != "cpu":
-        shared["precision"] = "bf16-mixed"
-    recipe = oods.create_recipe(name, **shared)
 
     def network() -> torch.nn.Module:
-        return build_member("small_cnn" if digits else "resnet18_32", 10, len(bench.transform.mean))
+        return build_member("small_cnn" if options.dataset == "mnist" else "resnet18_32", 10, len(bench.transform.mean))
 
     folder = options.output / "trainings" / f"{options.dataset}-{arm.replace(' ', '-')}-{seed}"
     done = oods.train(
-        network, recipe, bench.id_train, bench.transform, ood_train=shown, folder=folder,
+        network, recipe_of(arm, seed, options), bench.id_train, bench.transform, ood_train=shown, folder=folder,
         device=options.device, progress=ConsoleProgress(),
     )  # fmt: skip
     return oods.Classifier(done.model, bench.transform, device=options.device, name=f"{arm} {seed}")
@@ -110,166 +113,26 @@ def measured(arm: str, seed: int, bench: oods.Benchmark, options: argparse.Names
         # smaller = surer of them
         "msp of ID test": float(np.mean(result.scores.scores("msp", role="id_test"))),
         "outliers": options.outliers,
+        "made": made(options.sets / "near"),
         "training images": len(bench.id_train or ()),
         "date": str(date.today()),
         "epochs": options.epochs,
+        "learning rate": RATE,
         "seconds": round(time.perf_counter() - began, 1),
-        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "processor",
+        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else f"{os.cpu_count()} cores",
     }
 
 
-def pooled(found: dict[str, list[float]]) -> tuple[float, int]:
-    """Standard deviation over seeds, pooled over the arms, and its degrees of freedom."""
-    squares = [float(np.var(values, ddof=1)) * (len(values) - 1) for values in found.values() if len(values) > 1]
-    degrees = sum(len(values) - 1 for values in found.values() if len(values) > 1)
-    return (float(np.sqrt(sum(squares) / degrees)), degrees) if degrees else (float("nan"), 0)
-
-
-def sentence(found: dict[str, list[float]], one: str, two: str, where: str) -> str:
-    """Whether one arm is better than another, by t with the seed variance pooled over all arms."""
-    deviation, degrees = pooled(found)
-    if len(found.get(one, ())) < 2 or len(found.get(two, ())) < 2 or degrees < 3:
-        return f"- {one} against {two}, {where}: cannot say (a training needs several seeds)."
-    apart = float(np.mean(found[one]) - np.mean(found[two]))
-    noise = deviation * np.sqrt(1 / len(found[one]) + 1 / len(found[two]))
-    half = float(t.ppf(0.975, degrees)) * noise
-    answer = "better" if apart > half else "worse" if apart < -half else "cannot say"
-    ends = f"[{100 * (apart - half):+.1f}, {100 * (apart + half):+.1f}]"
-    return f"- {one} against {two}, {where}: {100 * apart:+.1f} points {ends}: {answer}."
-
-
-def answer(cells: Sequence[Cell], dataset: str) -> tuple[str, list[str]]:
-    """What the generated near arm does against the others by energy, in one sentence, and pair by pair."""
-    columns = sorted({key for cell in cells for key in cell["auroc"]})
-    said = [
-        sentence(by_arm(cells, key), "generated near", other, key)
-        for key in columns
-        for other in ("none", "plain GAN", "real")
-        if key.startswith("ebo") and not any(is_struck(arm, key) for arm in ("generated near", other))
-    ]
-    counts = {word: sum(f": {word}" in each for each in said) for word in ("better", "worse", "cannot say")}
-    words = ", ".join(f"{word} in {count}" for word, count in counts.items())
-    return (
-        f"{dataset}, generated near against each other arm, energy: {words} of {len(said)} pairs of arm and set.",
-        said,
-    )
-
-
-def is_struck(arm: str, column: str) -> bool:
-    """Whether a set, the end of a column's name, comes from what an arm was shown."""
-    return (arm, column.split(" ", 1)[1]) in STRUCK
-
-
-def by_arm(cells: Sequence[Cell], column: str) -> dict[str, list[float]]:
-    """AUROCs of every seed of every arm that may be tested on it."""
-    arms = [arm for arm in (*ARMS, CONTROL) if not is_struck(arm, column)]
-    return {arm: [cell["auroc"][column] for cell in cells if cell["arm"] == arm] for arm in arms}
-
-
-def control(cells: Sequence[Cell]) -> str:
-    """Whether what is shown as an outlier reaches the loss: shown ID images, a network must be less sure of others."""
-    found = {
-        arm: [cell["msp of ID test"] for cell in cells if cell["arm"] == arm and "msp of ID test" in cell]
-        for arm in (*ARMS, CONTROL)
+def made(folder: Path) -> dict[str, Any]:
+    """How the generated near set was made: what the page tells of it."""
+    recipe = read_generated(folder).recipe
+    gan = {key: recipe["recipe"][key] for key in ("network", "steps", "fine_steps", "batch_size")}
+    return {
+        **gan,
+        "lambdas": recipe["lambdas"],
+        "window": recipe["window"],
+        "seen": recipe["class seen by the ensemble"],
     }
-    deviation, degrees = pooled(found)
-    if min(len(found["none"]), len(found[CONTROL])) < 2 or degrees < 3:
-        return f"- Control ({CONTROL} against none): cannot say (a training needs several seeds)."
-    apart = float(np.mean(found[CONTROL]) - np.mean(found["none"]))
-    half = float(t.ppf(0.975, degrees)) * deviation * np.sqrt(1 / len(found[CONTROL]) + 1 / len(found["none"]))
-    word = "as it must: what is shown reaches the loss" if apart > half else "NOT as it must"
-    return (
-        f"- Control: exposed to held-out ID images, the mean MSP score of ID test images rises by {apart:+.3f} "
-        f"[{apart - half:+.3f}, {apart + half:+.3f}] against none: {word}."
-    )
-
-
-def spared(cells: Sequence[Cell]) -> list[str]:
-    """What exposure costs in accuracy, arm by arm."""
-    found = {arm: [cell["accuracy"] for cell in cells if cell["arm"] == arm] for arm in (*ARMS, CONTROL)}
-    lines = [sentence(found, arm, "none", "accuracy") for arm in found if arm != "none" and found[arm]]
-    return [line.replace(" against none, accuracy:", ", accuracy against none:") for line in lines]
-
-
-def section(cells: Sequence[Cell], dataset: str) -> list[str]:
-    """One data set: the table, pair by pair, and what was not run."""
-    columns = sorted({key for cell in cells for key in cell["auroc"]})
-    sizes = " or ".join(f"{count:,}" for count in sorted({cell["training images"] for cell in cells}))
-    shown, epochs = ({cell[key] for cell in cells} for key in ("outliers", "epochs"))
-    lines = [
-        f"## {dataset}",
-        "",
-        f"{sizes} training images, {', '.join(map(str, sorted(epochs)))} epochs, {', '.join(map(str, sorted(shown)))} "
-        "outliers in every arm. AUROC in percent, mean over seeds ± standard deviation pooled over arms.",
-        "",
-        "| arm | seeds | accuracy | " + " | ".join(columns) + " |",
-        "| --- |" + " ---: |" * (len(columns) + 2),
-    ]
-    for arm in (*ARMS, CONTROL):
-        own = [cell for cell in cells if cell["arm"] == arm]
-        if not own:
-            lines.append(f"| {arm} | 0 | not run |" + " |" * len(columns))
-            continue
-        found = [by_arm(cells, key) for key in columns]
-        values = [
-            f"{100 * np.mean(each[arm]):.1f} ± {100 * pooled(each)[0]:.1f}" if arm in each else "struck"
-            for each in found
-        ]
-        accuracy = f"{100 * np.mean([cell['accuracy'] for cell in own]):.1f}"
-        lines.append(f"| {arm} | {len(own)} | {accuracy} | " + " | ".join(values) + " |")
-    shared = "; ".join(
-        f"{arm} on {place}: {what}"
-        for (arm, place), what in STRUCK.items()
-        if any(key.endswith(f" {place}") for key in columns)
-    )
-    lines += ["", f"Struck, because a test would share it: {shared or 'nothing'}.", ""]
-    return [*lines, *answer(cells, dataset)[1], *spared(cells), control(cells), ""]
-
-
-def absent(cells: Sequence[Cell]) -> list[tuple[str, int]]:
-    """Arms and seeds of one data set that were not trained."""
-    done = {(cell["arm"], cell["seed"]) for cell in cells}
-    return [(arm, seed) for arm in (*ARMS, CONTROL) for seed in SEEDS if (arm, seed) not in done]
-
-
-def page(folder: Path) -> str:
-    """The page, from the cells alone: a folder of them, or a file with one in each line."""
-    cells = read(folder)
-    named = {name: [cell for cell in cells if cell["dataset"] == name] for name in DATASETS}
-    question = "Do generated near outliers help as outlier exposure, beside plain-GAN samples, real outliers and none?"
-    answers = [answer(own, name)[0] for name, own in named.items() if own]
-    machines, days = (", ".join(sorted({cell[key] for cell in cells})) or "none yet" for key in ("device", "date"))
-    lines = ["# Outlier exposure on generated outliers", "", f"**Question.** {question}", ""]
-    lines += [f"**Answer.** {' '.join(answers) or 'Cannot say yet: no arm was trained.'}", ""]
-    lines += [f"**Command.** `{COMMAND}`", "", f"**Machine.** {machines}. **Date.** {days}.", ""]
-    lines += [
-        "Statements are about other trainings of the same recipe on these sets: t with the variance over seeds pooled "
-        "over the arms, each pair by itself at 95 %.",
-        "",
-    ]
-    for name, own in named.items():
-        if own:
-            lines += section(own, name)
-    missing = {name: absent(own) for name, own in named.items() if absent(own)}
-    if missing:
-        every = len(SEEDS) * len((*ARMS, CONTROL))
-        words = [
-            f"{name}: {'all' if len(gone) == every else ', '.join(f'{arm} {seed}' for arm, seed in gone)}"
-            for name, gone in missing.items()
-        ]
-        count = sum(len(gone) for gone in missing.values())
-        lines += [f"**Not run yet** ({count} trainings): {'; '.join(words)}. Go on with `{COMMAND}`.", ""]
-    return "\n".join([*lines, *DIFFERS]) + "\n"
-
-
-DIFFERS = (
-    "## What differs from the paper",
-    "",
-    "- The paper's appendix with this experiment is not in the text at hand: arms, tests and sizes are our own.",
-    "- ResNet-18 on CIFAR-10 at 32 px and a small network on MNIST, trained with outliers from the first step on.",
-    "- Real outliers are 1,000 images (Tiny ImageNet's validation list, or five classes of Fashion-MNIST), so every "
-    "arm has that many.",
-)
 
 
 def open_cifar10(options: argparse.Namespace) -> oods.Benchmark:

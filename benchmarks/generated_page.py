@@ -3,6 +3,7 @@
     python benchmarks/generated_page.py cifar10=WORK/cifar10/final mnist=WORK/mnist/study --write PAGE.md
 
 A study is the folder that ``generated_study.py`` or ``oodscope generate judge`` saved. Data sets without one are named.
+Measurements of every study go to ``data/generated-NAME.parquet`` beside the page.
 """
 
 import argparse
@@ -12,11 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from oodscope.base.files import write_text
 from oodscope.document.claim import count_claims
 from oodscope.metrics.generated.idness import BINS, class_checks, hardness_by_idness
+from oodscope.metrics.metric import MEAN
 from oodscope.runs.generated.claims import claims, class_report, judges_recognise
-from oodscope.runs.generated.ranks import rank_agreements
+from oodscope.runs.generated.ranks import ALL, INDEPENDENT, WITHIN, RankAgreement, rank_agreements
 from oodscope.runs.generated.run import GeneratedStudy
 from oodscope.runs.generated.sanity import SetCheck
 from oodscope.runs.generated.table import calibration_table, separation_table
@@ -56,6 +60,25 @@ def answer(studies: Mapping[str, GeneratedStudy]) -> str:
     return " ".join(lines)
 
 
+def command(settings: Mapping[str, Any]) -> str:
+    """The command that made a study, from the file beside it."""
+    named = {"training images": "train_images"}
+    words = [
+        f"--{named.get(key, key).replace('_', '-')} {','.join(map(str, value)) if isinstance(value, list) else value}"
+        for key, value in settings.items()
+        if key not in ("dataset", "sets", "left out", "device", "date") and value is not None
+    ]
+    return f"python benchmarks/generated_study.py {settings['dataset']} {' '.join(words)}"
+
+
+def redrawn_words(settings: Mapping[str, Any]) -> str:
+    """How the shifted set was made, or that there is none: a generator that has collapsed writes none."""
+    weights = f"at λ_p = {settings['shifted_perceptual']:g}, λ_y = {settings['lambda_label']:g}"
+    if "shifted" in settings["sets"]:
+        return f"redrawn by {settings['shifted_steps']:,} steps {weights}"
+    return f"no shifted set came of {settings['shifted_steps']:,} steps {weights}"
+
+
 def made_words(settings: Mapping[str, Any]) -> list[str]:
     """How the sets were made, from the file beside the study: population, weights, what was dropped."""
     if not settings:
@@ -65,8 +88,8 @@ def made_words(settings: Mapping[str, Any]) -> list[str]:
         f"Made from {settings['training images']:,} training images: networks of {settings['epochs']} epochs, a plain "
         f"generator of {settings['steps']:,} steps of {settings['batch_size']}, {settings['fine_steps']:,} more for "
         f"each λ_s of {weights} at λ_p = {settings['lambda_perceptual']:g} (distance: {settings['perceptual']}); "
-        f"redrawn by {settings['shifted_steps']:,} steps at λ_p = {settings['shifted_perceptual']:g}, λ_y = "
-        f"{settings['lambda_label']:g}. Machine: {settings['device']}, {settings['date']}.",
+        f"{redrawn_words(settings)}. Machine: {settings['device']}, {settings['date']}. Command: "
+        f"`{command(settings)}`.",
         "",
     ]
     for name, made in settings["sets"].items():
@@ -102,7 +125,8 @@ def shifted_words(study: GeneratedStudy) -> list[str]:
                 f"of {len(pairs)} networks, {percent(float(np.mean([ours for ours, _ in pairs])))} % against "
                 f"{percent(float(np.mean([known for _, known in pairs])))} % on average."
             )
-    return lines or ["No shifted set in this study."]
+    stages = "--stage shifted,judge,final"
+    return lines or [f"**Not run yet**: no shifted set in this study. Go on with `{COMMAND} {stages}`."]
 
 
 def set_table(study: GeneratedStudy) -> list[str]:
@@ -195,7 +219,8 @@ def hardness_table(study: GeneratedStudy) -> list[str]:
                 own = result.scores.scores(detector, set=name)
                 curve = hardness_by_idness(id_scores, own, np.array(check.p_source))
                 curves.append([np.nan if each is None else each.value for each in curve.values()])
-        means = np.nanmean(np.array(curves), axis=0) if curves else []
+        counted = [np.array(each)[~np.isnan(each)] for each in np.array(curves).T]
+        means = [each.mean() if len(each) else np.nan for each in counted]
         lines.append(f"| {name} | " + " | ".join("–" if np.isnan(each) else percent(each) for each in means) + " |")
     for other in study.real:
         values = [row.value for (_, _, place), row in study.separation("auroc").items() if place == other]
@@ -204,14 +229,40 @@ def hardness_table(study: GeneratedStudy) -> list[str]:
 
 
 def orders(study: GeneratedStudy) -> list[str]:
-    lines = []
-    for each in rank_agreements(study):
-        ends = "" if each.interval is None else f" [{each.interval.low:.2f}, {each.interval.high:.2f}]"
-        lines.append(
-            f"- {each.generated} and {each.real}, {each.scope}: τ = {each.tau:.2f}{ends} over {each.rows} rows, "
-            f"{each.over} redrawn."
-        )
-    return lines or ["No orders to compare."]
+    """Kendall's τ of every generated set with every real one: of all networks, and the range over single ones."""
+    found = {(each.generated, each.real, each.scope): each for each in rank_agreements(study)}
+    # the mean of one real set is that set
+    pairs = [
+        (made, real)
+        for made, real in dict.fromkeys((made, real) for made, real, _ in found)
+        if real != MEAN or len(study.real) > 1
+    ]
+    if not pairs:
+        return ["No orders to compare."]
+    scopes = (ALL, INDEPENDENT, WITHIN)
+    lines = [
+        "Kendall's τ between AUROC on the generated and on the real set, over rows of one detector and network, with "
+        "95 % intervals. *Single networks*: lowest and highest τ over the detectors of one.",
+        "",
+        f"| generated | real | {' | '.join(scopes)} | single networks |",
+        "| --- | --- | ---: | ---: | ---: | ---: |",
+    ]
+    for made, real in pairs:
+        cells = [tau_words(found.get((made, real, scope))) for scope in scopes]
+        single = [found[made, real, name].tau for name in study.networks if (made, real, name) in found]
+        cells.append(f"{min(single):.2f} to {max(single):.2f} ({len(single)})" if single else "")
+        lines.append(f"| {made} | {real} | {' | '.join(cells)} |")
+    return lines
+
+
+def tau_words(found: RankAgreement | None) -> str:
+    """One cell of the table of orders."""
+    if found is None:
+        return ""
+    if found.interval is None:
+        return f"{found.tau:.2f} ({found.rows} rows)"
+    low, high = found.interval.low, found.interval.high
+    return f"{found.tau:.2f} [{low:.2f}, {high:.2f}] ({found.rows} rows, {found.over} redrawn)"
 
 
 def section(name: str, study: GeneratedStudy, settings: Mapping[str, Any]) -> list[str]:
@@ -255,7 +306,8 @@ def page(studies: Mapping[str, GeneratedStudy], settings: Mapping[str, Mapping[s
         "",
         f"**Answer.** {answer(studies)}",
         "",
-        f"**Command.** `{COMMAND}`, then `python benchmarks/generated_page.py DATASET=WORK/DATASET/final`",
+        f"**Command.** `{COMMAND}`, then `python benchmarks/generated_page.py DATASET=WORK/DATASET/final --write PAGE` "
+        "(measurements: `data/generated-DATASET.parquet`)",
         "",
         f"**Machine.** {', '.join(dict.fromkeys(each['device'] for each in told.values())) or 'not recorded'}. "
         f"**Date.** {', '.join(dict.fromkeys(each['date'] for each in told.values())) or 'not recorded'}.",
@@ -265,7 +317,11 @@ def page(studies: Mapping[str, GeneratedStudy], settings: Mapping[str, Mapping[s
         lines += section(name, study, told.get(name, {}))
     if missing:
         lines += [f"**Not run yet**: {', '.join(missing)}. Go on with `{COMMAND}`.", ""]
-    lines += ["Outlier exposure on generated sets in four arms has [a page of its own](generated-exposure.md).", ""]
+    lines += [
+        "Outlier exposure on generated sets in four arms has [a page of its own](generated-exposure.md). The former "
+        "study of CIFAR-10 and MNIST, of another design: [generated-former.md](generated-former.md).",
+        "",
+    ]
     return "\n".join([*lines, *DIFFERS]) + "\n"
 
 
@@ -293,8 +349,17 @@ def main() -> None:
     named = dict(each.split("=", 1) for each in options.studies)
     files = {name: Path(folder).parent / SETTINGS for name, folder in named.items()}
     settings = {name: json.loads(path.read_text()) for name, path in files.items() if path.exists()}
-    text = page({name: GeneratedStudy.load(Path(folder)) for name, folder in named.items()}, settings)
-    print(text) if options.write is None else options.write.write_text(text, encoding="utf-8")
+    studies = {name: GeneratedStudy.load(Path(folder)) for name, folder in named.items()}
+    text = page(studies, settings)
+    if options.write is None:
+        print(text)
+        return
+    write_text(options.write, text)
+    for name, study in studies.items():
+        rows = pd.concat([each.measurements.to_dataframe() for each in study.results])
+        place = options.write.parent / "data" / f"generated-{name}.parquet"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        rows.to_parquet(place, index=False)
 
 
 if __name__ == "__main__":

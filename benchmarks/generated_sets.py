@@ -46,6 +46,8 @@ def _whole(options: argparse.Namespace) -> Sets:
 
     def opened(path: str | Path, name: str, rows: Any = None, known: bool = False) -> oods.ImageSet:
         home = Path(path).resolve().parent if Path(path).suffix else folder
+        if not (home / f"{Path(path).stem}.npz").exists():
+            sys.exit(f"{Path(path).stem}.npz is not in {home}: give the file by --train, or put it into $OODSCOPE_DATA")
         pixels, extras = load_pack(folder, Path(path).stem, home)
         chosen = np.arange(len(pixels)) if rows is None else np.asarray(rows)
         chosen = chosen[:: max(1, len(chosen) // most)] if most else chosen
@@ -55,7 +57,7 @@ def _whole(options: argparse.Namespace) -> Sets:
     splits = np.load(folder / "openood_v15_splits.npz")
     if options.dataset == "cifar10":
         return Sets(
-            train=opened(options.train or "cifar10_train.npz", "id_train", known=True),
+            train=opened(options.train or "cifar10_train", "id_train", known=True),
             val=opened("cifar10_test", "id_val", splits["cifar10_val_id"], known=True),
             test=opened("cifar10_test", "id_test", splits["cifar10_test_id"], known=True),
             near=(opened("cifar100_test", "cifar100", splits["cifar100_test_id"]),),
@@ -74,7 +76,7 @@ def _whole(options: argparse.Namespace) -> Sets:
         )
     order = np.random.default_rng(0).permutation(10_000)
     return Sets(
-        train=opened(options.train or "mnist_train.npz", "id_train", known=True),
+        train=opened(options.train or "mnist_train", "id_train", known=True),
         val=opened("mnist_test", "id_val", np.sort(order[:1000]), known=True),
         test=opened("mnist_test", "id_test", np.sort(order[1000:]), known=True),
         near=(),

@@ -33,6 +33,7 @@ processor; its numbers mean nothing.
 
 import argparse
 import json
+import os
 import shutil
 import time
 from datetime import date
@@ -162,7 +163,7 @@ class Study(Makers):
             **{key: getattr(self.options, key) for key in asked},
             "sets": {name: {key: recipe[key] for key in keys if key in recipe} for name, recipe in made.items()},
             "left out": {reason: sorted(set(names)) for reason, names in self.left_out.items()},
-            "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "processor",
+            "device": torch.cuda.get_device_name() if torch.cuda.is_available() else f"{os.cpu_count()} cores",
             "date": str(date.today()),
         }
 

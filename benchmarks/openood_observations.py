@@ -373,5 +373,5 @@ OBSERVATIONS = (
     Observation("Covariate shift lowers near-OOD AUROC", shift_costs, evidence="shift",
                 imagenet="more than 10 points on ImageNet-1K"),
     Observation("Augmentation helps under covariate shift too", augmentation_helps_under_shift),
-    Observation("DINOv2 beats supervised networks; CLIP does far-OOD", imagenet="all of it: networks of ImageNet-1K"),
+    Observation("DINOv2 beats supervised networks, CLIP does far-OOD", imagenet="all of it: networks of ImageNet-1K"),
 )  # fmt: skip

@@ -1,5 +1,6 @@
 """Minutes that each recipe takes with its default settings on one GPU, from a few seconds of each.
 
+    FOLDER=docs/results/data/recipe-minutes
     python benchmarks/recipe_minutes.py --output FOLDER [--recipes vos,mcd] [--minutes 4] [--seconds 1.2]
     python benchmarks/recipe_minutes.py --output FOLDER --write docs/results/recipe-minutes.md   # of what is there
 
@@ -7,7 +8,8 @@
 every phase of a recipe is timed after it is recorded, for ``--seconds`` each, and so is what a recipe does over whole
 sets before an epoch; the minutes are those of all steps and epochs together. Not in it: validation, checkpoints, the
 last pass of some recipes, and the kernels that long trainings compile, which save up to a fifth. What is measured is
-kept in FOLDER/recipes.json after each recipe and never measured again; a recipe that fails is named and left out.
+kept in FOLDER/recipes.json after each recipe and never measured again; a recipe that fails is named and left out. A row
+may have a ``note`` that the page prints, and that another measurement of it takes away.
 ``--write`` makes the page, and enters the minutes into ``src/oodscope/training/minutes.json``, which
 ``oodscope list recipes`` prints.
 """
@@ -45,6 +47,7 @@ from train_speed import SIZE, wait
 LISTED = Path(__file__).parent.parent / "src" / "oodscope" / "training" / "minutes.json"
 FLOAT32 = ("autoencoder", "glow", "pixelcnn", "nae", "good")
 """Trained in float32 with rounded factors; all others in bf16."""
+KEPT = "docs/results/data/recipe-minutes"
 NETWORKS = {"good": "plain_cnn_32"}
 REHEARSED = 6
 """Steps before the clock: the three that are rehearsed, the recording, and two replays."""
@@ -188,7 +191,8 @@ def page(found: dict[str, Any], day: str) -> str:
         f"**Answer.** {len(rows)} of {len(list(RECIPES))} recipes are measured; "
         f"{sum(row['minutes'] <= 2 for row in rows.values())} take at most two minutes{longest}.",
         "",
-        "**Command.** `python benchmarks/recipe_minutes.py --output FOLDER`, then with `--write` and this page.",
+        f"**Command.** `python benchmarks/recipe_minutes.py --output {KEPT}` measures what is",
+        "missing; then the same with `--write docs/results/recipe-minutes.md`.",
         "",
         f"**Machine.** One {found['machine']}, nothing else running. **Date.** {day}",
         "",
@@ -207,7 +211,8 @@ def page(found: dict[str, Any], day: str) -> str:
     lines += ["", f"- Taken step by step, because a step or its optimiser asks the host: {', '.join(plain) or 'none'}."]
     lines += [f"- Failed: {name}: {why}" for name, why in failed.items()]
     lines.append(f"- Not measured here (`train-speed.md` has some of them): {', '.join(absent) or 'nothing'}.")
-    lines += [f"- {note}" for note in found.get("notes", ())]
+    notes = dict.fromkeys(row["note"] for row in rows.values() if "note" in row)
+    lines += [f"- {', '.join(name for name in order if rows[name].get('note') == note)}: {note}." for note in notes]
     return "\n".join(lines) + "\n"
 
 

@@ -246,7 +246,8 @@ def counted(words: Sequence[tuple[str, str]]) -> str:
 def spectrum_section(table: pd.DataFrame, known: str, scores: Path | None) -> list[str]:
     """What covariate shift does to each method, and which findings on it hold."""
     if "fs-near" not in set(table["group"]):
-        return ["Not yet run: the rows of this page were scored before corrupted images were part of the table."]
+        before = ": the rows of this page were scored before corrupted images were part of the table"
+        return [f"Not yet run{'' if table.empty else before}."]
 
     @cache
     def read(method: str, spectrum: bool = True) -> list[object]:
@@ -310,6 +311,8 @@ def precisions(networks: pd.DataFrame) -> str:
 
 def answer(networks: pd.DataFrame, rows: pd.DataFrame, known: str) -> str:
     """One line for the top of the page."""
+    if networks.empty:
+        return "no network of this table is trained yet; every row is named below."
     wanted = sum(line.compared for line in lines_of(known).values())
     parts = []
     for name in NUMBERS:
@@ -321,9 +324,10 @@ def answer(networks: pd.DataFrame, rows: pd.DataFrame, known: str) -> str:
     return f"{'; '.join(parts)}; {wanted} methods are to be compared."
 
 
-def opening(known: str, measured: str, answered: str) -> list[str]:
-    """Question, answer, command and date."""
+def opening(known: str, measured: str, answered: str, begun: bool) -> list[str]:
+    """Question, answer, command and date; ``begun`` says whether any network is there."""
     title = known.upper().replace("CIFAR", "CIFAR-")
+    kept = f" --earlier docs/results/data/training-{known}.parquet" if begun else ""
     return [
         f"# Trained methods on {title}",
         "",
@@ -331,11 +335,14 @@ def opening(known: str, measured: str, answered: str) -> list[str]:
         "",
         f"**Answer.** {answered}",
         "",
-        f"**Command.** `python benchmarks/training_table.py --id {known} --output FOLDER` on one NVIDIA H200",
-        f"(it goes on where it stopped), then `python benchmarks/training_page.py TABLE PAGE --id {known}`",
-        f"`--scores SCORES`. Rows of every detector and set: `data/training-{known}.parquet`.",
+        f"**Command.** `OODSCOPE_DATA=path/to/packs python benchmarks/training_table.py --id {known} --output FOLDER",
+        f"--minutes 9.5{kept}` on one NVIDIA H200,",
+        "again and again (it goes on where it stopped), then",
+        f"`python benchmarks/training_page.py FOLDER/{known}/table.csv docs/results/training-{known}.md --id {known}",
+        f"--scores FOLDER/{known}/scores{kept}`.",
+        *([f"Rows of every detector and set: `data/training-{known}.parquet`."] if begun else []),
         "",
-        f"**Date.** {measured}",
+        f"**Date.** {measured if begun else 'nothing is measured yet'}",
         "",
         "Percent; mean over the seeds 0, 1, 2, fixed in advance, and their standard deviation; epoch of the best",
         "validation accuracy. The population is seeds of one recipe, on these images and classes; the score is the one",
@@ -375,7 +382,7 @@ def page(table: pd.DataFrame, rows: pd.DataFrame, known: str, scores: Path | Non
     missing = [f"{m} {s}" for m, line in lines_of(known).items() for s in line.seeds if s not in seeds.get(m, [])]
     every = [f"| {one.method} | {one.seed} | {one.near:.2f} | {one.accuracy:.2f} |" for one in networks.itertuples()]
     lines = [
-        *opening(known, measured, answer(networks, rows, known)),
+        *opening(known, measured, answer(networks, rows, known), not networks.empty),
         *compared_section(networks, rows, known),
         "",
         *other_methods(networks, rows, known),

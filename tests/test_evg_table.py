@@ -98,6 +98,7 @@ def test_a_point_holds_only_if_all_its_parts_do():
     assert Claim("", (("", HOLDS),)).verdict == HOLDS and Claim("", ()).verdict == OPEN
 
 
+@pytest.mark.slow
 def test_drops_are_paired_by_image_and_points_follow():
     drops = {"linf": 0.02, "affine": 1.5, "color": 0.4, "gan": 3.0, "linf black-box": 0.01}
     made = cells(drops)
@@ -110,6 +111,7 @@ def test_drops_are_paired_by_image_and_points_follow():
     assert verdicts[0] == OPEN, "likelihoods were not run"
 
 
+@pytest.mark.slow
 def test_orders_have_intervals_and_need_four_rows():
     made = cells(dict.fromkeys(KINDS, 0.1))
     orders = spearman_orders(made, "svhn")
@@ -163,6 +165,7 @@ def test_cheap_rows_are_whole_before_dear_ones_and_all_before_further_seeds():
     assert seeds == sorted(seeds) and len(order) == len({(row.name, *rest) for row, *rest in order})
 
 
+@pytest.mark.slow
 def test_what_is_proven_and_what_was_released_stand_beside_the_table():
     made = cells(dict.fromkeys(KINDS, 0.5))
     rng = np.random.default_rng(1)
@@ -187,6 +190,26 @@ def test_every_form_names_what_exists(name):
 def test_another_form_has_a_page_of_its_own():
     text = page({}, {}, {**FACTS, "form": "cpu", "words": "small networks"})
     assert "--form cpu" in text and "evg-table-cpu.md" in text and "**Form.** small networks." in text
+    assert "GPU minutes" not in text, "they are the whole study's"
+
+
+def test_a_page_speaks_of_what_was_run():
+    cell = cell_of([{"id_test": np.linspace(-2.5, 2.5, 400), "found": np.linspace(0, 1, 60)}])
+    numbers = {"id_test": 3000, "learnt_svhn": 1500, "learnt_scenes": 1200, "learnt_outliers": 35_000}
+    alone = page({("autoencoder", "svhn", "clean"): cell}, {}, FACTS | numbers)
+    assert "3,000 of OpenOOD's 9,000" in alone
+    for words in ("ResNet-18 where", "Outliers to learn", "APGD", "Generators learn", "md was fitted", "a tenth with"):
+        assert words not in alone and (words in page({}, {}, FACTS) or words == "a tenth with")
+    more = {("oe", "svhn", "gan"): cell, ("md", "svhn", "linf"): cell}
+    both = page(more, {}, FACTS | numbers | {"network": "small_cnn"})
+    assert "35,000 images of CIFAR-100" in both and "1,500 digits, 1,200 scenes" in both and "md was fitted" in both
+    assert "- small_cnn where the paper has" in both and "a tenth with gradients" in both
+
+
+def test_what_is_said_of_a_form_is_made_from_its_settings():
+    said = FORMS["cpu"].describe(20_000)
+    assert "20,000 training images, small_cnn in the place of ResNet-18 (epochs 8)" in said
+    assert all(f"; {name} " in said for name in {*FORMS["cpu"].rows} - {"md"}) and FORMS["whole"].describe(1) == ""
 
 
 @pytest.mark.soak

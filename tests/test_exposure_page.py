@@ -1,5 +1,6 @@
 """The page of outlier exposure on generated sets: verdicts by seeds pooled over arms, and gaps by name."""
 
+import argparse
 import json
 import sys
 from pathlib import Path
@@ -7,7 +8,20 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
-from generated_exposure import ARMS, CONTROL, page
+from generated_exposure import recipe_of
+from generated_exposure_page import ARMS, CONTROL, page
+
+
+def test_arms_differ_in_their_outliers_alone():
+    """The defaults of outlier exposure are for fine-tuning: arms must not take them."""
+    options = argparse.Namespace(dataset="mnist", epochs=5, device="cpu")
+    recipes = [recipe_of(arm, 1, options).model_dump() for arm in (*ARMS, CONTROL)]
+    plain, exposed = recipes[0], recipes[1]
+    assert all(each == exposed for each in recipes[2:])
+    assert {key: exposed[key] for key in plain if key != "ood_batch_size"} == {
+        key: value for key, value in plain.items() if key != "ood_batch_size"
+    }
+    assert (plain["ood_batch_size"], exposed["ood_batch_size"]) == (0, plain["batch_size"])
 
 
 def write(folder, values, seeds=3, unsure=0.2):
@@ -49,7 +63,7 @@ def test_a_source_is_never_its_own_test(tmp_path):
     write(tmp_path, (0.9, 0.9, 0.9, 0.9))
     text = page(tmp_path)
     (row,) = (line for line in text.split("\n") if line.startswith("| real |"))
-    assert row == "| real | 3 | 99.0 | struck | 90.2 ± 0.2 | struck | 90.2 ± 0.2 |"
+    assert row == "| real | 3 | 99.0 | struck | 90.2 (90.0–90.4) | struck | 90.2 (90.0–90.4) |"
     assert "real on clothes: the data set whose images were shown" in text
     assert "generated near against real, ebo svhn" in text
     assert "generated near against real, ebo clothes" not in text

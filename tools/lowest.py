@@ -29,14 +29,14 @@ QUICK = ["-m", "not slow and not browser and not soak and not gpu", "-q"]
 OUTCOMES = {"skipped": "skipped", "failure": "failed", "error": "failed"}
 
 
-def install(environment: Path) -> None:
-    """The environment, made once, with a pip as tests of plug-ins need; uv resolves `.[dev]` to its lowest bounds."""
+def install(environment: Path, python: str, resolution: str) -> None:
+    """The environment, made once, with a pip as tests of plug-ins need; uv resolves `.[dev]` as it is told."""
     uv = [sys.executable, "-m", "uv"]
     if not (environment / "bin" / "python").exists():
         subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "uv"], check=True)
-        subprocess.run([*uv, "venv", "--quiet", "--seed", str(environment)], check=True)
+        subprocess.run([*uv, "venv", "--quiet", "--seed", "--python", python, str(environment)], check=True)
     place = ["--python", str(environment / "bin" / "python")]
-    command = [*uv, "pip", "install", "--quiet", *place, "--resolution", "lowest-direct", "--editable", ".[dev]"]
+    command = [*uv, "pip", "install", "--quiet", *place, "--resolution", resolution, "--editable", ".[dev]"]
     subprocess.run(command, cwd=ROOT, check=True)
 
 
@@ -115,6 +115,16 @@ def scores_compared(shares: pd.Series) -> list[str]:
     ]
 
 
+def quick_tests(python: Path, chosen: list[str]) -> tuple[int, list[ElementTree.Element]]:
+    """The status of the quick tests that were chosen in an environment, and their cases."""
+    settings = {**os.environ, "OODSCOPE_TEST_TIER": "check", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT / "src")}
+    with TemporaryDirectory() as folder:
+        report = Path(folder) / "junit.xml"
+        command = [str(python), "-m", "pytest", *QUICK, "--numprocesses", "auto", f"--junitxml={report}", *chosen]
+        status = subprocess.run(command, cwd=ROOT, env=settings).returncode
+        return status, list(ElementTree.parse(report).iter("testcase")) if report.exists() else []
+
+
 def outcome(case: ElementTree.Element) -> str:
     """Passed, skipped or failed."""
     return next((OUTCOMES[part.tag] for part in case if part.tag in OUTCOMES), "passed")
@@ -160,18 +170,13 @@ def main() -> int:
     options, chosen = parser.parse_known_args()
     environment = options.environment or ROOT / ".venv-lowest"
     if options.environment is None:
-        install(environment)
+        install(environment, sys.executable, "lowest-direct")
     python = environment / "bin" / "python"
     shares = differences(python)
     if options.scores:
         print("\n".join(scores_compared(shares)))
         return 0
-    settings = {**os.environ, "OODSCOPE_TEST_TIER": "check", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT / "src")}
-    with TemporaryDirectory() as folder:
-        report = Path(folder) / "junit.xml"
-        command = [str(python), "-m", "pytest", *QUICK, "--numprocesses", "auto", f"--junitxml={report}", *chosen]
-        status = subprocess.run(command, cwd=ROOT, env=settings).returncode
-        cases = list(ElementTree.parse(report).iter("testcase")) if report.exists() else []
+    status, cases = quick_tests(python, chosen)
     PAGE.write_text(page(cases, versions(python, named()), chosen, shares), encoding="utf-8")
     print(f"page: {PAGE}")
     return status

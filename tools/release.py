@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 import tomllib
 import zipfile
 from hashlib import sha256
@@ -96,7 +97,9 @@ def extras() -> dict[str, int]:
 
 MISSING = {
     "clip": ["evaluate", "--model", "open_clip:ViT-B-32", "--weights", "pretrained", "--benchmark", "glyphs"],
+    "cloud": ["work", "s3://bucket/plan"],
     "hf": ["evaluate", "--model", "hf:a/b", "--weights", "pretrained", "--benchmark", "glyphs"],
+    "onnx": ["export", "knn.oods", "--output", "knn.onnx"],
     "postgres": ["table", "--store", "postgresql://somebody@localhost/none", "run"],
     "ray": ["run", "demo", "--on", "ray"],
     "serve": ["serve", "--port", "0"],
@@ -105,10 +108,26 @@ MISSING = {
 VALUES = re.compile(r"(\d+\.\d) ±(\d+\.\d)")
 
 
-def seconds() -> float:
-    """Processor time of everything that was called so far."""
+COMMANDS, LIMIT = 5, 600
+"""What a newcomer may have to type, and for how many seconds, until there is a report on an own folder."""
+
+
+def processor() -> float:
+    """Processor seconds of everything that was called so far."""
     spent = resource.getrusage(resource.RUSAGE_CHILDREN)
     return spent.ru_utime + spent.ru_stime
+
+
+def timed(*command: str, cwd: Path = ROOT, **settings: str) -> tuple[str, dict[str, int]]:
+    """What a command prints, with its seconds by the clock and of the processor."""
+    started, before = time.monotonic(), processor()
+    said = call(*command, cwd=cwd, **settings)
+    return said, {"clock": round(time.monotonic() - started), "processor": round(processor() - before)}
+
+
+def typed(tutorial: str) -> int:
+    """How many commands a tutorial shows: the installation in its introduction, and each call of `shell`."""
+    return len(re.findall(r"(?m)^ +pip install \w", tutorial)) + len(re.findall(r"(?m)^shell\(", tutorial))
 
 
 def table(text: str) -> dict[str, list[tuple[float, float]]]:
@@ -127,32 +146,55 @@ def inside(said: str) -> str:
     return f"{sum(abs(value - centre) <= half + 0.05 for value, centre, half in pairs)} of {len(pairs)}"
 
 
+STARTS = {
+    "import oodscope": ["-c", "import oodscope"],
+    "oodscope --help": ["-m", "oodscope", "--help"],
+    "first use of evaluate": ["-c", "import oodscope; oodscope.evaluate"],
+    "import torch": ["-c", "import torch"],
+}
+"""What users wait for before anything is computed; torch is what the third is held against."""
+
+
+def starts(python: str) -> dict[str, float]:
+    """Processor seconds of each start, the least of five, all within a minute of each other."""
+    least: dict[str, float] = {}
+    for _ in range(5):
+        for name, words in STARTS.items():
+            before = processor()
+            call(python, *words, PYTHONPATH="", OMP_NUM_THREADS="1")
+            spent = processor() - before
+            least[name] = min(spent, least.get(name, spent))
+    return {name: round(spent, 2) for name, spent in least.items()}
+
+
+def quick(each: dict[str, float]) -> bool:
+    """At most 0.1 s for an import, 0.3 s for help, and for the first evaluation twice what torch takes."""
+    evaluate = each["first use of evaluate"] <= 2 * each["import torch"]
+    return each["import oodscope"] <= 0.1 and each["oodscope --help"] <= 0.3 and evaluate
+
+
 def demo(wheel: str, python: str, folder: Path) -> dict[str, object]:
     """The wheel alone in an empty environment: installed, the newcomer's five commands, the demo, missing extras."""
     home = folder / "empty"
     alone = {"PYTHONPATH": "", "OODSCOPE_CACHE": str(folder / "cache"), "MPLBACKEND": "agg", "OMP_NUM_THREADS": "1"}
-    started = seconds()
     call(python, "-m", "venv", str(home))
-    call(str(home / "bin" / "pip"), "install", "--quiet", wheel)
-    installed = seconds()
-    call(str(home / "bin" / "python"), str(ROOT / "docs" / "tutorials" / FIRST), cwd=folder, **alone)
-    arrived = seconds()
-    said = call(str(home / "bin" / "oodscope"), "demo", "--output", "runs", cwd=folder, **alone)
-    ended = seconds()
+    bins = home / "bin"
+    _, install = timed(str(bins / "pip"), "install", "--quiet", wheel)
+    _, tutorial = timed(str(bins / "python"), str(ROOT / "docs" / "tutorials" / FIRST), cwd=folder, **alone)
+    said, whole = timed(str(bins / "oodscope"), "demo", "--output", "runs", cwd=folder, **alone)
     row = re.search(r"(?m)^ *knn .*$", said)
     report = next(folder.glob("runs/**/report.html"), None)
     return {
-        "python": call(str(home / "bin" / "python"), "--version").split()[1],
+        "python": call(str(bins / "python"), "--version").split()[1],
         "megabytes": int(call("du", "-sm", str(home)).split()[0]),
         "knn": row.group().split() if row else [],
         "inside": inside(said),
         "report": report is not None,
         "one line": {extra: missing(home, words, folder) for extra, words in MISSING.items()},
-        "seconds": {
-            "pip install": round(installed - started),
-            "tutorial": round(arrived - installed),
-            "demo": round(ended - arrived),
-        },
+        "seconds": {"pip install": install, "tutorial": tutorial, "demo": whole},
+        "starts": starts(str(bins / "python")),
+        "commands": typed((ROOT / "docs" / "tutorials" / FIRST).read_text(encoding="utf-8")),
+        "date": datetime.date.today().isoformat(),
     }
 
 
@@ -186,25 +228,79 @@ def empty_environments(demos: list[dict]) -> list[str]:
             for each in demos
         ),
         "",
-        *(timed(demos) if any("seconds" in each for each in demos) else []),
+        *(costs(whole) if (whole := [each for each in demos if "seconds" in each]) else []),
     ]
 
 
-def timed(demos: list[dict]) -> list[str]:
+def newcomer(demos: list[dict]) -> str:
+    """Whether a newcomer has a report on an own folder with an own network in time, on every Python that was tried."""
+    arrived = {
+        each["python"]: each["seconds"]["pip install"]["clock"] + each["seconds"]["tutorial"]["clock"] for each in demos
+    }
+    slowest, most = max(arrived.values()), max(each["commands"] for each in demos)
+    holds = "Holds" if slowest <= LIMIT and most <= COMMANDS else "Does not hold"
+    each = ", ".join(f"{spent / 60:.1f} minutes on Python {python}" for python, spent in arrived.items())
+    return (
+        f"From `pip install` of the wheel to a report on one's own folder with one's own network in at most "
+        f"{LIMIT // 60} minutes and {COMMANDS} commands: {holds} ({most} commands; {each}, by the clock; "
+        "drawing the images and training the network are counted too)."
+    )
+
+
+def costs(demos: list[dict]) -> list[str]:
     """What each step cost, and which missing extras are named in one line."""
+    steps = "pip install", "tutorial", "demo"
     return [
-        "Seconds of processor time, one thread. The first tutorial trains a network, then runs its commands. Last "
-        "column: extras that were not installed, of which a command that needs them says so in one line.",
+        newcomer(demos),
         "",
-        "| Python | `pip install` of the wheel | first tutorial | `oodscope demo` | missing extras |",
-        "|---|--:|--:|--:|---|",
+        "Seconds by the clock, in brackets of the processor, with one thread. Last column: extras that were not "
+        "installed, of which a command that needs them says so in one line.",
+        "",
+        "| Python | `pip install` of the wheel | first tutorial | `oodscope demo` | missing extras | date |",
+        "|---|--:|--:|--:|---|---|",
         *(
-            f"| {each['python']} | {each['seconds']['pip install']} | {each['seconds']['tutorial']} | "
-            f"{each['seconds']['demo']} | {answers(each['one line'])} |"
+            f"| {each['python']} | "
+            + " | ".join("{clock} ({processor})".format(**each["seconds"][step]) for step in steps)
+            + f" | {answers(each['one line'])} | {each['date']} |"
             for each in demos
-            if "seconds" in each
         ),
         "",
+        "Processor seconds of a start, the least of five. Bars: 0.1 for the import, 0.3 for help, and for the first "
+        "use of `evaluate` twice those of `import torch`.",
+        "",
+        f"| Python | {' | '.join(STARTS)} | within the bars |",
+        f"|---|{'--:|' * len(STARTS)}---|",
+        *(
+            f"| {each['python']} | "
+            + " | ".join(f"{each['starts'][name]:.2f}" for name in STARTS)
+            + f" | {'yes' if quick(each['starts']) else '**no**'} |"
+            for each in demos
+        ),
+        "",
+    ]
+
+
+def other_pythons(rows: list[dict]) -> list[str]:
+    """What the quick tests said in environments of other Pythons."""
+    wrong = [f"- Python {each['python']}: `{name}`" for each in rows for name in each["failed"]]
+    return [
+        "## Quick tests on other Pythons, with the newest versions",
+        "",
+        "By `python tools/newest.py --environment ENV FOLDERS`. Last columns: detectors whose scores on the same "
+        "made-up activations differ from those of the environment of the other tests by at most 1e-4 of their spread, "
+        "and the largest difference.",
+        "",
+        "| Python | torch | folders | passed | skipped | failed | scores | largest | date |",
+        "|---|---|---|--:|--:|--:|---|--:|---|",
+        *(
+            f"| {each['python']} | {each['torch']} | {', '.join(each['chosen']) or 'all'} | "
+            + " | ".join(f"{each['counts'][kind]:,}" for kind in ("passed", "skipped", "failed"))
+            + f" | {each['scores']['within']} of {each['scores']['detectors']} | {each['scores']['largest']:.1e} | "
+            + f"{each['date']}{'' if each['ended'] else ', **stopped early**'} |"
+            for each in rows
+        ),
+        "",
+        *([*wrong, ""] if wrong else []),
     ]
 
 
@@ -227,8 +323,8 @@ def page(found: dict) -> str:
             "",
             "**Question.** Is a release whole, the same whoever builds it, and does it run where users have it?",
             "",
-            f"**Answer.** {words}; {len(found['extras'])} extras resolve; `oodscope demo` ran from the wheel in "
-            f"{len(found['demos'])} empty environments.",
+            f"**Answer.** {words}; {len(found['extras'])} extras resolve; `oodscope demo` from the wheel ended with a "
+            f"report in {sum(each['report'] for each in found['demos'])} of {len(found['demos'])} empty environments.",
             "",
             "**Command.** `make release-check` (with `--python` for the demo in empty environments)",
             "",
@@ -246,10 +342,22 @@ def page(found: dict) -> str:
             *(f"| {name} | {count} |" for name, count in found["extras"].items()),
             "",
             *empty_environments(found["demos"]),
+            *(other_pythons(found["tests"]) if found.get("tests") else []),
             *found.get("notes", []),
             "",
         ]
     )
+
+
+def keep(found: dict[str, object]) -> None:
+    """Write what was found beside what is known, and the page: an environment that fails later costs nothing of it."""
+    before = json.loads(FOUND.read_text(encoding="utf-8")) if FOUND.exists() else {}
+    fresh = found.get("demos", [])
+    again = {each["python"] for each in fresh}
+    kept = [each for each in before.get("demos", []) if "note" in each or each["python"] not in again]
+    known = before | found | {"demos": [*fresh, *kept]}
+    FOUND.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    PAGE.write_text(page(known), encoding="utf-8")
 
 
 def main() -> None:
@@ -257,24 +365,18 @@ def main() -> None:
     parser.add_argument("--wheel", type=Path, help="one that is built, for the empty environments alone")
     parser.add_argument("--python", action="append", default=[], help="an interpreter for an empty environment")
     options = parser.parse_args()
-    before = json.loads(FOUND.read_text(encoding="utf-8")) if FOUND.exists() else {}
     call(sys.executable, "-m", "pip", "install", "--quiet", "build", "twine", "uv")
     with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch)
-        whole = {**before, "path": str(options.wheel.resolve())} if options.wheel else None
-        found = whole or packages(folder) | {"extras": extras()}
-        fresh = []
+        folder, wheel = Path(scratch), options.wheel and options.wheel.resolve()
+        if wheel is None:
+            found = packages(folder)
+            wheel = found.pop("path")
+            keep(found | {"extras": extras()})
         for number, python in enumerate(options.python):
             place = folder / f"demo-{number}"
             place.mkdir()
-            fresh.append(demo(str(found["path"]), python, place))
+            keep({"demos": [demo(str(wheel), python, place)]})
             shutil.rmtree(place)
-    del found["path"]
-    again = {each["python"] for each in fresh}
-    kept = [each for each in before.get("demos", []) if "note" in each or each["python"] not in again]
-    found |= {"demos": [*fresh, *kept], "notes": before.get("notes", [])}
-    FOUND.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    PAGE.write_text(page(found), encoding="utf-8")
     print(PAGE.read_text(encoding="utf-8"))
 
 

@@ -122,7 +122,7 @@ def _detector(name: str, entry: Entry) -> str:
         + _class(entry)
         + _table(("fact", "value"), facts)
         + _values("Defaults", entry["parameters"])
-        + _values("Searched by --tune", entry["grid"])
+        + _values("Searched by ``--tune``", entry["grid"])
         + _heading("Use", "-")
         + _code(f"oodscope {verb} --model resnet18_32 --weights net.pt --benchmark cifar10 -d {chosen}", "shell")
         + _measured(name)

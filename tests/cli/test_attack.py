@@ -87,9 +87,9 @@ def test_everything_of_a_search_by_command(oodscope, places, tmp_path, monkeypat
     rng = np.random.default_rng(1)
     pixels = rng.integers(0, 256, size=(24, 28, 28, 3)).astype(np.uint8)
     np.savez(places / "more.npz", images=pixels, labels=np.arange(24) % 3, class_names=np.array(["a", "b", "c"]))
-    outcome = oodscope(*command(places, "--export", **changes))
-    assert outcome.status == 0, outcome
-    assert "estimate about" in outcome.err
+    outcome = oodscope(*command(places, **changes))
+    assert outcome.status == 0 and "outliers: " not in outcome.out, outcome
+    assert re.search(r"^estimate: about .* evaluations$", outcome.err, re.M)
     (folder,) = (tmp_path / "out" / "attacks").iterdir()
     found = Attack.load(folder)
     assert found.variations == ["linf,epsilon=0.05", "gan"]
@@ -98,6 +98,13 @@ def test_everything_of_a_search_by_command(oodscope, places, tmp_path, monkeypat
     # no network recognises noise: such a judge is not asked
     assert not found.measurements.filter(metric="valid_share")
     assert "it cannot say which found images are valid" in " ".join(outcome.out.split())
+    # a finished attack is exported without another search; a half-written export is no obstacle
+    (folder / "outliers.part" / "msp-gan" / "images").mkdir(parents=True)
+    (folder / "outliers.part" / "msp-gan" / "images" / "00000.png").write_bytes(b"half")
+    told = oodscope(*command(places, "--export", **changes))
+    assert told.status == 0 and "search block" not in told.err, told
+    assert f"{folder.name}/outliers: 2 sets, each for --near or --ood-train" in told.out
+    assert sorted(each.name for each in folder.iterdir() if "outliers" in each.name) == ["outliers"]
     exported = next(each for each in (folder / "outliers").iterdir() if "linf" in each.name)
     again = oodscope(
         "evaluate", "--model", "small_cnn", "--weights", places / "net.safetensors", "--id-test", places / "test.npz",

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -215,3 +216,10 @@ def test_export(oodscope, project, fit, tmp_path):
     assert "differs from torch on noise by" in done.out
     assert "differs from torch on images by" in done.out
     assert (tmp_path / "m.onnx").stat().st_size > 100_000
+
+
+def test_what_an_export_needs_is_said_before_a_network_is_loaded(oodscope, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    done = oodscope("export", tmp_path / "none.oodscope", "--onnx", tmp_path / "m.onnx")
+    assert done.status == 1 and done.err.strip().endswith("export needs onnxruntime: pip install 'oodscope[onnx]'")
+    assert len(done.err.strip().splitlines()) == 1

@@ -52,6 +52,13 @@ def test_there_are_commands_and_few_words():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 1200
 
 
+def test_the_readme_counts_recipes_and_detectors_right():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"(\d+) recipes", text)) == {str(len(catalog("recipes")))}
+    (about,) = re.findall(r"about (\d+)\s+out-of-distribution \(OOD\) detectors", text)
+    assert int(about) - 5 <= len(catalog("detectors")) <= int(about) + 5
+
+
 @pytest.mark.parametrize("name", sorted({path[0] for path in every_command()}))
 def test_every_command_is_in_the_table_of_the_readme_and_in_the_guide(name):
     table = [line for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines() if line.startswith("| `")]

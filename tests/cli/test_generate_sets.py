@@ -159,20 +159,32 @@ def test_a_set_is_judged_from_files(oodscope, place, tmp_path):
     nets = []
     for seed in range(3):
         torch.manual_seed(seed)
-        save_file(create_model("small_cnn", num_classes=4)[0].state_dict(), tmp_path / f"net{seed}.safetensors")
-        nets.append(f"small_cnn={tmp_path / f'net{seed}.safetensors'}")
+        file = tmp_path / f"net{seed}" / "model.safetensors"
+        file.parent.mkdir()
+        save_file(create_model("small_cnn", num_classes=4)[0].state_dict(), file)
+        nets.append(f"small_cnn={file}")
     own = ("--id-test", place, "--near", f"odd={tmp_path / 'odd.npz'}", "--transform", "{size: 8}", "--device", "cpu")
     command = ("generate", "judge", near, *own, "--model", nets[0], "--detectors", "msp,ebo", "--features", "")
     outcome = oodscope(*command, "--judge", nets[1], "--judge", nets[2], "--output", tmp_path / "judged")
     assert outcome.status == 0, outcome
     assert "is harder than odd for most detectors" in outcome.out
+    assert "estimate: about 1 s for " in outcome.err and "through one of 5 networks" in outcome.err
     study = GeneratedStudy.load(tmp_path / "judged")
     assert len(study.sanity.makers) == 2 and study.sanity.of("near").source
+    assert study.networks == ["small_cnn net0"] and list(study.sanity.judges) == ["small_cnn net1", "small_cnn net2"]
     maker = sorted((near / "makers").iterdir())[0]
     refused = oodscope(*command, "--judge", nets[1], "--judge", f"small_cnn={maker}", "--output", tmp_path / "other")
     assert refused.status == 1 and "made the set" in refused.err
     alone = oodscope(*command, "--judge", nets[1], "--output", tmp_path / "alone")
     assert alone.status == 2 and "give --judge twice" in alone.err
+    for pair, said in ((1, 1), "stands twice among the judges"), ((0, 1), "judges the set and is under test"):
+        judges = [word for number in pair for word in ("--judge", nets[number])]
+        refused = oodscope(*command, *judges, "--output", tmp_path / "alone")
+        assert refused.status == 2 and said in refused.err, refused
+    misspelt = (*command[:-4], "--detectors", "msq", "--features", "")
+    refused = oodscope(*misspelt, "--judge", nets[1], "--judge", nets[2], "--output", tmp_path / "alone")
+    assert refused.status == 2 and "unknown detector 'msq'. Did you mean 'msp'" in refused.err
+    assert "estimate" not in refused.err
 
 
 @pytest.mark.parametrize(

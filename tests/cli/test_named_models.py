@@ -73,7 +73,8 @@ def test_hugging_face(bench, tmp_path):
     pytest.importorskip("transformers")
     hf_folder(tmp_path / "vit")
     spec = ModelSpec(architecture="hf:vit", weights="pretrained").found_from(tmp_path)
-    _, text = judged(bench, **spec.model_dump())
+    result, text = judged(bench, **spec.model_dump())
+    assert result.record.model == "hf:vit", "a record is for others, who have other folders"
     assert "head: classifier, 16 features; proved" in text
     assert "ProcessorTransform(ViTImageProcessor" in text
     assert "not shared between runs" not in text

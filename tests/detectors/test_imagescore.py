@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import torch
 
@@ -11,7 +12,9 @@ from oodscope.activations.probes.own import CompressedLength
 from oodscope.base.errors import DetectorError
 from oodscope.deploy.scorer import Scorer
 from oodscope.detectors.base import Capabilities
+from oodscope.detectors.saving import load_detector
 from oodscope.leaderboard.records.folder import read_entry
+from oodscope.leaderboard.verify.defaults import by_hand
 from oodscope.leaderboard.verify.submitting import submit
 from oodscope.models.density.autoencoder import AutoencoderShape
 from oodscope.models.density.glow import GlowShape
@@ -110,11 +113,44 @@ def test_records_name_the_network_and_not_its_folder(networks, evaluated, tmp_pa
     folder = tmp_path / "glow" / "density.safetensors"
     save_density(made.open_network(), folder, {})
     moved = oods.create_detector("glow", network=str(tmp_path / "glow"))
+    assert moved.id == made.id == f"glow(network={known.params['network']})", "wherever it lies"
     before = moved.identity
     assert before.endswith(made.open_network().fingerprint)
     torch.manual_seed(1)
     save_density(build_density(SHAPES["glow"]), folder, {})
-    assert moved.identity != before and moved.id in before, "another training in the same place"
+    assert moved.identity != before and moved.id != made.id, "another training in the same place"
+    folder.unlink()
+    assert moved.id == "glow(network=glow)", "no folder either where there is nothing"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_saved_detector_keeps_its_id(name, networks, tmp_path):
+    made = detector(name, networks)
+    made.save(tmp_path / "made.safetensors")
+    again = load_detector(tmp_path / "made.safetensors")
+    assert again.id == made.id and str(networks) not in made.id
+    assert (tmp_path / "made.safetensors").read_bytes().count(bytes(networks)) == 0
+
+
+def told(folder):
+    """All that can be read in the files of an entry, names and metadata of the columns of scores with it."""
+    for path in folder.rglob("*"):
+        if path.suffix == ".parquet":
+            schema = pq.read_schema(path)
+            yield from (*schema.names, *map(str, (schema.metadata or {}).values()))
+        elif path.is_file():
+            yield path.read_text(encoding="utf-8")
+
+
+def test_an_entry_tells_no_folder_of_the_submitter(networks, evaluated, tmp_path):
+    run = evaluated.result.save(tmp_path / "run")
+    for name in NAMES:
+        each = detector(name, networks)
+        folder = submit(run, tmp_path / "board", id=f"{name}-1", method=name, detector=each.id)
+        texts = list(told(folder))
+        assert any(each.open_network().fingerprint[:16] in text for text in texts), name
+        assert not any(str(networks.parent) in text or str(tmp_path) in text for text in texts), name
+        assert not by_hand(read_entry(folder)), "a network is trained, not chosen"
 
 
 def test_an_entry_of_the_leaderboard_names_the_network(networks, evaluated, tmp_path, monkeypatch):

@@ -110,12 +110,13 @@ def test_comparisons_show_sentences_and_numbers():
     assert len(bold) == sum(row.distinguishable for row in shown)
 
 
+@pytest.mark.slow
 def test_in_a_notebook_that_runs():
     """Jupyter itself takes the HTML; only where nbclient and a kernel are installed."""
     nbclient = pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
     nbformat = pytest.importorskip("nbformat")
-    lines = ["from tests.results.factory import make_result", "from tests.results import made_studies"]
+    lines = ["from tests.results.factory import make_result", "from tests.runs.crossval import made_studies"]
     sources = ["\n".join(lines), "make_result()", "make_result().table()", "made_studies.comparisons()"]
     sources += ["made_studies.table()", "made_studies.attack()"]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])

@@ -21,6 +21,7 @@ from oodscope.training.loop.lars import LARS
 from oodscope.training.loop.parts import Parts
 from oodscope.training.loop.replay import rates_on_device
 from oodscope.training.methods.cross_entropy import CrossEntropy
+from oodscope.training.methods.distill import opened
 from oodscope.training.recipe import Batch, TrainingFacts
 from oodscope.training.registry import create_recipe
 from tests.training.every_method import FAST, MADE, SCALE, prepared
@@ -28,7 +29,7 @@ from tests.training.every_method import FAST, MADE, SCALE, prepared
 ELSEWHERE = torch.device("meta")
 """Stands for a GPU: it has gradients without a driver."""
 
-FORMS = [(name, {"queue": 40} if name == "npos" else {}) for name in MADE if name != "distill"] + [
+FORMS = [(name, {"queue": 40} if name == "npos" else {}) for name in MADE] + [
     ("godin", {"similarity": "euclid"}),
     ("godin", {"similarity": "inner"}),
     ("csi", {"parity": True}),
@@ -37,8 +38,9 @@ FORMS = [(name, {"queue": 40} if name == "npos" else {}) for name in MADE if nam
     ("npos", {"parity": True, "queue": 40}),
     ("mcd", {"parity": True}),
     ("ascood", {"spoil": "gradient"}),
+    ("distill", {"temperature": 2.0, "labels": 0.5}),
 ]
-"""``distill`` opens its teacher's file in the first step, which has numbers; all others, and their other forms."""
+"""All methods, and their other forms."""
 
 OWN = {
     "autoencoder": {"width": 4, "code": 4},
@@ -72,7 +74,7 @@ def elsewhere(monkeypatch):
         with FakeTensorMode(), Undrawn():
             yield
     finally:
-        for kept in (constants, draw_fractals):  # tables that a process keeps for each device
+        for kept in (constants, draw_fractals, opened):  # what a process keeps for each device
             kept.cache_clear()
 
 
@@ -113,7 +115,11 @@ def test_a_step_stays_on_its_device(name, more, monkeypatch):
     if not recipe.can_be_recorded():
         # how many rounds the prototypes take is read off the labels: these methods are never recorded
         monkeypatch.setattr(cider, "follow", lambda prototypes, embedding, *_: prototypes.clone() * embedding.sum())
+    # a teacher's file has numbers, so it is opened before; the step must ask for the teacher of its own device
+    teachers = opened(recipe.teachers, ELSEWHERE) if name == "distill" else ()
     with elsewhere(monkeypatch):
+        for each in teachers:
+            moved_network(each)
         assert stepped(recipe, net, shown).device == ELSEWHERE
 
 

@@ -43,7 +43,7 @@ def test_the_page_and_the_list(tmp_path):
         "machine": "GPU",
         "recipes": {
             "vos": {**row, "minutes": 2.5, "recorded": True},
-            "nae": {**row, "minutes": 7.0, "recorded": False},
+            "nae": {**row, "minutes": 7.0, "recorded": False, "note": "timed twice"},
             "udg": {"failed": "ValueError: no"},
         },
     }
@@ -57,6 +57,16 @@ def test_the_page_and_the_list(tmp_path):
     assert (
         "optimiser asks the host: nae." in page
         and "- Failed: udg: ValueError: no" in page
-        and "mcd" in page.splitlines()[-1]
+        and "mcd" in page.splitlines()[-2]
+        and page.splitlines()[-1] == "- nae: timed twice."
     )
     assert json.loads(listed.read_text())["minutes"] == {"nae": 6.5, "vos": 2.5}, "whole trainings stay"
+
+
+def test_what_was_measured_is_kept_beside_the_page():
+    """Another call goes on from it: the page is what the script makes of the numbers that are kept."""
+    docs = Path(__file__).parents[2] / "docs" / "results"
+    written = (docs / "recipe-minutes.md").read_text(encoding="utf-8")
+    found = json.loads((docs / "data" / "recipe-minutes" / "recipes.json").read_text())
+    day = written.partition("**Date.** ")[2][:10]
+    assert recipe_minutes.page(found, day) == written

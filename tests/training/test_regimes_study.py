@@ -166,6 +166,7 @@ class TestPage:
     def test_without_rows_everything_is_named(self):
         made = page(read_rows(Path("nowhere")), "2026-01-01")
         assert "no network of this study is trained yet" in made and "plain 0, plain 1, plain 2" in made
+        assert "**Date.** nothing is measured yet" in made
         assert made.count("not yet run") > 20
 
     def test_claims_of_a_made_up_world(self):

@@ -235,6 +235,8 @@ class TestPage:
         assert "| OE | 0 | not yet run |" in text and "| PixMix | 1 |" in text
         large = pages.page(table.head(0), rows(), "cifar100", None, "today")
         assert "Not yet run: CE 0, CE 1, CE 2, LogitNorm 0" in large and "learnt from outliers" not in large
+        assert "--earlier docs/results/data/training-cifar10.parquet" in text and "**Date.** today" in text
+        assert "parquet" not in large and "nothing is measured yet" in large and "scored before" not in large
 
     def test_an_earlier_table_adds_networks(self, world, tmp_path):
         _, table = world

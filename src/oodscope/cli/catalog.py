@@ -123,13 +123,15 @@ def _named(package: ModuleType, base: type[T], attribute: str = "name") -> list[
 
 def _detector(cls: type[Detector]) -> dict[str, Any]:
     kind = "logit score" if issubclass(cls, LogitScore) else "rectifier" if issubclass(cls, Rectifier) else "detector"
+    made = cls()
     return {
         "kind": kind,
         "cost": str(cls.cost),
         "needs": [flag.name.lower() for flag in cls.needs if flag.name],
         "signed_features_ok": cls.signed_features_ok,
         "unverified_form": cls.unverified_form,
-        "parameters": cls().get_params(deep=False),
+        "parameters": made.get_params(deep=False),
+        **({"networks": list(made.networks)} if made.networks else {}),
         "grid": {key: list(values) for key, values in cls.grid.items()},
         **_published(cls.paper),
         "target": f"{cls.__module__}:{cls.__name__}",

@@ -31,11 +31,12 @@ def export(
 
     loading()
 
-    from oodscope.deploy.onnx import TOLERANCE, export_onnx
+    from oodscope.deploy.onnx import TOLERANCE, export_onnx, onnx_runtime
     from oodscope.jobs.checking import check_writable_file
     from oodscope.jobs.fit import load_fitted
     from oodscope.jobs.opening import open_one
 
+    onnx_runtime()  # what is missing is said before a network is loaded
     check_writable_file(onnx, "knn.onnx")
     scorer = load_fitted(detector, model, separated(weights), "cpu", allow_download=allow_download)
     checked = export_onnx(scorer, onnx, None if images is None else open_one(images, None, SILENT, name="images"))

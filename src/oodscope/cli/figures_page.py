@@ -11,7 +11,7 @@ _HEAD = """# Figures
 
 Every figure is drawn from stored runs, in the sizes, fonts and colours of a paper:
 
-```
+```bash
 oodscope figure NAME RUN... --output figure.pdf      # or .svg, .png
 ```
 
@@ -22,7 +22,7 @@ Detectors have the names of their papers; `--ids` keeps those of the tables. `--
 set, a network or a detector a name of yours, `--width` is `column` (3.4 in), `page` (7 in) or a number of inches,
 `--font` any family that is installed:
 
-```
+```bash
 oodscope figure openood-1 runs/... --labels rmds=Ours --width page --font "DejaVu Serif" --output figure.pdf
 ```
 

@@ -15,6 +15,7 @@ from oodscope.jobs.mirror import published_as
 from oodscope.jobs.outcome import Finished
 from oodscope.protocols.registry import headline_metrics
 from oodscope.results.record import ALARM
+from oodscope.runs.attack.exporting import OUTLIERS
 from oodscope.runs.comparison.recommendation import recommended
 from oodscope.runs.crossval.fidelity import claims
 from oodscope.runs.crossval.run import HEADLINE, CrossValidation
@@ -141,6 +142,9 @@ def show(
         for detector, reason in result.record.skipped.items():
             console.print(f"skipped {detector}: {reason}", markup=False, highlight=False)
         console.print(f"result: {folder}", markup=False, highlight=False, soft_wrap=True)
+        if (found := folder / OUTLIERS).is_dir():
+            told = f"outliers: {found}: {len(list(found.iterdir()))} sets, each for --near or --ood-train"
+            console.print(told, markup=False, highlight=False, soft_wrap=True)
         if page is None:
             console.print(f"report: {folder / 'report.html'}", markup=False, highlight=False, soft_wrap=True)
     if page is not None:

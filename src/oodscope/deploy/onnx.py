@@ -42,7 +42,7 @@ def export_onnx(scorer: Scorer, path: Path | str, images: GivenImages | None = N
     True
     """
     _refuse_passes(scorer)
-    runtime = _runtime()
+    runtime = onnx_runtime()
     size = scorer.pixels.size
     noise = torch.from_numpy(np.stack(noise_images(max(size), len(scorer.pixels.scale)))).permute(0, 3, 1, 2)
     batches = {"noise": (noise.float() / 255)[:, :, : size[0], : size[1]]}
@@ -115,7 +115,8 @@ def _refuse_passes(scorer: Scorer) -> None:
             )
 
 
-def _runtime() -> Any:
+def onnx_runtime() -> Any:
+    """The module that runs graphs; refused in one line where the extra ``onnx`` is missing."""
     try:
         import onnx  # noqa: F401
         import onnxruntime

@@ -260,8 +260,15 @@ class Detector(Estimator, ABC):
     def id(self) -> str:
         """Name in tables: the registry name, with the parameters that differ from their defaults."""
         declared = inspect.signature(type(self)).parameters
-        own = {key: value for key, value in self.get_params(deep=False).items() if value != declared[key].default}
+        recorded = self.recorded_params()  # an id stands in what others read, so it has no path of this machine
+        given = [key for key, value in self.get_params(deep=False).items() if value != declared[key].default]
+        own = {key: recorded[key] for key in given}
         return f"{self.name}({', '.join(f'{key}={value}' for key, value in own.items())})" if own else self.name
+
+    @property
+    def networks(self) -> dict[str, str]:
+        """The paths of networks of its own, by the name of their parameter."""
+        return {}
 
     def recorded_params(self) -> dict[str, Any]:
         """The parameters as records keep them."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import lru_cache
+from pathlib import PurePath
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -46,15 +47,18 @@ class ImageScore(Detector):
 
     @property
     def networks(self) -> dict[str, str]:
-        """The paths of its networks by the name of their parameter."""
         return {"network": self.network}
 
     def recorded_params(self) -> dict[str, Any]:
-        """With the fingerprint of a network in the place of its path: who reads a record has other folders."""
-        known = {key: self.open_network(key) for key, path in self.networks.items() if density_file(path).is_file()}
-        return self.get_params(deep=False) | {
-            key: f"{each.kind} {each.fingerprint[:16]}" for key, each in known.items()
-        }
+        """With kind and fingerprint of a network in the place of its path: who reads a record has other folders."""
+        return self.get_params(deep=False) | {key: self._recorded(key) for key in self.networks}
+
+    def _recorded(self, parameter: str) -> str:
+        """What records call a network; its last name where there is none to open."""
+        try:
+            return _named(self.open_network(parameter))
+        except OodscopeError:
+            return PurePath(self.networks[parameter]).name
 
     @property
     def identity(self) -> str:
@@ -139,6 +143,12 @@ def _opened(path: str, changed: int, size: int) -> DensityModel:
     return load_density(path)
 
 
+@lru_cache(maxsize=8)
+def _named(model: DensityModel) -> str:
+    """Kind and fingerprint of an opened network, whose weights are read once."""
+    return f"{model.kind} {model.fingerprint[:16]}"
+
+
 def _flattened(model: DensityModel) -> tuple[str, Tensor]:
     """The record of a network, and the bytes of its weights in the order of their names."""
     text, tensors = pack_density(model, {})
@@ -146,6 +156,7 @@ def _flattened(model: DensityModel) -> tuple[str, Tensor]:
     return text, torch.cat(parts)
 
 
+@lru_cache(maxsize=8)
 def _unflattened(text: str, weights: Tensor) -> DensityModel:
     with torch.random.fork_rng(devices=[]):
         model = build_density(read_text(text).shape)

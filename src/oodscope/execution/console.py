@@ -22,7 +22,6 @@ _UNITS = (
     (r"compare sets", "pairs of sets"),
     (r"transfer", "variations"),
     (r"cross-validate", "draws"),
-    (r"estimate", "networks"),
     (r"index", "files"),
     (r"unpack", "bytes"),
 )
@@ -50,6 +49,11 @@ class ConsoleProgress:
     @contextmanager
     def stage(self, description: str, total: int) -> Iterator[Advance]:
         started = perf_counter()
+        if not total:
+            sys.stderr.write(f"{description}\n")
+            sys.stderr.flush()
+            yield lambda finished, remark=None: None
+            return
         if ERRORS.is_terminal:
             columns = (
                 TextColumn("{task.description:<24}"),

@@ -19,7 +19,10 @@ class Progress(Protocol):
     """Anything that can show how far a stage has come."""
 
     def stage(self, description: str, total: int) -> AbstractContextManager[Advance]:
-        """Open a stage of ``total`` items; inside the block, call the yielded function as items finish."""
+        """Open a stage of ``total`` items; inside the block, call the yielded function as items finish.
+
+        A stage of no items is its words alone: nothing is waited for.
+        """
         ...
 
 
@@ -43,3 +46,9 @@ class Prefixed:
 
     def stage(self, description: str, total: int) -> AbstractContextManager[Advance]:
         return self.progress.stage(f"{self.words}: {description}", total)
+
+
+def announce(progress: Progress, expected: object) -> None:
+    """Say how long work will take, before it starts: one line, the same for every command."""
+    with progress.stage(f"estimate: {expected}", 0):
+        pass

@@ -1,5 +1,6 @@
 """AttackJob: an attack on detectors as a configuration, and its execution up to the saved run."""
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +33,7 @@ from oodscope.models.classifier.classifier import Classifier
 from oodscope.models.generators.saved import load_generator
 from oodscope.report.page.attack import write_attack
 from oodscope.runs.attack.attack import VariationLike, attack
+from oodscope.runs.attack.exporting import OUTLIERS
 from oodscope.runs.attack.plan import PRESETS, Plan
 from oodscope.runs.attack.run import Attack
 from oodscope.runs.evaluation.extraction import FromNetwork
@@ -207,17 +209,26 @@ def _attack(job: AttackJob, progress: Progress) -> tuple[Attack, Path]:
     prepared, settings = PreparedAttack(job, progress), job.attack
     folder = prepared.folder
     known = Attack.load(folder) if (folder / "run.json").exists() else None
-    if known is not None and (known.landscape is not None or not settings.landscape):
+    exported = settings.export and not (folder / OUTLIERS).exists()
+    mapped = settings.landscape and (known is None or known.landscape is None)
+    if known is not None and not exported and not mapped:
         return known, folder
+    begun = folder / f"{OUTLIERS}.part"
+    shutil.rmtree(begun, ignore_errors=True)
     found = prepared.attack(
         prepared.detectors,
         prepared.variations,
         judge=_judge(job, prepared.outliers, prepared.benchmark.transform, progress),
-        export=folder / "outliers" if settings.export else None,
-        landscape=settings.landscape,
+        export=begun if exported else None,
+        landscape=mapped,
     )
+    if exported:
+        # whole or not there: one that was killed while it wrote sets writes them again
+        begun.rename(folder / OUTLIERS)
     if known is not None:
-        # the searches lay in the folder, results are never overwritten: only the landscape is new
+        # the searches lay in the folder, results are never overwritten: only landscape and outliers are new
+        if not mapped:
+            return known, folder
         found.save_landscape(folder)
         return replace(known, landscape=found.landscape), folder
     write_attack(found, folder)

@@ -18,7 +18,7 @@ from oodscope.data.manifest import FolderSpec
 from oodscope.data.own import own_benchmark
 from oodscope.data.preprocess import Preprocess
 from oodscope.data.public.selection import join, restrict
-from oodscope.execution.progress import Progress
+from oodscope.execution.progress import Progress, announce
 from oodscope.jobs.checking import check_writable
 from oodscope.jobs.model import ModelData, ModelSpec, build_classifier, network_factory
 from oodscope.jobs.sets import Places, check_places, moved
@@ -158,9 +158,7 @@ def open_crossval(job: CrossvalJob, progress: Progress) -> tuple[list[Pair], Tra
 def _announce(plan: CrossValidationPlan, pairs: list[Pair], trainer: Trainer, progress: Progress) -> None:
     """Say how long a new study will take, before it starts."""
     Divisions(plan, pairs)  # what cannot be folded is refused before anything is measured
-    expected = estimate(plan, pairs, trainer)
-    with progress.stage(f"estimate {expected}", expected.networks) as advance:
-        advance(expected.networks)
+    announce(progress, estimate(plan, pairs, trainer))
 
 
 def _pairs(job: CrossvalJob, progress: Progress) -> tuple[list[Pair], Preprocess | None]:

@@ -14,7 +14,7 @@ from oodscope.data.benchmark import Benchmark
 from oodscope.data.generated.files import open_generated
 from oodscope.data.generated.record import read_generated
 from oodscope.data.preprocess import Preprocess
-from oodscope.execution.progress import SILENT, Progress
+from oodscope.execution.progress import SILENT, Progress, announce
 from oodscope.generation.sets.ensemble import build_member
 from oodscope.generation.sets.making import MAKERS
 from oodscope.jobs.model import ModelData, ModelSpec, build_classifier
@@ -25,6 +25,7 @@ from oodscope.models.zoo.efficientnet_lite import JUDGE as LITE2
 from oodscope.models.zoo.efficientnet_lite import efficientnet_lite, installed
 from oodscope.runs.evaluation.evaluate import evaluate
 from oodscope.runs.generated.checking import GeneratedChecks
+from oodscope.runs.generated.estimate import estimate
 from oodscope.runs.generated.judging import judge_generated
 from oodscope.runs.generated.run import GeneratedStudy
 
@@ -70,10 +71,23 @@ class JudgedSet:
             window=Window(*record.recipe["window"]) if record.kind == "near" and "window" in record.recipe else None,
             features=efficientnet_lite(self.features, device) if self.features else None,
         )
+        _check_different(checks.judges, tested)
+        store = store or ActivationStore()
+        announce(progress, estimate(tested, wider, checks, store, seed))
         runs = [
             (each, evaluate(each, wider, list(detectors), store=store, seed=seed, progress=progress)) for each in tested
         ]
         return judge_generated(runs, wider, checks, store=store, seed=seed, progress=progress)
+
+
+def _check_different(judges: Sequence[Classifier], tested: Sequence[Classifier]) -> None:
+    """Refuse a judge that stands twice among them, or that is under test: it would agree with itself."""
+    known = {each.fingerprint for each in judges}
+    if len(known) < len(judges):
+        raise UsageError("a network stands twice among the judges; an ensemble needs different ones")
+    for each in tested:
+        if each.fingerprint in known:
+            raise UsageError(f"{each.name} judges the set and is under test; judge it by other networks")
 
 
 def default_features() -> str:
@@ -120,5 +134,10 @@ def _opened(text: str, benchmark: Benchmark, device: str, progress: Progress) ->
     classifier = build_classifier(spec, ModelData.of(benchmark), device=device, progress=progress).classifier
     named = classifier.with_default_transform(benchmark.transform)
     if weights:
-        named.name = f"{architecture} {Path(weights).stem}"
+        named.name = f"{architecture} {_short(Path(weights))}"
     return named
+
+
+def _short(weights: Path) -> str:
+    """What a file of weights is called in tables: of a trained network its folder, all their files have one name."""
+    return weights.resolve().parent.name if weights.stem == "model" else weights.stem

@@ -120,9 +120,11 @@ class ModelSpec(StrictModel):
 
     @property
     def name(self) -> str:
-        """What tables call the network."""
+        """What tables and boards call the network: a folder of this machine by its last name."""
         count = max(self.members, len(self.files))
-        return self.architecture if count == 1 else f"{count} x {self.architecture}"
+        library, colon, place = self.architecture.rpartition(":")
+        said = f"{library}{colon}{Path(place).name}" if Path(place).is_absolute() else self.architecture
+        return said if count == 1 else f"{count} x {said}"
 
     @property
     def own_code(self) -> bool:

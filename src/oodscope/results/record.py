@@ -4,9 +4,9 @@ import os
 import platform
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pydantic import ConfigDict, Field, field_validator
 
 from oodscope.base.config import StrictModel
+from oodscope.base.hashing import fingerprint
 
 if TYPE_CHECKING:
     from oodscope.results.measurement import Measurements
@@ -124,6 +125,31 @@ class RunRecord(StrictModel):
         if datetime.fromisoformat(value).utcoffset() != timedelta(0):
             raise ValueError("must be in UTC, such as 2026-01-31T12:00:00+00:00")
         return value
+
+
+def joint_record(
+    kind: str, members: Sequence[Any], names: Sequence[str], rows: "Measurements", *, protocols: Sequence[str]
+) -> RunRecord:
+    """The record of a run that shows the measurements of other runs; ``parts`` names those.
+
+    Parameters
+    ----------
+    kind : of the run; its id begins with it.
+    members : what the run says of each of its models, as JSON; the rest of the id is their fingerprint.
+    names : of the models.
+    rows : the measurements of all.
+    """
+    return RunRecord(
+        id=f"{kind}-{fingerprint(members, rows.distinct('run'))[:12]}",
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        oodscope_version=version("oodscope"),
+        benchmark=", ".join(rows.distinct("benchmark")),
+        benchmark_version=", ".join(rows.distinct("benchmark_version")),
+        model=", ".join(names),
+        environment=environment(),
+        protocols=list(protocols),
+        parts=rows.distinct("run"),
+    )
 
 
 class Recorded(Protocol):

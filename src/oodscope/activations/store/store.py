@@ -108,6 +108,10 @@ class ActivationStore:
         (found,) = self.extract_many([classifier], images, probes=[probes], batch_size=batch_size, progress=progress)
         return found
 
+    def missing(self, classifier: Classifier, images: ImageSet) -> int:
+        """How many images of a set would have to pass through a network: what is not here yet."""
+        return sum(len(ask.rows) for ask in self._open(classifier, images, ()).asks)
+
     def extract_many(
         self,
         classifiers: Sequence[Classifier],

@@ -65,7 +65,7 @@ def judge(
 
     from oodscope.base.errors import UsageError
     from oodscope.jobs.judge import JudgedSet, default_features
-    from oodscope.jobs.task import DataTask
+    from oodscope.jobs.task import DataTask, make_detectors
     from oodscope.report.page.generated import write_generated_study
     from oodscope.results.runfile import refuse_overwriting
     from oodscope.runs.generated.claims import claims
@@ -82,12 +82,13 @@ def judge(
         "seed": seed,
     }
     shown = progress()
+    names = declared_detectors(detectors or DETECTORS)
+    make_detectors(names)  # an unknown name is refused before anything is opened
     task = DataTask.read(declared, "generate judge")
     task.check()
     given = JudgedSet(
         folder, task.open_benchmark(shown), model, judges, default_features() if features is None else features
     )
-    names = declared_detectors(detectors or DETECTORS)
     study = given.study(names, device=device, seed=seed, progress=shown)
     page = write_generated_study(study, output)
     study.save(output)

@@ -13,6 +13,7 @@ from oodscope.cli.command import progress
 from oodscope.cli.options import separated
 from oodscope.data.generated.files import check_free
 from oodscope.data.generated.record import GeneratedRecord
+from oodscope.execution.progress import announce
 from oodscope.generation.sets.estimate import estimate
 from oodscope.generation.sets.making import make_set
 from oodscope.generation.sets.plan import PAPER, Kind, SetPlan, default_architectures, default_epochs, default_weight
@@ -66,7 +67,7 @@ def write_set(request: Request, kind: Kind, paper: bool, **own: Any) -> None:
     sets = open_id(request.id, request.val, request.root, request.seed, sink)
     plan = declared_plan(request, kind, paper, own, sets)
     expected = estimate(plan, sets.train, request.device)
-    typer.echo(f"estimate: {expected}", err=True)
+    announce(sink, expected)
     if expected.seconds > HOUR and not request.yes:
         raise UsageError(
             f"this takes {expected}, more than an hour: use a GPU, fewer --steps, --epochs or a smaller --ensemble"

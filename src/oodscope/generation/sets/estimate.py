@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from time import perf_counter
 
 import torch
 from torch import Tensor, nn
 
 from oodscope.data.imageset import ImageSet
 from oodscope.document.wording import duration
+from oodscope.execution.pace import pace
 from oodscope.generation.near.trained import build_networks, near_shape
 from oodscope.generation.sets.ensemble import build_member
 from oodscope.generation.sets.plan import SetPlan
@@ -81,13 +81,12 @@ def _gan(plan: SetPlan, id_train: ImageSet, place: torch.device) -> tuple[float,
 
 
 def _seconds(forward: Callable[[], Tensor], network: nn.Module) -> float:
-    """Of a forward and a backward pass, the second time."""
+    """Of a forward and a backward pass."""
     network.train()
-    best = float("inf")
-    for _ in range(2):
-        began = perf_counter()
+
+    def both_ways() -> None:
         total = forward().float().sum()
         torch.autograd.backward(total)
         float(total.detach())
-        best = min(best, perf_counter() - began)
-    return best
+
+    return pace(both_ways)

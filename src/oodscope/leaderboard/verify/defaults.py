@@ -16,15 +16,15 @@ def by_hand(entry: Entry) -> bool:
     known = _of_the_package(entry) or _of_others(entry)
     if known is None:
         return entry.tuning == "default"
-    expected, grid = known
-    # a search may change what is in the grid, and nothing else
-    free = () if entry.tuning == "default" else grid
+    expected, grid, networks = known
+    # a search may change what is in the grid, and nothing else; a network is trained, not chosen
+    free = networks if entry.tuning == "default" else (*grid, *networks)
     params = entry.detector.params
     return any(params.get(name) != expected.get(name) for name in {*params, *expected} - set(free))
 
 
-Defaults = tuple[dict[str, Any], tuple[str, ...]]
-"""Parameters as plain JSON, and the names of those that a search may change."""
+Defaults = tuple[dict[str, Any], tuple[str, ...], tuple[str, ...]]
+"""Parameters as plain JSON, the names of those that a search may change, and of those that name a network."""
 
 
 def _of_the_package(entry: Entry) -> Defaults | None:
@@ -38,7 +38,7 @@ def _of_the_package(entry: Entry) -> Defaults | None:
         if known[name]["kind"] != "rectifier" or inner not in known or known[inner]["kind"] != "logit score":
             return None
         parameters = {**parameters, "logit_score": {"detector": inner, "params": known[inner]["parameters"]}}
-    return parameters, tuple(known[name]["grid"])
+    return parameters, tuple(known[name]["grid"]), tuple(known[name].get("networks", ()))
 
 
 def _of_others(entry: Entry) -> Defaults | None:
@@ -53,7 +53,7 @@ def _of_others(entry: Entry) -> Defaults | None:
     try:
         # ``react`` with the logit score ``msp`` is made by the name ``react+msp``
         made = create_detector(entry.detector.name if inner is None else f"{entry.detector.name}+{inner}")
-        return parameters_json(made), tuple(made.grid)
+        return parameters_json(made), tuple(made.grid), tuple(made.networks)
     except (OodscopeError, TypeError):
         return None
 

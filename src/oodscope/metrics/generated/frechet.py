@@ -12,6 +12,7 @@ have distance 0 but about :math:`D / n` times their variance, so compare sets of
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -56,6 +57,7 @@ class Gaussian:
         """``[D, D]``, unbiased: divided by n - 1."""
         return self.scatter / (self.n - 1)
 
+    @cached_property
     def root(self) -> FloatArray:
         r"""A matrix A with :math:`A A^\top = \Sigma`; eigenvalues that rounding took below 0 are 0."""
         values, vectors = np.linalg.eigh(self.covariance)
@@ -73,5 +75,5 @@ def frechet_distance(a: Gaussian, b: Gaussian) -> float:
         raise DataError(f"features of one network compare; these have {a.mean.size} and {b.mean.size} dimensions")
     shift = a.mean - b.mean
     spread = np.trace(a.covariance) + np.trace(b.covariance)
-    common = np.linalg.svd(a.root().T @ b.root(), compute_uv=False).sum()
+    common = np.linalg.svd(a.root.T @ b.root, compute_uv=False).sum()
     return max(0.0, float(shift @ shift + spread - 2.0 * common))

@@ -21,7 +21,7 @@ from oodscope.metrics.metric import Tuning
 from oodscope.results.measurement import Measurement, Measurements
 from oodscope.results.scoretable import ScoreTable
 from oodscope.runs.attack.attacked import Attacked, PixelView, aim, transfer
-from oodscope.runs.attack.estimate import FAILURES, announce
+from oodscope.runs.attack.estimate import FAILURES, announce_attack
 from oodscope.runs.attack.exporting import export_found
 from oodscope.runs.attack.landscape import look, mapped
 from oodscope.runs.attack.measuring import budget_rows, judge_notes, measure, search_rows, transfer_rows, validity_rows
@@ -149,7 +149,7 @@ def _attack(
     # before the searches, so that a judge that cannot be asked is not found out after them
     validity = None if extras.judge is None else Validity.of(extras.judge, pool, labels=outliers.labels[rows])
     if plan.folder is None or not plan.folder.exists():
-        announce(scorers, named, pool, plan, progress)
+        announce_attack(scorers, named, pool, plan, progress)
     traces, skipped = _traces(scorers, view, sets, pool, named, plan, progress)
     scores = score_table(traces, sets, named, plan, extras.runs, rows[: plan.chains], benchmark, extras.tuning)
     measured = measure(scores) + budget_rows(scores, traces) + search_rows(scores, traces)

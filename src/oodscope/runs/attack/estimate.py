@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from time import perf_counter
 
 import torch
 from torch import Tensor
@@ -10,7 +9,8 @@ from torch import Tensor
 from oodscope.base.errors import OodscopeError
 from oodscope.deploy.function_scorer import TensorScorer
 from oodscope.document.wording import duration
-from oodscope.execution.progress import Progress
+from oodscope.execution.pace import pace
+from oodscope.execution.progress import Progress, announce
 from oodscope.generation.variations.base import Variation
 from oodscope.runs.attack.plan import BLOCK, Plan
 
@@ -38,7 +38,8 @@ class Estimate:
     seconds: float
 
     def __str__(self) -> str:
-        return f"about {duration(self.seconds)} for {self.evaluations / 1e6:,.2f} million evaluations"
+        count = f"{self.evaluations / 1e6:,.1f} million" if self.evaluations >= 10**6 else f"{self.evaluations:,}"
+        return f"about {duration(self.seconds)} for {count} evaluations"
 
 
 def estimate(
@@ -62,7 +63,7 @@ def estimate(
     return Estimate(evaluations, seconds)
 
 
-def announce(
+def announce_attack(
     scorers: Mapping[str, TensorScorer],
     variations: Mapping[str, Variation],
     pool: Tensor,
@@ -75,8 +76,7 @@ def announce(
     except FAILURES:
         # a detector that fails is left out later, with the reason
         return
-    with progress.stage(f"estimate {expected}", expected.evaluations) as advance:
-        advance(expected.evaluations)
+    announce(progress, expected)
 
 
 def _per_image(scorer: TensorScorer, variation: Variation, pool: Tensor, block: int) -> float:
@@ -84,11 +84,5 @@ def _per_image(scorer: TensorScorer, variation: Variation, pool: Tensor, block: 
     moved = variation.to(scorer.device)
     points = moved.domain.draw(count, torch.Generator().manual_seed(0)).to(scorer.device)
     images = pool[:count].to(scorer.device) if variation.conditional else None
-    best = float("inf")
     with torch.no_grad():
-        # the second look is at the pace of the work: memory is there, and kernels are chosen
-        for _ in range(2):
-            began = perf_counter()
-            float(scorer.score_tensor(moved(points, images)).sum())
-            best = min(best, perf_counter() - began)
-    return best / count
+        return pace(lambda: float(scorer.score_tensor(moved(points, images)).sum())) / count

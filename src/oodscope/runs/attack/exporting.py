@@ -15,6 +15,9 @@ from oodscope.metrics.ranking.minrank import outlier_ranks
 from oodscope.runs.attack.attacked import BATCH, as_pictures, found_images
 from oodscope.runs.attack.trace import AttackTrace
 
+OUTLIERS = "outliers"
+"""Folder of the exported sets, in that of an attack."""
+
 
 def export_found(
     trace: AttackTrace,

@@ -41,7 +41,7 @@ class Order:
         elif len(first) == count:
             said = f"any of the {count} may be first"
         else:
-            said = f"{', '.join(first)} may be first of {count}"
+            said = f"{' or '.join(first)} may be first of {count}"  # names may hold commas
         return f"{self.detector}, {self.group} OOD: {said}, for {population}."
 
 

@@ -2,22 +2,19 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 from oodscope.base.config import StrictModel, parse
 from oodscope.base.errors import DataError
-from oodscope.base.hashing import fingerprint
 from oodscope.document.chapter import Chapter, Prose
 from oodscope.document.number import Number
 from oodscope.document.table import Cell, Column, Entry, Row, Table, columns
 from oodscope.document.wording import heading, shown
 from oodscope.metrics.metric import MEAN
 from oodscope.results.measurement import Measurement, Measurements
-from oodscope.results.record import RunRecord, environment
+from oodscope.results.record import RunRecord, joint_record
 from oodscope.results.run import Run
 from oodscope.results.runfile import RECORD, expect_kind, read_runfile, write_runfile
 from oodscope.runs.encoders.order import Order, find_orders, find_worded
@@ -114,21 +111,11 @@ class Scorecard(Run):
         """The encoders together; ``parts`` names the evaluation of each."""
         if self._saved is not None:
             return self._saved
-        rows = self.measurements
-        parts = [each.about.run for each in self.encoders]
-        return RunRecord(
-            id=f"encoders-{fingerprint([each.about.model_dump() for each in self.encoders])[:12]}",
-            created=datetime.now(UTC).isoformat(timespec="seconds"),
-            oodscope_version=version("oodscope"),
-            benchmark=", ".join(rows.distinct("benchmark")),
-            benchmark_version=", ".join(rows.distinct("benchmark_version")),
-            model=", ".join(each.name for each in self.encoders),
-            environment=environment(),
-            protocols=rows.distinct("protocol"),
-            words=", ".join(dict.fromkeys(each.about.words for each in self.encoders if each.about.words)),
-            notes=list(self.notes),
-            parts=parts,
-        )
+        rows, about = self.measurements, [each.about for each in self.encoders]
+        members, names = [each.model_dump() for each in about], [each.name for each in self.encoders]
+        record = joint_record(self.kind, members, names, rows, protocols=rows.distinct("protocol"))
+        words = ", ".join(dict.fromkeys(each.words for each in about if each.words))
+        return record.model_copy(update={"words": words, "notes": list(self.notes)})
 
     @cached_property
     def measurements(self) -> Measurements:

@@ -36,7 +36,8 @@ def calibrate(
     shared, rows, bins = _shared(result), list[Measurement](), dict[str, Any]()
     for role, images in benchmark.members():
         if role in JUDGED:
-            probabilities = softmax(extract(classifier, images).logits.cpu().numpy().astype(np.float64), axis=1)
+            (known,) = extract([classifier], images)
+            probabilities = softmax(known.logits.cpu().numpy().astype(np.float64), axis=1)
             labels = benchmark.id_labels(role, images)
             equal = reliability(probabilities.max(axis=1), probabilities.argmax(axis=1) == labels, BINS)
             rows += _rows(

@@ -67,11 +67,16 @@ def named(networks: Sequence[Classifier]) -> dict[str, str]:
     }
 
 
+def checked_sets(benchmark: Benchmark) -> dict[str, tuple[str, ImageSet]]:
+    """Role and images of every set that is checked, by its name."""
+    return {images.name: (role, images) for role, images in benchmark.members() if role in CHECKED}
+
+
 def check_sets(
     benchmark: Benchmark, checks: GeneratedChecks, extract: Extract, seed: int
 ) -> tuple[Sanity, dict[str, Samples]]:
     """What is found out about each test set of a benchmark, and a few images of the generated ones."""
-    sets = {images.name: (role, images) for role, images in benchmark.members() if role in CHECKED}
+    sets = checked_sets(benchmark)
     for name in (*checks.generated, *checks.originals):
         if name not in sets:
             raise UnknownNameError("set", name, sets)
@@ -82,6 +87,7 @@ def check_sets(
     for name, (role, images) in sets.items():
         known = role in KNOWN or name in checks.generated
         source = _source_classes(benchmark, images) if known else np.full(len(images), -1)
+        extract([*checks.judges, *checks.makers], images)
         judged = ask(checks.judges, images, extract)
         found.append(_check(role, images, source, judged, checks, extract, distances.get(name), benchmark))
         if name in checks.generated or role == "id_test":

@@ -52,7 +52,8 @@ def _recognised(study: GeneratedStudy) -> Iterator[Claim]:
         share, interval = check.preserved, check.preserved_interval
         if share is None or interval is None:
             continue
-        holds = (share <= bound if words == "at most" else share >= bound) if judges_fit(study) else None
+        said = judges_fit(study) and not interval.low <= bound <= interval.high
+        holds = (share <= bound) == (words == "at most") if said else None
         text = f"{name}: judges see the class that an image came from in {words} {bound:.0%}"
         seen = f"{percent(share)} % ({span(interval.low, interval.high)}) of {check.n:,} images"
         yield Claim(text, holds, seen + _unfit(study))

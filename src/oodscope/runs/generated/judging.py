@@ -7,12 +7,24 @@ from oodscope.activations.store.store import ActivationStore
 from oodscope.base.errors import DataError
 from oodscope.data.benchmark import Benchmark
 from oodscope.data.imageset import ImageSet
-from oodscope.execution.progress import SILENT, Progress
+from oodscope.data.preprocess import Preprocess
+from oodscope.execution.progress import SILENT, Prefixed, Progress
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.runs.evaluation.run import Result
 from oodscope.runs.generated.calibrating import calibrate
 from oodscope.runs.generated.checking import GeneratedChecks, check_sets
 from oodscope.runs.generated.run import GeneratedStudy
+
+PIXELS = 32 * 128 * 128
+"""Of a batch on a processor: larger maps leave its caches, and efficientnet-lite2 took three times as long."""
+
+
+def fitting_batch(network: Classifier, most: int) -> int:
+    """Images that a network is shown at once."""
+    side = network.transform.size if isinstance(network.transform, Preprocess) else 0
+    if network.device.type != "cpu" or not side:
+        return most
+    return max(1, min(most, PIXELS // side**2))
 
 
 def judge_generated(
@@ -50,9 +62,11 @@ def judge_generated(
     """
     kept = store or ActivationStore()
 
-    def extract(classifier: Classifier, images: ImageSet) -> Activations:
-        prepared = classifier.with_default_transform(benchmark.transform)
-        return kept.extract(prepared, images, batch_size=batch_size, progress=progress)
+    def extract(networks: Sequence[Classifier], images: ImageSet) -> list[Activations]:
+        prepared = [each.with_default_transform(benchmark.transform) for each in networks]
+        size = min(fitting_batch(each, batch_size) for each in prepared)
+        shown = Prefixed(progress, networks[0].name if len(networks) == 1 else f"{len(networks)} networks")
+        return kept.extract_many(prepared, images, batch_size=size, progress=shown)
 
     for classifier, result in runs:
         if (result.record.benchmark, result.record.benchmark_version) != (benchmark.name, benchmark.version):

@@ -64,8 +64,8 @@ def _pixels(images: ImageSet, rows: np.ndarray[tuple[int], np.dtype[np.int64]]) 
     return torch.from_numpy(np.stack(pictures)).permute(0, 3, 1, 2).float() / 255
 
 
-Extract = Callable[[Classifier, ImageSet], Activations]
-"""Reads what a network makes of a set from the store."""
+Extract = Callable[[Sequence[Classifier], ImageSet], list[Activations]]
+"""Reads what networks make of a set from the store; what is not there is computed, each image decoded once for all."""
 
 CHUNK = 4096
 """Images whose probabilities under all networks are in memory at once."""
@@ -89,7 +89,7 @@ class Opinion:
 
 def ask(networks: Sequence[Classifier], images: ImageSet, extract: Extract) -> Opinion:
     """The opinion of an ensemble about a set."""
-    known = [extract(each, images) for each in networks]
+    known = extract(networks, images)
     means, informations = [], []
     for chunks in zip(*(each.chunks(CHUNK, only=("logits",)) for each in known)):
         members = np.stack([chunk.logits.numpy().astype(np.float64) for chunk in chunks])
@@ -103,8 +103,6 @@ def ask(networks: Sequence[Classifier], images: ImageSet, extract: Extract) -> O
 MOST = 10_000
 """Images of a set that are looked at."""
 
-MOST_TRAINING = 50_000
-
 ENOUGH = 1_000
 """Images of a set for a kernel distance, where sets are not compared by more: ten blocks of a hundred."""
 
@@ -114,13 +112,28 @@ def equal_count(sets: Sequence[ImageSet]) -> int:
     return min(MOST, *(len(images) for images in sets))
 
 
+def looked_at(images: ImageSet, sets: Sequence[ImageSet], seed: int) -> ImageSet:
+    """The images of one set that closeness is judged by, beside these sets."""
+    return _drawn(images, max(equal_count(sets), ENOUGH), seed)
+
+
+def reference(train: ImageSet, seed: int) -> ImageSet:
+    """The training images that sets are compared with."""
+    return _drawn(train, MOST, seed)
+
+
+def _drawn(images: ImageSet, count: int, seed: int) -> ImageSet:
+    return images.take(np.sort(np.random.default_rng(seed).permutation(len(images))[:count]))
+
+
 @dataclass(frozen=True)
 class Closeness:
     """How far a set lies from the training images, in the features of one network.
 
     Parameters
     ----------
-    frechet : of as many images of every set.
+    frechet : of as many images of every set, to up to ``MOST`` training images: a poorly known covariance of these
+        would be added to every distance, and extrapolating over the others does not take it away.
     frechet_infinity : the same, extrapolated to infinitely many images; None where there are too few.
     kernel : KID in features divided by the root mean square of the training features, with an interval from blocks; of
         a thousand images of each set that has them, because it has no bias that depends on their number.
@@ -142,20 +155,21 @@ def closeness(
     if network.head is None:
         return {}
     count = equal_count(sets)
-    real = _features(train, min(MOST_TRAINING, len(train)), network, extract, seed).astype(np.float64)
+    real = _features(reference(train, seed), network, extract).astype(np.float64)
     learnt, scale = Gaussian.of(real), float(np.sqrt(np.mean(real**2))) or 1.0
+    fewer = real[np.random.default_rng(seed).permutation(len(real))[:count]]  # of all classes, also of a sorted set
     found = {}
     for images in sets:
-        every = _features(images, max(count, min(ENOUGH, len(images))), network, extract, seed).astype(np.float64)
+        every = _features(looked_at(images, sets, seed), network, extract).astype(np.float64)
         features = every[np.random.default_rng(seed).permutation(len(every))[:count]]
         distance = frechet_distance(learnt, Gaussian.of(features))
         many = len(features) >= 2 * features.shape[1]
-        infinite = frechet_at_infinity(real[:count], features, seed=seed) if many else None
+        infinite = frechet_at_infinity(fewer, features, seed=seed) if many else None
         found[images.name] = Closeness(distance, infinite, kernel_distance(real / scale, every / scale, seed=seed))
     return found
 
 
-def _features(images: ImageSet, count: int, network: Classifier, extract: Extract, seed: int) -> NDArray[np.float32]:
-    chosen = np.random.default_rng(seed).permutation(len(images))[:count]
-    features: NDArray[np.float32] = extract(network, images.take(np.sort(chosen))).features.cpu().numpy()
+def _features(images: ImageSet, network: Classifier, extract: Extract) -> NDArray[np.float32]:
+    (known,) = extract([network], images)
+    features: NDArray[np.float32] = known.features.cpu().numpy()
     return features

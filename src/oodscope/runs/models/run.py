@@ -3,9 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 from typing import ClassVar, Self
 
@@ -15,14 +13,13 @@ from pydantic import Field
 
 from oodscope.base.config import StrictModel, parse
 from oodscope.base.errors import DataError, UnknownNameError
-from oodscope.base.hashing import fingerprint
 from oodscope.document.chapter import Chapter
 from oodscope.document.number import Number
 from oodscope.document.table import Column, Entry, Row, Table, columns
 from oodscope.document.wording import explanation, heading, percent
 from oodscope.metrics.metric import MEAN
 from oodscope.results.measurement import Measurement, Measurements
-from oodscope.results.record import RunRecord, environment
+from oodscope.results.record import RunRecord, joint_record
 from oodscope.results.run import Run, choose_table
 from oodscope.results.runfile import RECORD, expect_kind, read_runfile, write_runfile
 from oodscope.runs.evaluation.run import Result
@@ -101,18 +98,9 @@ class Study(Run):
         """The models together; ``parts`` names the evaluation of each."""
         if self._saved is not None:
             return self._saved
-        rows = self.measurements
-        return RunRecord(
-            id=f"models-{fingerprint([each.model.model_dump() for each in self.members], rows.distinct('run'))[:12]}",
-            created=datetime.now(UTC).isoformat(timespec="seconds"),
-            oodscope_version=version("oodscope"),
-            benchmark=", ".join(rows.distinct("benchmark")),
-            benchmark_version=", ".join(rows.distinct("benchmark_version")),
-            model=", ".join(member.model.name for member in self.members),
-            environment=environment(),
-            protocols=[STUDIED],
-            parts=rows.distinct("run"),
-        )
+        members = [member.model for member in self.members]
+        about, names = [model.model_dump() for model in members], [model.name for model in members]
+        return joint_record(self.kind, about, names, self.measurements, protocols=[STUDIED])
 
     @cached_property
     def measurements(self) -> Measurements:
