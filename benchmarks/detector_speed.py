@@ -1,7 +1,7 @@
 """How fast are our detectors beside those of pytorch-ood, on the same cached activations?
 
     pip install --no-deps pytorch-ood
-    python benchmarks/detector_speed.py [--classes 10 1000] [--only NAME ...] [--shared]
+    python benchmarks/detector_speed.py [--classes 10 1000] [--only NAME ...] [--shared] [--section FILE]
 
 50,000 x 512 training and 30,000 x 512 test activations, made up, in memory. Fit and score are timed for both in
 one process in turn, each the best of five (of one, where it takes longer than ten seconds). At 1,000
@@ -9,14 +9,18 @@ classes the peer's Mahalanobis detectors, DICE and GradNorm get fewer rows (colu
 scaled up, because they take minutes or run out of memory. Each of our detectors gets activations that know nothing yet;
 with ``--processor`` the processor's time counts, which other work on the machine disturbs less. With ``--shared`` they
 get, as in an evaluation, activations whose checks and moments the run has computed before,
-and the peer is not timed.
+and the peer is not timed. ``--section`` writes what came out into a page, between the lines that mark its place.
 """
 
 import argparse
+import os
 import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
 
 import numpy as np
 import pytorch_ood.detector as peer
@@ -172,7 +176,76 @@ def best(measure: Callable[[], tuple[float, float]]) -> tuple[float, float]:
     return min(runs, key=sum)
 
 
-def compare(data: Data, contest: Contest) -> float | None:
+BEGIN, END = "<!-- measured again -->", "<!-- end -->"
+"""Between these lines of the page stands what ``--section`` writes."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One contest that both libraries ended."""
+
+    classes: int
+    name: str
+    ours: tuple[float, float]
+    theirs: tuple[float, float]
+    share: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times faster ours is."""
+        return sum(self.theirs) / sum(self.ours)
+
+    @property
+    def verdict(self) -> str:
+        """Empty where ours takes at most 1.1 times as long."""
+        excess = sum(self.ours) - 1.1 * sum(self.theirs)
+        return "" if excess <= 0 else "within 5 ms" if excess <= 0.005 else "SLOWER"
+
+    def sentence(self) -> str:
+        """The outcome in words."""
+        words = {"": "no slower", "within 5 ms": "slower by less than 5 ms", "SLOWER": "slower"}[self.verdict]
+        return (
+            f"{self.name} at {self.classes:,} classes is {words} than pytorch-ood's: {sum(self.ours):.2f} s against "
+            f"{sum(self.theirs):.2f} s ({self.ratio:.1f} times faster)"
+        )
+
+
+def section(outcomes: list[Outcome], options: argparse.Namespace) -> str:
+    """The part of the page about some detectors, every sentence from the numbers."""
+    clocks = "the processor's time" if options.processor else "wall time"
+    named = f" --only {' '.join(options.only)}" if options.only else ""
+    given = f"{' --processor' if options.processor else ''} --threads {options.threads}{named}"
+    return "\n".join(
+        [
+            f"**Answer.** {'; '.join(each.sentence() for each in outcomes)}.",
+            "",
+            f"**Command.** `python benchmarks/detector_speed.py{given}` (pytorch-ood {version('pytorch-ood')})",
+            "",
+            f"**Machine.** {len(os.sched_getaffinity(0))} cores, {options.threads} of them used, load before "
+            f"{os.getloadavg()[0]:.1f}; {clocks}, both libraries in turn, best of {ROUNDS}. "
+            f"**Date.** {datetime.now(UTC):%Y-%m-%d}",
+            "",
+            "| classes | detector | fit, s | score, s | peer's fit, s | peer's score, s | times faster |",
+            "|---|---|---|---|---|---|---|",
+            *(
+                f"| {each.classes:,} | {each.name} | {each.ours[0]:.3f} | {each.ours[1]:.3f} | {each.theirs[0]:.3f} "
+                f"| {each.theirs[1]:.3f} | {each.ratio:.1f} |"
+                for each in outcomes
+            ),
+        ]
+    )
+
+
+def write_section(page: Path, text: str) -> None:
+    """Put a text between the two marks of a page."""
+    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+    _, mark, after = rest.partition(END)
+    if not mark:
+        raise SystemExit(f"{page}: has no lines {BEGIN} and {END}")
+    page.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")
+
+
+def compare(data: Data, contest: Contest) -> Outcome | None:
     share = contest.share if data.classes >= 1000 else 1.0
     ours, theirs = [our_times(contest, data)], []
     try:
@@ -184,21 +257,19 @@ def compare(data: Data, contest: Contest) -> float | None:
     while len(ours) < ROUNDS and sum(ours[0]) + sum(theirs[0]) < SLOW_SECONDS:
         ours.append(our_times(contest, data))
         theirs.append(peer_times(contest, data, share))
-    return verdict(contest, min(ours, key=sum), min(theirs, key=sum), share)
+    outcome = Outcome(data.classes, contest.ours, min(ours, key=sum), min(theirs, key=sum), share)
+    show(outcome)
+    return outcome
 
 
-def verdict(contest: Contest, ours: tuple[float, float], theirs: tuple[float, float], share: float) -> float:
-    """The line of a contest, printed; how many times faster ours is."""
-    ratio = sum(theirs) / sum(ours)
-    excess = sum(ours) - 1.1 * sum(theirs)
-    verdict = "" if excess <= 0 else "within 5 ms" if excess <= 0.005 else "SLOWER"
-    shown = "" if share == 1 else f"{share:g}"
+def show(outcome: Outcome) -> None:
+    """The line of a contest."""
+    ours, theirs, shown = outcome.ours, outcome.theirs, "" if outcome.share == 1 else f"{outcome.share:g}"
     print(
-        f"| {contest.ours} | {ours[0]:.3f} | {ours[1]:.3f} | {theirs[0]:.3f} | {theirs[1]:.3f} | {shown} "
-        f"| {ratio:.1f} {verdict}|",
+        f"| {outcome.name} | {ours[0]:.3f} | {ours[1]:.3f} | {theirs[0]:.3f} | {theirs[1]:.3f} | {shown} "
+        f"| {outcome.ratio:.1f} {outcome.verdict}|",
         flush=True,
     )
-    return ratio
 
 
 def main() -> None:
@@ -208,7 +279,9 @@ def main() -> None:
     parser.add_argument("--shared", action="store_true")
     parser.add_argument("--processor", action="store_true", help="count the processor's time")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--section", type=Path, help="the page whose marked part is written anew")
     options = parser.parse_args()
+    outcomes: list[Outcome] = []
     global clock
     clock = time.process_time if options.processor else time.perf_counter
     torch.set_num_threads(options.threads)
@@ -221,8 +294,12 @@ def main() -> None:
             continue
         print("| detector | fit, s | score, s | peer's fit, s | peer's score, s | peer's share | times faster |")
         print("|---|---|---|---|---|---|---|")
-        ratios = [ratio for contest in chosen if (ratio := compare(data, contest)) is not None]
+        found = [outcome for contest in chosen if (outcome := compare(data, contest)) is not None]
+        outcomes += found
+        ratios = [each.ratio for each in found]
         print(f"\nmedian: {statistics.median(ratios):.1f} times faster, least {min(ratios):.1f}")
+    if options.section is not None:
+        write_section(options.section, section(outcomes, options))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from oodscope.jobs.job import Job
 
 ATTACKED = ["msp", "knn", "vim"]
-ATTACK = {"on": "digits", "variations": ["affine", "color"], "budget": 40, "chains": 200, "landscape": True}
+ATTACK = {"on": "digits", "variations": ["affine", "color"], "budget": 40, "chains": 120, "landscape": True}
 """What two cores search in seconds: enough to see how far each detector falls, not where it ends."""
 
 
