@@ -10,6 +10,8 @@ from torch.nn.functional import normalize
 
 import oodscope as oods
 from oodscope.activations.activations import Activations
+from oodscope.activations.probes.probe import Passes
+from oodscope.activations.probes.turns import TurnedViews
 from oodscope.base.errors import DetectorError
 from oodscope.detectors.registry import create_detector
 from oodscope.models.classifier.classifier import Classifier
@@ -84,6 +86,29 @@ class TestUnlabelledCSI:
         )  # fmt: skip
         with pytest.raises(DetectorError, match="does not recognise turns"):
             create_detector("csi_unlabelled").fit(train)
+
+    def test_a_mirrored_view_keeps_its_turn(self):
+        """Images that are bright above, and a network that names the bright side: in every view it is the turn's own.
+
+        Mirrored after the turn, a quarter turn to the left would be one to the right.
+        """
+
+        class BrightSide(nn.Module):
+            def forward(self, images):
+                above, left = images[:, :, :4].mean((1, 2, 3)), images[:, :, :, :4].mean((1, 2, 3))
+                below, right = images[:, :, 4:].mean((1, 2, 3)), images[:, :, :, 4:].mean((1, 2, 3))
+                turns = torch.stack([above, left, below, right], dim=1)
+                return {"logits": turns, "projection": turns[:, :2], "rotation": turns}
+
+        images = torch.zeros(2, 3, 8, 8)
+        images[:, :, :4] = 1.0
+        plain = oods.Preprocess(size=8, mean=(0.0,) * 3, std=(1.0,) * 3)
+        probe = TurnedViews(views=12)
+        own = probe(Passes(Classifier(BrightSide(), plain, device="cpu"), images))[:, :, -1]
+        assert (own > 0.75).all(), "a view in the opposite turn has nearly nothing on its side"
+        for turn in range(4):
+            seen = torch.stack([BrightSide()(each)["rotation"] for each in probe._shown(images, turn)])
+            assert (seen.argmax(dim=2) == turn).all()
 
     def test_only_the_same_image_in_the_same_turn_attracts(self):
         recipe, net, shown = prepared("csi_unlabelled")

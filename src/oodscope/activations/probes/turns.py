@@ -74,7 +74,7 @@ def _of_turns(passes: Passes, name: str) -> Iterator[Tensor]:
 class TurnedViews(_OfTurns):
     r"""Of each turn :math:`k` the projection and the logit of that turn, averaged over fixed crops, ``[N, 4, P + 1]``.
 
-    For networks that return ``projection`` and ``rotation``. The crops hold .54 of the area, half of them mirrored.
+    For networks that return ``projection`` and ``rotation``. The crops hold .54 of the area, some of mirrored images.
     They are drawn once by the seed and are the same for all images, so that a score does not depend on its batch.
 
     Parameters
@@ -88,7 +88,7 @@ class TurnedViews(_OfTurns):
 
     @property
     def column(self) -> str:
-        return f"turned_views(views={self.views}, seed={self.seed})"
+        return f"turned_views(views={self.views}, seed={self.seed}, mirrored first)"
 
     @property
     def forwards(self) -> frozenset[str]:
@@ -98,8 +98,7 @@ class TurnedViews(_OfTurns):
     def __call__(self, passes: Passes) -> Tensor:
         found = []
         for turn in range(TURNS):
-            images = passes.images.rot90(turn, (2, 3))
-            rows = [self._row(passes, each, turn) for each in self._crops(images)]
+            rows = [self._row(passes, each, turn) for each in self._shown(passes.images, turn)]
             found.append(torch.stack(rows).mean(dim=0))
         return torch.stack(found, dim=1)
 
@@ -110,12 +109,13 @@ class TurnedViews(_OfTurns):
             raise ActivationError(f"{passes.classifier.name} returns no {PROJECTION!r} and {ROTATION!r}")
         return torch.cat([seen[-1].float(), told[-1][:, turn : turn + 1].float()], dim=1)
 
-    def _crops(self, images: Tensor) -> Iterator[Tensor]:
+    def _shown(self, images: Tensor, turn: int) -> Iterator[Tensor]:
         draws = torch.Generator().manual_seed(self.seed)
         side = _SHARE**0.5
         for chance in torch.rand(self.views, 3, generator=draws).tolist():
+            # before the turn, as in training: mirrored after it, a quarter turn would be the opposite one
+            turned = (images.flip(3) if chance[2] < 0.5 else images).rot90(turn, (2, 3))
             shift = [(1 - side) * (2 * each - 1) for each in chance[:2]]
-            mirror = -1.0 if chance[2] < 0.5 else 1.0
-            theta = torch.tensor([[mirror * side, 0.0, shift[0]], [0.0, side, shift[1]]], device=images.device)
+            theta = torch.tensor([[side, 0.0, shift[0]], [0.0, side, shift[1]]], device=images.device)
             grid = affine_grid(theta.expand(len(images), 2, 3), list(images.shape), align_corners=False)
-            yield grid_sample(images.float(), grid, mode="bilinear", align_corners=False).to(images.dtype)
+            yield grid_sample(turned.float(), grid, mode="bilinear", align_corners=False).to(images.dtype)
