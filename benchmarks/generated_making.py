@@ -134,7 +134,7 @@ class Makers:
     @property
     def latent_count(self) -> int:
         """Images of the searched set: a search of latents costs a hundred times a drawing."""
-        return max(20, self.count // 3)
+        return 20 if self.options.small else max(20, self.count // 3)
 
     def common(self) -> dict[str, Any]:
         return {"device": self.options.device, "progress": self.progress}

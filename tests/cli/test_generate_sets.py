@@ -8,6 +8,7 @@ import torch
 from safetensors.torch import save_file
 
 import oodscope as oods
+from oodscope.base.errors import UsageError
 from oodscope.data.generated.files import open_generated
 from oodscope.models.zoo.zoo import create_model
 from oodscope.runs.generated.run import GeneratedStudy
@@ -206,3 +207,12 @@ def test_mistakes_are_one_line(oodscope, place, tmp_path, changed, said, status)
     assert outcome.status == status, outcome
     assert outcome.err.splitlines()[-1].startswith("oodscope: ") and said in outcome.err
     assert not (tmp_path / "made" / "recipe.json").exists()
+
+
+def test_a_set_of_a_benchmark_that_is_only_a_path_is_told_so(tmp_path):
+    """pydantic's words for it were "a valid dictionary or object to extract fields from"."""
+    file = tmp_path / "own.yaml"
+    own = "  id_test: {source: glyphs, split: id_test, per_class: 2}\n  near: {found: some/folder}\n"
+    file.write_text(f"name: own\nversion: '1'\ntransform: {{size: 32}}\nsets:\n{own}")
+    with pytest.raises(UsageError, match=r"sets\.near\.found: must be keys with values, such as \{a: 1\}"):
+        oods.load_benchmark(str(file))

@@ -46,6 +46,21 @@ def test_pairs_do_not_touch_each_other(distance):
     assert torch.allclose(distance(first, second), alone, atol=1e-5)
 
 
+def test_every_reference_is_shown_once(distance, monkeypatch):
+    """The search of latents compares each image with eight references: by pairs that were 16 passes for an image."""
+    references, images = torch.rand(3, 3, 16, 16), torch.rand(5, 3, 16, 16, requires_grad=True)
+    slow = torch.stack([distance(one.expand_as(images), images) for one in references.unsqueeze(1)], dim=1)
+    shown, look = [], distance.preprocess.__call__
+    monkeypatch.setattr(
+        type(distance.preprocess), "__call__", lambda self, batch: shown.append(len(batch)) or look(batch)
+    )
+    quick = distance.to_each(references, images)
+    assert shown == [8] and quick.shape == (5, 3)
+    assert torch.allclose(quick, slow, atol=1e-5)
+    quick.sum().backward()
+    assert images.grad.isfinite().all() and images.grad.abs().sum() > 0
+
+
 def test_is_the_form_of_lpips_as_a_mean_of_cosine_distances():
     """One position at a time, in float64, from the maps of each image."""
     model, _ = create_model("small_cnn", num_classes=4)

@@ -24,7 +24,9 @@ MOST_BYTES, DEEPEST, MOST_VALUES = 4 * 2**20, 32, 100_000
 
 _WORDING = {
     **dict.fromkeys(("tuple_type", "list_type", "set_type", "frozen_set_type"), "must be a list, such as [a, b]"),
-    **dict.fromkeys(("dict_type", "model_type", "mapping_type"), "must be keys with values, such as {a: 1}"),
+    **dict.fromkeys(
+        ("dict_type", "model_type", "mapping_type", "model_attributes_type"), "must be keys with values, such as {a: 1}"
+    ),
     "string_type": "must be text",
     "missing": "is missing",
 }

@@ -10,6 +10,8 @@ The same form without weights can be had from any network, and is called otherwi
 """
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import add
 from typing import Protocol
 
 import torch
@@ -74,14 +76,26 @@ class FeatureDistance:
         return self.preprocess.classifier.fingerprint
 
     def __call__(self, first: Tensor, second: Tensor) -> Tensor:
+        maps = self._maps(torch.cat([first, second]))
+        return reduce(add, [_apart(*each.chunk(2)) for each in maps]) / len(maps)
+
+    def to_each(self, references: Tensor, images: Tensor) -> Tensor:
+        """``[N, M]``: the distance of every image to every reference, each of them shown to the network once."""
+        maps = [each.split([len(references), len(images)]) for each in self._maps(torch.cat([references, images]))]
+        rows = [torch.stack([_apart(one, shown) for one in known], dim=1) for known, shown in maps]
+        return reduce(add, rows) / len(rows)
+
+    def _maps(self, images: Tensor) -> list[Tensor]:
+        """Feature maps of every stage, of unit length at every place."""
         # a copy, because the network may go on working in the memory of the map
         with watched_maps(self.preprocess.classifier.model, self.stages, torch.clone) as maps:
-            self.preprocess(torch.cat([first, second]))
-        apart = torch.zeros(len(first), device=self.preprocess.device)
-        for each in maps:
-            here, there = normalize(each.float(), dim=1).chunk(2)
-            apart = apart + (here - there).square().sum(dim=1).mean(dim=(1, 2)) / 2
-        return apart / len(maps)
+            self.preprocess(images)
+        return [normalize(each.float(), dim=1) for each in maps]
+
+
+def _apart(here: Tensor, there: Tensor) -> Tensor:
+    """Half the squared distance of unit vectors, mean over places."""
+    return (here - there).square().sum(dim=1).mean(dim=(1, 2)) / 2
 
 
 class Lpips:

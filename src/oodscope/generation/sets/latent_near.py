@@ -9,7 +9,7 @@ from torch import Tensor
 from oodscope.base.errors import DataError
 from oodscope.base.hashing import fingerprint
 from oodscope.execution.progress import SILENT, Progress
-from oodscope.generation.distances.perceptual import Perceptual
+from oodscope.generation.distances.perceptual import FeatureDistance, Perceptual
 from oodscope.generation.distances.semantic import EnsembleInformation
 from oodscope.generation.near.recipe import LAMBDAS
 from oodscope.generation.samplers.base import Sampler
@@ -76,6 +76,8 @@ class NearEnergy:
 
     def distances(self, images: Tensor) -> Tensor:
         """``[N, M]`` perceptual distances to every reference."""
+        if isinstance(self.perceptual, FeatureDistance):
+            return self.perceptual.to_each(self.references, images)
         each = [self.perceptual(one.expand_as(images), images) for one in self.references.unsqueeze(1)]
         return torch.stack(each, dim=1)
 
