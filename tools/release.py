@@ -252,8 +252,8 @@ def newcomer(demos: list[dict]) -> str:
     verdict = worst if most <= COMMANDS else "Does not hold"
     return (
         f"From `pip install` of the wheel to a report on one's own folder with one's own network in at most "
-        f"{LIMIT // 60} minutes and {COMMANDS} commands: {verdict} ({most} commands; {'; '.join(said)}). Drawing the images and "
-        "training the network are counted too; the load is that of the last minute, of all processes on the machine."
+        f"{LIMIT // 60} minutes and {COMMANDS} commands: {verdict} ({most} commands; {'; '.join(said)}). Drawing the "
+        "images and training the network are counted too; the load is that of all processes in the last minute."
     )
 
 
