@@ -108,8 +108,9 @@ MISSING = {
 VALUES = re.compile(r"(\d+\.\d) ±(\d+\.\d)")
 
 
-COMMANDS, LIMIT = 5, 600
+COMMANDS, LIMIT, PATH = 5, 600, ("pip install", "tutorial")
 """What a newcomer may have to type, and for how many seconds, until there is a report on an own folder."""
+BUSY = "Cannot say for every Python, the machine had other work"
 
 
 def processor() -> float:
@@ -181,6 +182,7 @@ def demo(wheel: str, python: str, folder: Path) -> dict[str, object]:
     bins = home / "bin"
     _, install = timed(str(bins / "pip"), "install", "--quiet", wheel)
     _, tutorial = timed(str(bins / "python"), str(ROOT / "docs" / "tutorials" / FIRST), cwd=folder, **alone)
+    load = os.getloadavg()[0]
     said, whole = timed(str(bins / "oodscope"), "demo", "--output", "runs", cwd=folder, **alone)
     row = re.search(r"(?m)^ *knn .*$", said)
     report = next(folder.glob("runs/**/report.html"), None)
@@ -191,6 +193,7 @@ def demo(wheel: str, python: str, folder: Path) -> dict[str, object]:
         "inside": inside(said),
         "report": report is not None,
         "one line": {extra: missing(home, words, folder) for extra, words in MISSING.items()},
+        "load": round(load, 1),
         "seconds": {"pip install": install, "tutorial": tutorial, "demo": whole},
         "starts": starts(str(bins / "python")),
         "commands": typed((ROOT / "docs" / "tutorials" / FIRST).read_text(encoding="utf-8")),
@@ -233,17 +236,24 @@ def empty_environments(demos: list[dict]) -> list[str]:
 
 
 def newcomer(demos: list[dict]) -> str:
-    """Whether a newcomer has a report on an own folder with an own network in time, on every Python that was tried."""
-    arrived = {
-        each["python"]: each["seconds"]["pip install"]["clock"] + each["seconds"]["tutorial"]["clock"] for each in demos
-    }
-    slowest, most = max(arrived.values()), max(each["commands"] for each in demos)
-    holds = "Holds" if slowest <= LIMIT and most <= COMMANDS else "Does not hold"
-    each = ", ".join(f"{spent / 60:.1f} minutes on Python {python}" for python, spent in arrived.items())
+    """Whether a newcomer has a report on an own folder with an own network in time, on every Python that was tried.
+
+    Too long by the clock says nothing where other work kept the cores busy and the processor time was within the limit.
+    """
+    verdicts, said = [], []
+    for each in demos:
+        clock, spent = (sum(each["seconds"][step][kind] for step in PATH) for kind in ("clock", "processor"))
+        busy = spent <= LIMIT and each["load"] > (os.cpu_count() or 1)
+        verdicts.append("Holds" if clock <= LIMIT else BUSY if busy else "Does not hold")
+        words = f"{clock / 60:.1f} minutes by the clock, {spent / 60:.1f} of the processor, load {each['load']:.0f}"
+        said.append(f"Python {each['python']}: {words}")
+    most = max(each["commands"] for each in demos)
+    worst = next(each for each in ("Does not hold", BUSY, "Holds") if each in verdicts)
+    verdict = worst if most <= COMMANDS else "Does not hold"
     return (
         f"From `pip install` of the wheel to a report on one's own folder with one's own network in at most "
-        f"{LIMIT // 60} minutes and {COMMANDS} commands: {holds} ({most} commands; {each}, by the clock; "
-        "drawing the images and training the network are counted too)."
+        f"{LIMIT // 60} minutes and {COMMANDS} commands: {verdict} ({most} commands; {'; '.join(said)}). Drawing the "
+        "images and training the network are counted too; the load is that of all processes in the last minute."
     )
 
 

@@ -1,6 +1,7 @@
 """The tutorials run: the way of a newcomer in small, each of them whole, one of them as a notebook."""
 
 import ast
+import json
 import os
 import re
 import resource
@@ -97,7 +98,7 @@ def test_a_tutorial_runs_as_a_notebook_and_results_show_themselves(number, tmp_p
     nbclient = pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
     nbformat = pytest.importorskip("nbformat")
-    notebook = nbformat.from_dict(notebook_of(TUTORIALS[number - 1]))
+    notebook = nbformat.reads(json.dumps(notebook_of(TUTORIALS[number - 1])), as_version=4)
     nbclient.NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
     shown = [output for cell in notebook.cells for output in cell.get("outputs", []) if "data" in output]
     tables = [output["data"].get("text/html", "") for output in shown]

@@ -53,6 +53,7 @@ def test_demos_stand_on_the_page_with_what_they_cost():
             "first use of evaluate": 3.0,
             "import torch": 2.0,
         },
+        "load": 1.0,
         "commands": 5,
         "date": "2026-11-18",
     }
@@ -65,14 +66,22 @@ def test_demos_stand_on_the_page_with_what_they_cost():
 
 
 @pytest.mark.parametrize(
-    ("clock", "commands", "words"), [(600, 5, "Holds"), (601, 5, "Does not hold"), (60, 6, "Does not hold")]
+    ("clock", "processor", "load", "commands", "words"),
+    [
+        (600, 150, 1.0, 5, "Holds"),
+        (601, 150, 1.0, 5, "Does not hold"),
+        (601, 150, 1000.0, 5, "Cannot say for every Python, the machine had other work"),
+        (700, 650, 1000.0, 5, "Does not hold"),
+        (60, 50, 1.0, 6, "Does not hold"),
+    ],
 )
-def test_a_newcomer_needs_ten_minutes_and_five_commands(clock, commands, words):
+def test_a_newcomer_needs_ten_minutes_and_five_commands(clock, processor, load, commands, words):
     from release import newcomer
 
-    seconds = {"pip install": {"clock": clock - 50}, "tutorial": {"clock": 50}}
-    said = newcomer([{"python": "3.13.0", "seconds": seconds, "commands": commands}])
-    assert f"5 commands: {words} ({commands} commands; {clock / 60:.1f} minutes on Python 3.13.0" in said
+    steps = {"pip install": {"clock": clock - 50, "processor": processor - 40}}
+    seconds = steps | {"tutorial": {"clock": 50, "processor": 40}}
+    said = newcomer([{"python": "3.13.0", "seconds": seconds, "commands": commands, "load": load}])
+    assert f"5 commands: {words} ({commands} commands; Python 3.13.0: {clock / 60:.1f} minutes by the clock" in said
 
 
 def test_the_commands_of_the_first_tutorial_are_counted():
