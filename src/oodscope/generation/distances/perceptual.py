@@ -81,8 +81,9 @@ class FeatureDistance:
 
     def to_each(self, references: Tensor, images: Tensor) -> Tensor:
         """``[N, M]``: the distance of every image to every reference, each of them shown to the network once."""
-        maps = [each.split([len(references), len(images)]) for each in self._maps(torch.cat([references, images]))]
-        rows = [torch.stack([_apart(one, shown) for one in known], dim=1) for known, shown in maps]
+        count, rows = len(references), []
+        for each in self._maps(torch.cat([references, images])):
+            rows.append(torch.stack([_apart(one, each[count:]) for one in each[:count]], dim=1))
         return reduce(add, rows) / len(rows)
 
     def _maps(self, images: Tensor) -> list[Tensor]:
