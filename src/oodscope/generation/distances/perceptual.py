@@ -81,8 +81,8 @@ class FeatureDistance:
 
     def to_each(self, references: Tensor, images: Tensor) -> Tensor:
         """``[N, M]``: the distance of every image to every reference, each of them shown to the network once."""
-        maps = [each.split([len(references), len(images)]) for each in self._maps(torch.cat([references, images]))]
-        rows = [torch.stack([_apart(one, shown) for one in known], dim=1) for known, shown in maps]
+        maps, count = self._maps(torch.cat([references, images])), len(references)
+        rows = [torch.stack([_apart(one, each[count:]) for one in each[:count]], dim=1) for each in maps]
         return reduce(add, rows) / len(rows)
 
     def _maps(self, images: Tensor) -> list[Tensor]:
