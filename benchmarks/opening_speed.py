@@ -250,8 +250,8 @@ def page(rows: list[Row], refused: bool, reads: float | None, load: float, costs
         saved = computed.processor - read.processor
         said.append(
             f"A process that finds {computed.what.rpartition(',')[0]} published reads them in {read.processor:.3f} s "
-            f"of processor time, {f'{saved:.3f} s less' if saved > 0 else 'no less'} than computing them takes; they have "
-            "the same bits"
+            f"of processor time, {f'{saved:.3f} s less' if saved > 0 else 'no less'} than computing them takes; they "
+            "have the same bits"
         )
     known, floor = (next((row for row in rows if word in row.what), None) for word in ("known", "nothing but"))
     if known is not None and floor is not None:
