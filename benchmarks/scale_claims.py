@@ -145,7 +145,7 @@ def imports(folder: Path) -> Figures:
     }
 
 
-TRAIN, TEST = 2_000, 1_000
+TRAIN, TEST = 1_000, 400
 
 
 def float16(folder: Path) -> Figures:
