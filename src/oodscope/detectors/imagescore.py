@@ -1,5 +1,6 @@
 """ImageScore: detectors with a network of their own, which need images and nothing of the classifier."""
 
+import inspect
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import PurePath
@@ -54,11 +55,14 @@ class ImageScore(Detector):
         return self.get_params(deep=False) | {key: self._recorded(key) for key in self.networks}
 
     def _recorded(self, parameter: str) -> str:
-        """What records call a network; its last name where there is none to open."""
+        """What records call a network; where there is none to open, its place if that is the usual one, or its last
+        name: other places are folders of this machine."""
+        place = self.networks[parameter]
         try:
             return _named(self.open_network(parameter))
         except OodscopeError:
-            return PurePath(self.networks[parameter]).name
+            usual = inspect.signature(type(self)).parameters[parameter].default
+            return place if place == usual else PurePath(place).name
 
     @property
     def identity(self) -> str:
