@@ -12,6 +12,7 @@ from oodscope.data.preprocess import Preprocess
 from oodscope.metrics.generated.frechet import Gaussian, frechet_distance
 from oodscope.runs.generated import estimate as estimating
 from oodscope.runs.generated.judging import fitting_batch, judge_generated
+from oodscope.runs.generated.opinion import closeness
 from tests.runs.generated import generated_world as world
 from tests.tiny import network
 
@@ -63,3 +64,15 @@ def test_the_root_of_a_covariance_is_taken_once(monkeypatch):
     known, others = Gaussian.of(rng.normal(size=(40, 5))), [Gaussian.of(rng.normal(size=(30, 5))) for _ in range(4)]
     assert all(math.isfinite(frechet_distance(known, each)) for each in others)
     assert len(taken) == 5
+
+
+def test_a_set_of_one_image_has_no_distance_and_leaves_those_of_others(tmp_path):
+    bench, store = world.world_benchmark(), oods.ActivationStore(tmp_path)
+
+    def extract(networks, images):
+        return [store.extract(each.with_default_transform(bench.transform), images) for each in networks]
+
+    sets = [bench.id_test, bench.id_val]
+    alone = closeness(bench.id_train, sets, world.trained(0), extract, 0)
+    beside = closeness(bench.id_train, [*sets, bench.near[0].take([0], "one")], world.trained(0), extract, 0)
+    assert beside == alone and set(alone) == {"id_test", "id_val"}

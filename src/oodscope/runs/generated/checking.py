@@ -15,7 +15,16 @@ from oodscope.generation.distances.perceptual import Perceptual
 from oodscope.generation.sets.ensemble import check_disjoint
 from oodscope.metrics.generated.information import Window
 from oodscope.models.classifier.classifier import Classifier
-from oodscope.runs.generated.opinion import Closeness, Extract, Opinion, ask, closeness, equal_count, perceived
+from oodscope.runs.generated.opinion import (
+    Closeness,
+    Extract,
+    Opinion,
+    ask,
+    closeness,
+    comparable,
+    equal_count,
+    perceived,
+)
 from oodscope.runs.generated.run import Samples
 from oodscope.runs.generated.sanity import Counts, Sanity, SetCheck, information_edges
 
@@ -99,7 +108,7 @@ def check_sets(
         makers=named(checks.makers),
         window=None if checks.window is None else (checks.window.low, checks.window.high),
         features=network.name if distances else "",
-        frechet_images=equal_count(every) if distances else 0,
+        frechet_images=equal_count(comparable(every)) if distances else 0,
         perceptual="" if checks.perceptual is None else checks.perceptual.name,
         sets=tuple(found),
     )

@@ -15,7 +15,7 @@ from oodscope.execution.pace import pace
 from oodscope.models.classifier.classifier import Classifier
 from oodscope.runs.generated.checking import GeneratedChecks, checked_sets
 from oodscope.runs.generated.judging import fitting_batch
-from oodscope.runs.generated.opinion import looked_at, reference
+from oodscope.runs.generated.opinion import comparable, looked_at, reference
 
 LOOKED = 32
 """Images that a network is timed on."""
@@ -58,7 +58,8 @@ def estimate(
     every = [images for _, images in benchmark.members()]
     asked = [*((each, every) for each in tested), *((each, known) for each in (*checks.judges, *checks.makers))]
     if benchmark.id_train is not None:
-        looked = [] if checks.features is None else [looked_at(images, known, seed) for images in known]
+        compared = comparable(known)
+        looked = [] if checks.features is None else [looked_at(images, compared, seed) for images in compared]
         looked.append(reference(benchmark.id_train, seed))
         asked.append((checks.features or checks.judges[0], looked))
     counts, once = Counter[str](), dict[str, Classifier]()

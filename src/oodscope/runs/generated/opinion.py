@@ -107,6 +107,11 @@ ENOUGH = 1_000
 """Images of a set for a kernel distance, where sets are not compared by more: ten blocks of a hundred."""
 
 
+def comparable(sets: Sequence[ImageSet]) -> list[ImageSet]:
+    """Those of two images or more: one has no covariance, and would leave one of each other set to compare."""
+    return [images for images in sets if len(images) > 1]
+
+
 def equal_count(sets: Sequence[ImageSet]) -> int:
     """How many images of each set are compared: the distance of few images is larger, so all sets give as many."""
     return min(MOST, *(len(images) for images in sets))
@@ -147,12 +152,14 @@ class Closeness:
 def closeness(
     train: ImageSet, sets: Sequence[ImageSet], network: Classifier, extract: Extract, seed: int
 ) -> dict[str, Closeness]:
-    """The distance of each set to the training images, by name; empty for a network without features.
+    """The distance of each set to the training images, by name; empty for a network without features, and
+    without sets of fewer than two images.
 
     A judging network measures what matters to a classifier; another network (self-supervised, or trained on other
     images) measures what it was trained for. Distances in features of different networks are not comparable.
     """
-    if network.head is None:
+    sets = comparable(sets)
+    if network.head is None or not sets:
         return {}
     count = equal_count(sets)
     real = _features(reference(train, seed), network, extract).astype(np.float64)
