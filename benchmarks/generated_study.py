@@ -142,9 +142,10 @@ class Study(Makers):
         for check in study.sanity.sets:
             distance = "" if check.perceptual is None else f", perceptual {check.perceptual:.4f}"
             share = "" if check.preserved is None else f", keeps its class {100 * check.preserved:.2f} %"
+            far = "" if check.frechet is None else f": frechet {check.frechet:.4g}"
             near_by = "" if check.kernel is None else f", KID {check.kernel[0]:.4g} [{check.kernel[1]:.4g}, "
             near_by += "" if check.kernel is None else f"{check.kernel[2]:.4g}]"
-            print(f"{check.name} ({check.role}, {check.n:,}): frechet {check.frechet:.4g}{near_by}{share}{distance}")
+            print(f"{check.name} ({check.role}, {check.n:,}){far}{near_by}{share}{distance}")
         for claim in claims(study):
             print(f"{claim.answer}: {claim.text}: {claim.evidence}")
 
